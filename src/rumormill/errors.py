@@ -1,0 +1,21 @@
+"""What can go wrong, named after whose mistake it is."""
+
+
+class RumormillError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InputError(RumormillError, ValueError):
+    """The caller gave something that is not allowed. The text says what was given and what is."""
+
+
+class DataError(RumormillError):
+    """A file or table is damaged or not in the form it claims."""
+
+
+class ContractError(RumormillError):
+    """A user's own class (policy, estimator, channel) broke the contract it was given."""
+
+
+class SolverError(RumormillError):
+    """A solver returned an answer that its verification rejects, or is not installed."""
