@@ -1,0 +1,101 @@
+"""What a simulation returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DEFAULT_CHECKPOINTS = 200
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One trial: cumulative values at the checkpoints."""
+
+    agent_regret: NDArray[np.float64]
+    """Pseudo-regret of every agent, (checkpoints, agents)."""
+    messages: NDArray[np.int64]
+    """Messages sent over edges up to and including each checkpoint."""
+    wire_bytes: NDArray[np.int64]
+    """The bytes they take."""
+    actions: NDArray[np.int64] | None
+    """Every arm pulled, (rounds, agents), if asked for."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """All trials of one policy. Everything is cumulative at the checkpoints."""
+
+    policy: Any
+    engine: str
+    checkpoints: NDArray[np.int64]
+    agent_regret: NDArray[np.float64]
+    """Pseudo-regret, (trials, checkpoints, agents): gaps of the arms pulled, never realised rewards."""
+    messages: NDArray[np.int64]
+    """Messages sent over edges, (trials, checkpoints)."""
+    wire_bytes: NDArray[np.int64]
+    """The bytes they take, (trials, checkpoints)."""
+    actions: NDArray[np.int64] | None
+    """(trials, rounds, agents) if asked for, else None."""
+
+    @classmethod
+    def gather(
+        cls, policy: Any, engine: str, checkpoints: NDArray[np.int64], trials: list[Trial]
+    ) -> Result:
+        actions = [trial.actions for trial in trials if trial.actions is not None]
+        return cls(
+            policy=policy,
+            engine=engine,
+            checkpoints=checkpoints,
+            agent_regret=np.stack([trial.agent_regret for trial in trials]),
+            messages=np.stack([trial.messages for trial in trials]),
+            wire_bytes=np.stack([trial.wire_bytes for trial in trials]),
+            actions=np.stack(actions) if actions else None,
+        )
+
+    @property
+    def regret(self) -> NDArray[np.float64]:
+        """Group pseudo-regret, (trials, checkpoints)."""
+        total: NDArray[np.float64] = self.agent_regret.sum(axis=2)
+        return total
+
+    def plot(self, ax: Any = None, *, label: str | None = None) -> Figure:
+        """Group regret against the round: the mean over trials, and the range that holds 80 % of them."""
+        import matplotlib.pyplot as plt
+
+        ax = ax if ax is not None else plt.subplots(figsize=(6, 4), layout="constrained")[1]
+        name = label if label is not None else getattr(self.policy, "__name__", type(self.policy).__name__)
+        (line,) = ax.plot(self.checkpoints, self.regret.mean(axis=0), label=name)
+        if len(self.regret) > 1:
+            low, high = np.quantile(self.regret, [0.1, 0.9], axis=0)
+            ax.fill_between(self.checkpoints, low, high, color=line.get_color(), alpha=0.2, linewidth=0)
+        ax.set_xlabel("round")
+        ax.set_ylabel("group regret")
+        ax.legend()
+        figure: Figure = ax.figure
+        return figure
+
+
+def resolve_checkpoints(checkpoints: int | Any | None, horizon: int) -> NDArray[np.int64]:
+    """Rounds at which values are recorded; the default is 200 of them, evenly spread, the last at T."""
+    if checkpoints is None:
+        checkpoints = min(horizon, DEFAULT_CHECKPOINTS)
+    if isinstance(checkpoints, int | np.integer) and not isinstance(checkpoints, bool):
+        if checkpoints < 1:
+            raise InputError(f"checkpoints = {checkpoints} is not allowed: at least one is needed")
+        count = min(int(checkpoints), horizon)
+        return np.unique(np.ceil(np.arange(1, count + 1) * (horizon / count)).astype(np.int64))
+    given = np.asarray(checkpoints)
+    if given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer):
+        raise InputError("checkpoints must be a number of them, or a list of rounds")
+    if given[0] < 1 or given[-1] > horizon or (np.diff(given) <= 0).any():
+        raise InputError(f"checkpoints must be increasing rounds between 1 and the horizon {horizon}")
+    return given.astype(np.int64)

@@ -1,0 +1,93 @@
+"""Decentralized MP-UCB (Algorithm 1).
+
+Index of arm k for agent v in round t > K, over all n samples it has (own and heard):
+
+    mean_k + m^(1/p) (c L_t / n)^(eps/p)          L_t = 2 ln t
+
+Regret O(χ̄(G_γ) K Δ^(-1/eps) ln T), with χ̄ the clique cover number of the graph power.
+
+What differs from the printed text:
+- CLIQUE(v, G_γ) is v's part in a *partition* of G_γ into cliques; the proof needs it, regret does not:
+  `clique_filter=False` listens to everybody in reach, and the same proof holds.
+- χ̄ is called the clique number there; it is the clique cover number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rumormill.errors import InputError
+from rumormill.graphs import Network, clique_cover, verify_cover
+from rumormill.policies.base import Agent, Problem
+from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, Samples, first_best
+from rumormill.protocol import Message, Relay
+
+Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecentralizedMPUCB(MessagePassingPolicy):
+    """Every agent decides for itself; the cover is computed, or given as a list of groups."""
+
+    clique_filter: bool = True
+    cover: Sequence[Sequence[int]] | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.cover is not None:
+            if not self.clique_filter:
+                raise InputError("a cover was given with clique_filter=False: drop one of the two")
+            object.__setattr__(self, "cover", tuple(tuple(group) for group in self.cover))
+
+    def plan(self, network: Network) -> Groups | None:
+        """The cliques whose members listen to each other; None when everybody in reach is heard."""
+        if not self.clique_filter:
+            return None
+        gamma = self.reach(network)
+        if self.cover is None:
+            return clique_cover(network, gamma).groups
+        verify_cover(network, gamma, self.cover)
+        return tuple(tuple(int(v) for v in group) for group in self.cover)
+
+    def agents(self, problem: Problem, plan: Groups | None) -> list[Agent]:
+        gamma = self.reach(problem.network)
+        if plan is None:
+            return [DecentralizedAgent(self, problem, v, gamma, None) for v in range(problem.n_agents)]
+        clique_of = {v: frozenset(group) for group in plan for v in group}
+        return [DecentralizedAgent(self, problem, v, gamma, clique_of[v]) for v in range(problem.n_agents)]
+
+
+class DecentralizedAgent:
+    """Algorithm 1 for one agent."""
+
+    def __init__(
+        self,
+        policy: RobustPolicy,
+        problem: Problem,
+        agent: int,
+        gamma: int,
+        clique: frozenset[int] | None,
+    ) -> None:
+        self.agent = agent
+        self.n_arms = problem.n_arms
+        self.clique = clique
+        self.samples = Samples(policy, problem)
+        self.relay = Relay(agent, gamma)
+
+    def choose(self, t: int) -> int:
+        if t <= self.n_arms:
+            return t - 1
+        return first_best(self.samples.indices(t, self.samples.estimates(t)))
+
+    def observe(self, t: int, arm: int, reward: float) -> None:
+        self.samples.add(arm, reward)
+        self.relay.post(Message(self.agent, t, arm, reward))
+
+    def outgoing(self, t: int) -> list[Message]:
+        return self.relay.outgoing(t)
+
+    def receive(self, messages: Sequence[Message]) -> None:
+        for message in self.relay.accept(messages):
+            if self.clique is None or message.origin in self.clique:
+                self.samples.add(message.arm, message.reward)

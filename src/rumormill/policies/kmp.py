@@ -1,0 +1,74 @@
+"""KMP-UCB (appendix): messages of O(K) carry what the sender knows of every arm.
+
+A message carries (mean, N) of all arms as of the decision of its round. For each arm an agent takes,
+among its own current (mean, n) and the newest row of every origin in reach, the one with the largest N
+(its own on ties, then the smallest origin), and the radius uses that N:
+
+    mean* + m^(1/p) (c L_t / N*)^(eps/p)
+
+Regret O(α(G_γ) K Δ^(-1/eps) ln T) without knowing the graph.
+
+What differs from the printed text:
+- δ = t⁻², not 2 ln t; the table of rows starts empty, not with ones; rows carry the round they are from.
+- in rounds t <= K nothing is known, so messages carry N = 0, which never wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rumormill.policies.base import Agent, Problem
+from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, Samples, first_best
+from rumormill.protocol import Message, Relay
+
+
+@dataclass(frozen=True, kw_only=True)
+class KMPUCB(MessagePassingPolicy):
+    """Every agent uses, arm by arm, the best informed estimate in reach."""
+
+
+    def agents(self, problem: Problem, plan: None) -> list[Agent]:
+        gamma = self.reach(problem.network)
+        return [KMPAgent(self, problem, v, gamma) for v in range(problem.n_agents)]
+
+
+class KMPAgent:
+    """The appendix's algorithm for one agent."""
+
+    def __init__(self, policy: RobustPolicy, problem: Problem, agent: int, gamma: int) -> None:
+        self.agent = agent
+        self.n_arms = problem.n_arms
+        self.samples = Samples(policy, problem)
+        self.relay = Relay(agent, gamma)
+        self.heard: dict[int, Message] = {}  # per origin, its newest message
+        self.rows: tuple[tuple[float, float], ...] = ((0.0, 0.0),) * problem.n_arms
+
+    def choose(self, t: int) -> int:
+        if t <= self.n_arms:
+            return t - 1
+        self.rows = self.samples.estimates(t)
+        best = [self._best_informed(arm) for arm in range(self.n_arms)]
+        return first_best(self.samples.indices(t, best))
+
+    def _best_informed(self, arm: int) -> tuple[float, float]:
+        mean, n = self.rows[arm]
+        for origin in sorted(self.heard):
+            other_mean, other_n = self.heard[origin].rows[arm]
+            if other_n > n:
+                mean, n = other_mean, other_n
+        return mean, n
+
+    def observe(self, t: int, arm: int, reward: float) -> None:
+        self.samples.add(arm, reward)
+        self.relay.post(Message(self.agent, t, arm, reward, self.rows))
+
+    def outgoing(self, t: int) -> list[Message]:
+        return self.relay.outgoing(t)
+
+    def receive(self, messages: Sequence[Message]) -> None:
+        for message in self.relay.accept(messages):
+            self.samples.add(message.arm, message.reward)
+            newest = self.heard.get(message.origin)
+            if newest is None or message.round > newest.round:
+                self.heard[message.origin] = message

@@ -1,0 +1,51 @@
+"""The rumour itself, and how many bytes it takes on a wire."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from rumormill.errors import DataError
+
+_HEAD = struct.Struct("<IIHHd")  # origin, round, arm, number of rows, reward
+_ROW = struct.Struct("<dd")
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """⟨origin, round, arm, reward⟩, and for some policies one row of two numbers per arm.
+
+    KMP-UCB fills `rows` with (mean, count), Consensus-UCB with (sum, count). Everybody else sends
+    none, so the cost of a message is O(1) or O(K), as the paper counts it.
+    """
+
+    origin: int
+    round: int
+    arm: int
+    reward: float
+    rows: tuple[tuple[float, float], ...] = ()
+
+    @property
+    def wire_size(self) -> int:
+        """Bytes of `encode()`, without encoding."""
+        return wire_size(len(self.rows))
+
+    def encode(self) -> bytes:
+        """A fixed little-endian layout: a head of 20 bytes, then 16 bytes per row."""
+        head = _HEAD.pack(self.origin, self.round, self.arm, len(self.rows), self.reward)
+        return head + b"".join(_ROW.pack(*row) for row in self.rows)
+
+    @classmethod
+    def decode(cls, data: bytes) -> Message:
+        """The message that `encode()` wrote; damaged bytes raise DataError."""
+        if len(data) < _HEAD.size:
+            raise DataError(f"a message of {len(data)} bytes is cut off: the head alone has {_HEAD.size}")
+        origin, round_, arm, n_rows, reward = _HEAD.unpack_from(data)
+        if len(data) != wire_size(n_rows):
+            raise DataError(f"a message with {n_rows} rows has {wire_size(n_rows)} bytes, not {len(data)}")
+        return cls(origin, round_, arm, reward, tuple(_ROW.iter_unpack(data[_HEAD.size :])))
+
+
+def wire_size(n_rows: int) -> int:
+    """Bytes of a message that carries n_rows rows."""
+    return _HEAD.size + n_rows * _ROW.size

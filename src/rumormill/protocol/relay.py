@@ -1,0 +1,70 @@
+"""Flooding with a hop budget: what an agent passes on, and what is news to it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rumormill.protocol.message import Message
+
+
+class Relay:
+    """One agent's part in the flooding. No transport: messages in, messages out.
+
+    A message made in round t' is sent in round s iff s - t' < gamma, so it travels gamma hops and
+    reaches an agent at distance d at the end of round t' + d - 1. It comes along many paths, and
+    one's own comes back: each (origin, round) is news once.
+    """
+
+    def __init__(self, agent: int, gamma: int) -> None:
+        self._agent = agent
+        self._gamma = gamma
+        self._seen = _Seen()
+        self._to_send: list[Message] = []
+
+    def post(self, message: Message) -> None:
+        """Put the own message of this round on the way."""
+        self._to_send.append(message)
+
+    def outgoing(self, t: int) -> list[Message]:
+        """What goes to every neighbour in round t."""
+        sending = [m for m in self._to_send if t - m.round < self._gamma]
+        self._to_send = []
+        return sending
+
+    def accept(self, messages: Iterable[Message]) -> list[Message]:
+        """The news among what came in this round, in order of arrival: nearest first, then by origin.
+
+        All of it came at the end of one round, so a younger message came from nearer.
+        """
+        arrived = sorted(messages, key=lambda m: (-m.round, m.origin))
+        news = [m for m in arrived if m.origin != self._agent and self._seen.add(m.origin, m.round)]
+        self._to_send.extend(news)
+        return news
+
+
+class _Seen:
+    """Which (origin, round) pairs have come. Rounds in sequence cost one number per origin."""
+
+    def __init__(self) -> None:
+        self._all_up_to: dict[int, int] = {}
+        self._beyond: dict[int, set[int]] = {}
+
+    def add(self, origin: int, round_: int) -> bool:
+        """Note the pair; True if it is new."""
+        floor = self._all_up_to.get(origin, 0)
+        if round_ == floor + 1 and origin not in self._beyond:  # the common case: the next in sequence
+            self._all_up_to[origin] = round_
+            return True
+        beyond = self._beyond.setdefault(origin, set())
+        if round_ <= floor or round_ in beyond:
+            if not beyond:
+                del self._beyond[origin]
+            return False
+        beyond.add(round_)
+        while floor + 1 in beyond:
+            floor += 1
+            beyond.remove(floor)
+        self._all_up_to[origin] = floor
+        if not beyond:
+            del self._beyond[origin]
+        return True
