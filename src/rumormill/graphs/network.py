@@ -1,0 +1,292 @@
+"""Agents and who hears whom: the one network type that everything else takes."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from functools import cached_property
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.errors import InputError
+from rumormill.graphs import adjacency as adj
+from rumormill.graphs import generators
+from rumormill.graphs.adjacency import Adjacency, frozen
+from rumormill.graphs.checks import Rng, generator, whole
+from rumormill.graphs.describe import describe
+from rumormill.graphs.edgefile import read_pairs
+from rumormill.graphs.neighbourhoods import Neighbourhoods, hops_from, longest_distance, neighbourhoods
+
+if TYPE_CHECKING:
+    import networkx
+
+# A full distance matrix of this many agents takes 400 MB.
+FULL_MATRIX_AGENTS = 10_000
+
+
+class Network:
+    """An undirected graph of agents 0..n_agents-1, in the order in which their labels came.
+
+    Directed links become undirected; self-loops and repeated links are dropped and counted. Link weights
+    play no part: distance is the number of hops. A network never changes after it was made.
+    """
+
+    def __init__(self, graph: networkx.Graph) -> None:
+        import networkx
+
+        if not isinstance(graph, networkx.Graph):
+            raise InputError(
+                f"Network takes a networkx graph, not {type(graph).__name__}; for pairs or a file use "
+                "Network.from_edges"
+            )
+        labels = tuple(graph.nodes)
+        ids = {label: i for i, label in enumerate(labels)}
+        self._fill(labels, generators.pairs((ids[u], ids[v]) for u, v in graph.edges()))
+
+    def _fill(self, labels: Sequence[Hashable], edges: NDArray[np.int64]) -> None:
+        if not labels:
+            raise InputError("a network without agents is not allowed: give a graph with at least one node")
+        self._labels = tuple(labels)
+        self._adjacency, self._loops, self._repeats = adj.from_edges(len(labels), edges)
+        self._neighbourhoods: dict[int, Neighbourhoods] = {}
+        self._powers: dict[int, Adjacency] = {}
+
+    @classmethod
+    def _make(cls, labels: int | Sequence[Hashable], edges: NDArray[np.int64]) -> Self:
+        network = cls.__new__(cls)
+        network._fill(range(labels) if isinstance(labels, int) else labels, edges)
+        return network
+
+    # --- what it is -----------------------------------------------------------------------------------
+
+    @property
+    def n_agents(self) -> int:
+        """Number of agents."""
+        return len(self._labels)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of links, each counted once."""
+        return self._adjacency.n_edges
+
+    @property
+    def labels(self) -> tuple[Hashable, ...]:
+        """The caller's names of the agents; agent i is labels[i]."""
+        return self._labels
+
+    @property
+    def dropped_self_loops(self) -> int:
+        """Links from an agent to itself that were dropped."""
+        return self._loops
+
+    @property
+    def dropped_repeats(self) -> int:
+        """Links that were given before, in the same or the other direction, and dropped."""
+        return self._repeats
+
+    @property
+    def indptr(self) -> NDArray[np.int64]:
+        """Where each agent's neighbours begin in `indices`."""
+        return self._adjacency.indptr
+
+    @property
+    def indices(self) -> NDArray[np.int32]:
+        """The neighbours of all agents, one sorted row after another."""
+        return self._adjacency.indices
+
+    @cached_property
+    def degrees(self) -> NDArray[np.int64]:
+        """Number of neighbours of each agent."""
+        return frozen(self._adjacency.degrees)
+
+    def neighbours(self, v: int) -> NDArray[np.int32]:
+        """The agents one hop from v, sorted."""
+        return self._adjacency.row(self._agent(v))
+
+    def edges(self) -> NDArray[np.int64]:
+        """Every link once, as rows (smaller id, larger id)."""
+        return self._adjacency.edges()
+
+    @cached_property
+    def components(self) -> list[NDArray[np.int64]]:
+        """The parts that cannot hear each other, largest first; one part when connected."""
+        from scipy.sparse.csgraph import connected_components
+
+        count, part = connected_components(self._adjacency.matrix(), directed=False)
+        # A stable sort of agents by part keeps the ids of each part sorted.
+        cuts = np.cumsum(np.bincount(part, minlength=count))[:-1]
+        parts = np.split(np.argsort(part, kind="stable"), cuts)
+        return [frozen(p) for p in sorted(parts, key=lambda p: (-len(p), p[0]))]
+
+    @property
+    def connected(self) -> bool:
+        """Whether every agent can hear every other over enough hops."""
+        return len(self.components) == 1
+
+    # --- distances ------------------------------------------------------------------------------------
+
+    @cached_property
+    def diameter(self) -> int:
+        """The largest finite hop distance."""
+        return longest_distance(self._adjacency)
+
+    @cached_property
+    def _distance_found(self) -> int:
+        """A distance that occurs, from two breadth-first sweeps: cheap, and often the diameter."""
+        far = int(np.argmax(hops_from(self._adjacency, int(self.components[0][0]))))
+        return int(hops_from(self._adjacency, far).max())
+
+    def resolve_gamma(self, gamma: int | Literal["half-diameter"]) -> int:
+        """How many hops a message travels: a number up to the diameter, or half the diameter, rounded up."""
+        if isinstance(gamma, str):
+            if gamma != "half-diameter":
+                raise InputError(f"gamma = {gamma!r} is not allowed: give a whole number or 'half-diameter'")
+            return (self.diameter + 1) // 2
+        gamma = whole("gamma", gamma, 0)
+        # The exact diameter of a large network is dear: ask for it only when it can matter.
+        known = gamma == 0 or (gamma == 1 and self.n_edges > 0) or gamma <= self._distance_found
+        return gamma if known else min(gamma, self.diameter)
+
+    def neighbourhoods(self, gamma: int | Literal["half-diameter"]) -> Neighbourhoods:
+        """For each agent the agents at distance 1..gamma, sorted by (distance, id)."""
+        gamma = self.resolve_gamma(gamma)
+        if gamma not in self._neighbourhoods:
+            self._neighbourhoods[gamma] = neighbourhoods(self._adjacency, gamma)
+        return self._neighbourhoods[gamma]
+
+    def power(self, gamma: int | Literal["half-diameter"]) -> Adjacency:
+        """The power graph: a link between any two agents within gamma hops."""
+        gamma = self.resolve_gamma(gamma)
+        if gamma not in self._powers:
+            self._powers[gamma] = self.neighbourhoods(gamma).power()
+        return self._powers[gamma]
+
+    def distances(self) -> NDArray[np.int32]:
+        """The full matrix of hop distances, -1 where there is no path; for small networks only."""
+        if self.n_agents > FULL_MATRIX_AGENTS:
+            raise InputError(
+                f"distances() of {self.n_agents} agents would fill the memory: at most {FULL_MATRIX_AGENTS} "
+                "agents are allowed; use neighbourhoods(gamma)"
+            )
+        near = self.neighbourhoods(self.diameter)
+        full = np.full((self.n_agents, self.n_agents), -1, np.int32)
+        np.fill_diagonal(full, 0)
+        full[np.repeat(np.arange(self.n_agents), near.sizes), near.indices] = near.distances
+        return full
+
+    # --- words and other forms ------------------------------------------------------------------------
+
+    def describe(self) -> str:
+        """Size, degrees, diameter and, if it falls apart, which parts cannot hear each other."""
+        return describe(self)
+
+    def to_networkx(self) -> networkx.Graph:
+        """The same graph for networkx, under the labels it came with."""
+        import networkx
+
+        graph = networkx.Graph()
+        graph.add_nodes_from(self._labels)
+        graph.add_edges_from((self._labels[u], self._labels[v]) for u, v in self.edges().tolist())
+        return graph
+
+    def __repr__(self) -> str:
+        return f"Network(n_agents={self.n_agents}, n_edges={self.n_edges})"
+
+    def __len__(self) -> int:
+        return self.n_agents
+
+    def _agent(self, v: Any) -> int:
+        if whole("agent", v, 0) >= self.n_agents:
+            raise InputError(f"agent = {v} is not allowed: the agents are 0 to {self.n_agents - 1}")
+        return int(v)
+
+    # --- where networks come from ---------------------------------------------------------------------
+
+    @classmethod
+    def from_edges(cls, edges: str | PathLike[str] | Iterable[tuple[Hashable, Hashable]]) -> Self:
+        """From pairs of labels, or from an edge-list file. Agents are numbered as they first appear."""
+        if isinstance(edges, str | PathLike):
+            return cls.from_file(edges)
+        ids: dict[Hashable, int] = {}
+        found: list[tuple[int, int]] = []
+        for pair in edges:
+            try:
+                u, v = pair
+                found.append((ids.setdefault(u, len(ids)), ids.setdefault(v, len(ids))))
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"{pair!r} is not an edge: a pair of two hashable labels is expected"
+                ) from None
+        return cls._make(list(ids), generators.pairs(found))
+
+    @classmethod
+    def from_file(cls, path: str | PathLike[str]) -> Self:
+        """From an edge list: two labels per line, blanks or a comma between, # comments, plain or gzip."""
+        return cls.from_edges(read_pairs(path))
+
+    def subgraph(self, n: int, *, rng: Rng) -> Network:
+        """A connected part of n agents: a breadth-first snowball from a random start in the largest part."""
+        from scipy.sparse.csgraph import breadth_first_order
+
+        part = self.components[0]
+        if whole("n", n, 1) > len(part):
+            raise InputError(f"n = {n} is not allowed: the largest connected part has {len(part)} agents")
+        start = int(generator(rng).choice(part))
+        snowball = breadth_first_order(self._adjacency.matrix(), start, return_predecessors=False)
+        kept = np.sort(snowball[:n])
+        new_id = np.full(self.n_agents, -1, np.int64)
+        new_id[kept] = np.arange(n)
+        edges = new_id[self.edges()]
+        return type(self)._make([self._labels[v] for v in kept], edges[(edges >= 0).all(axis=1)])
+
+    @classmethod
+    def erdos_renyi(cls, n: int, p: float, *, rng: Rng, connected: bool = True) -> Self:
+        """Every pair linked with probability p; drawn again until connected, unless connected=False."""
+        return cls._make(*generators.erdos_renyi(n, p, rng, connected))
+
+    @classmethod
+    def barabasi_albert(cls, n: int, m: int, *, rng: Rng) -> Self:
+        """Each new agent links to m earlier ones, the well-linked more often."""
+        return cls._make(*generators.barabasi_albert(n, m, rng))
+
+    @classmethod
+    def watts_strogatz(cls, n: int, k: int, p: float, *, rng: Rng, connected: bool = True) -> Self:
+        """A ring of agents with k nearest neighbours each; every link is rewired with probability p."""
+        return cls._make(*generators.watts_strogatz(n, k, p, rng, connected))
+
+    @classmethod
+    def random_regular(cls, n: int, d: int, *, rng: Rng, connected: bool = True) -> Self:
+        """Every agent has d neighbours; drawn again until connected, unless connected=False."""
+        return cls._make(*generators.random_regular(n, d, rng, connected))
+
+    @classmethod
+    def ring(cls, n: int) -> Self:
+        """A closed chain of n agents."""
+        return cls._make(*generators.ring(n))
+
+    @classmethod
+    def path(cls, n: int) -> Self:
+        """An open chain of n agents."""
+        return cls._make(*generators.path(n))
+
+    @classmethod
+    def star(cls, n: int) -> Self:
+        """n agents in all; agent 0 is the hub."""
+        return cls._make(*generators.star(n))
+
+    @classmethod
+    def complete(cls, n: int) -> Self:
+        """Everyone is a neighbour of everyone."""
+        return cls._make(*generators.complete(n))
+
+    @classmethod
+    def grid(cls, rows: int, cols: int) -> Self:
+        """A chequerboard, labelled (row, column)."""
+        return cls._make(*generators.grid(rows, cols))
+
+    @classmethod
+    def balanced_tree(cls, branching: int, height: int) -> Self:
+        """A rooted tree in which every agent above the last level has `branching` children."""
+        return cls._make(*generators.balanced_tree(branching, height))
