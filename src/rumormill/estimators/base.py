@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from rumormill.arms.moments import Moments
+from rumormill.errors import DataError, InputError
 
 
 @dataclass(frozen=True)
 class Theory:
-    """Constants of a concentration lemma: |mean - mu| <= m^(1/p) (c (L + shift) / n)^(eps/p)."""
+    """Constants of a concentration lemma.
+
+    With probability at least 1 - exp(-L), mean - mu <= m^(1/p) (c (L + shift) / n)^(eps/p);
+    the same holds for mu - mean.
+    """
 
     c: float
     shift: float = 0.0
@@ -40,7 +46,7 @@ class OnlineMean(ABC):
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on later, as plain numbers and lists."""
+        """Everything needed to go on later, as plain numbers, strings and lists."""
 
     @classmethod
     @abstractmethod
@@ -76,3 +82,34 @@ class Estimator(ABC):
     @abstractmethod
     def online(self, moments: Moments, *, last_L: float = float("inf")) -> OnlineMean:
         """A fresh stream. No question will be asked beyond last_L: storage may rely on it."""
+
+
+def check_level(L: float) -> None:
+    """Refuse a confidence level that is no ln(1/delta) of a probability."""
+    if not L >= 0:
+        raise InputError(f"L = {L!r} is not allowed: L = ln(1/delta) is a number >= 0")
+
+
+def check_sample(x: float) -> None:
+    """Refuse a sample that no mean can use."""
+    if not math.isfinite(x):
+        raise InputError(f"sample {x!r} is not allowed: samples are finite numbers; drop or repair it before")
+
+
+def theory_power(base: float, exponent: float, moments: Moments) -> float:
+    """base ** exponent for a theory constant, which explodes as eps goes to 0."""
+    try:
+        return math.pow(base, exponent)
+    except OverflowError:
+        raise InputError(
+            f"eps = {moments.eps!r} is too small for c = 'theory': the constant {base:g}^{exponent:g} "
+            "exceeds every float; give a number c or a factor zeta"
+        ) from None
+
+
+def check_kind(state: dict[str, Any], kind: str) -> None:
+    """Refuse the state of another kind of stream."""
+    if state.get("kind") != kind:
+        raise DataError(
+            f"state of kind {state.get('kind')!r} cannot be read as {kind!r}: use the class that wrote it"
+        )
