@@ -1,0 +1,189 @@
+"""K arms played together, and the stream of rewards an engine reads."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.arms.base import Arm
+from rumormill.arms.moments import Moments
+from rumormill.errors import InputError
+
+# Rewards are drawn in chunks of this many rounds, each from a generator of its own: what comes out
+# depends neither on the blocks asked for nor on the horizon.
+DRAW_ROUNDS = 64
+
+
+class RewardStream(ABC):
+    """The rewards of one trial: arm k pays loc[k] + scale[k] * block[round, agent, column].
+
+    The column is 0 for every arm if `shared` (one draw serves all arms), else k.
+    """
+
+    loc: NDArray[np.float64]
+    scale: NDArray[np.float64]
+    shared: bool
+
+    @abstractmethod
+    def block(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Rounds start..stop-1, counted from 0: a C-contiguous array (stop - start, agents, columns).
+
+        It may be a view of the source: read it, do not write to it.
+        """
+
+
+@runtime_checkable
+class RewardSource(Protocol):
+    """What `Bandit` and `Replay` share, and all an engine may ask of them."""
+
+    @property
+    def n_arms(self) -> int: ...
+    @property
+    def means(self) -> NDArray[np.float64]: ...
+    @property
+    def best_mean(self) -> float: ...
+    @property
+    def gaps(self) -> NDArray[np.float64]: ...
+    @property
+    def tail_index(self) -> float: ...
+    def default_eps(self) -> float: ...
+    def moments(self, eps: float | None = None) -> Moments: ...
+    def stream(self, seed: np.random.SeedSequence, agents: int, horizon: int) -> RewardStream: ...
+
+
+class Bandit:
+    """At least two arms with known laws. Arms of one location-scale family share their draws.
+
+    A bandit whose means are all equal is refused: no arm is better, so there is nothing to regret.
+
+    >>> from rumormill.arms import Gaussian
+    >>> Bandit([Gaussian(loc=0.25), Gaussian(loc=1.0)]).gaps.tolist()
+    [0.75, 0.0]
+    """
+
+    def __init__(self, arms: Sequence[Arm]) -> None:
+        self.arms = tuple(arms)
+        for k, arm in enumerate(self.arms):
+            if not isinstance(arm, Arm):
+                raise InputError(
+                    f"arm {k} is {arm!r}: every arm must be a reward law, for example Gaussian()"
+                )
+        if len(self.arms) < 2:
+            raise InputError(
+                f"a bandit of {len(self.arms)} arm(s) leaves nothing to choose: give at least two"
+            )
+        self.means = np.array([_mean_of(k, arm) for k, arm in enumerate(self.arms)])
+        self.best_mean = float(self.means.max())
+        self.gaps = self.best_mean - self.means
+        if not self.gaps.any():
+            raise InputError(
+                f"all {self.n_arms} arms have the same mean {self.best_mean!r}: change one, "
+                "since regret is zero whatever is pulled"
+            )
+        self.means.flags.writeable = False
+        self.gaps.flags.writeable = False
+
+    def __repr__(self) -> str:
+        return f"Bandit([{', '.join(map(repr, self.arms))}])"
+
+    @property
+    def n_arms(self) -> int:
+        """The number K of arms."""
+        return len(self.arms)
+
+    @property
+    def tail_index(self) -> float:
+        """The smallest tail index of the arms: moments of all arms are finite exactly below it."""
+        return min(arm.tail_index for arm in self.arms)
+
+    def default_eps(self) -> float:
+        """1 where variances are finite, else 0.85 (tail_index - 1): not too near the infinite moment."""
+        return 1.0 if self.tail_index > 2 else 0.85 * (self.tail_index - 1)
+
+    def moments(self, eps: float | None = None) -> Moments:
+        """The largest raw and central moment of order 1 + eps over the arms."""
+        eps = self.default_eps() if eps is None else eps
+        if not 0 < eps <= 1:
+            raise InputError(f"eps = {eps!r} is not allowed: it must lie in (0, 1]")
+        if 1 + eps >= self.tail_index:
+            raise InputError(
+                f"eps = {eps!r} is too large: moments are finite only below order {self.tail_index!r}, "
+                f"so give eps below {self.tail_index - 1:.12g}"
+            )
+        return Moments(
+            eps=float(eps),
+            u=max(arm.moment(1 + eps) for arm in self.arms),
+            rho=max(arm.moment(1 + eps, central=True) for arm in self.arms),
+        )
+
+    def stream(self, seed: np.random.SeedSequence, agents: int, horizon: int) -> RewardStream:
+        """Fresh rewards for all agents; the same seed and number of agents give the same rewards."""
+        return _DrawnStream(self.arms, seed, agents, horizon)
+
+
+def _mean_of(k: int, arm: Arm) -> float:
+    try:
+        mean = arm.mean
+    except InputError as error:
+        raise InputError(f"arm {k} cannot be part of a bandit: {error}") from None
+    if not math.isfinite(mean):
+        raise InputError(f"arm {k}, {arm!r}, has the mean {mean!r}: it must be finite")
+    return mean
+
+
+class _DrawnStream(RewardStream):
+    """Rewards drawn from laws, chunk by chunk."""
+
+    def __init__(self, arms: Sequence[Arm], seed: np.random.SeedSequence, agents: int, horizon: int) -> None:
+        if agents < 1 or horizon < 1:
+            raise InputError(f"agents = {agents}, horizon = {horizon}: both must be at least 1")
+        forms = [arm.standard() for arm in arms]
+        self._laws = list(arms)
+        self.shared = False
+        self.loc, self.scale = np.zeros(len(arms)), np.ones(len(arms))
+        known = [form for form in forms if form is not None]
+        if len(known) == len(arms) and all(form[0] == known[0][0] for form in known):
+            self.shared = True
+            self._laws = [known[0][0]]
+            self.loc = np.array([form[1] for form in known])
+            self.scale = np.array([form[2] for form in known])
+        self._seed, self._agents, self._horizon = seed, agents, horizon
+        self._chunk_index = -1
+        self._chunk = np.empty((0, agents, len(self._laws)))
+
+    def block(self, start: int, stop: int) -> NDArray[np.float64]:
+        check_rounds(start, stop, self._horizon)
+        first, last = start // DRAW_ROUNDS, (stop - 1) // DRAW_ROUNDS
+        if first == last:
+            return self._draw(first)[start - first * DRAW_ROUNDS : stop - first * DRAW_ROUNDS]
+        block = np.empty((stop - start, self._agents, len(self._laws)))
+        for index in range(first, last + 1):
+            low = max(start, index * DRAW_ROUNDS)
+            high = min(stop, (index + 1) * DRAW_ROUNDS)
+            offset = index * DRAW_ROUNDS
+            block[low - start : high - start] = self._draw(index)[low - offset : high - offset]
+        return block
+
+    def _draw(self, index: int) -> NDArray[np.float64]:
+        """The whole chunk, from a generator that depends on the seed and the chunk's number alone."""
+        if index != self._chunk_index:
+            child = np.random.SeedSequence(
+                entropy=self._seed.entropy, spawn_key=(*self._seed.spawn_key, index)
+            )
+            rng = np.random.Generator(np.random.SFC64(child))
+            shape = (DRAW_ROUNDS, self._agents)
+            columns = [law.sample(rng, shape) for law in self._laws]
+            self._chunk = columns[0][:, :, None] if len(columns) == 1 else np.stack(columns, axis=2)
+            self._chunk_index = index
+        return self._chunk
+
+
+def check_rounds(start: int, stop: int, horizon: int) -> None:
+    """Refuse a block that is empty or leaves the rounds 0..horizon-1."""
+    if not 0 <= start < stop <= horizon:
+        raise InputError(f"block({start}, {stop}) is not allowed: give 0 <= start < stop <= {horizon}")

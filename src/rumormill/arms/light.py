@@ -1,0 +1,216 @@
+"""Rewards with all moments finite: Gaussian, log-normal, two-point, empirical."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.arms.base import Arm, is_finite, require_finite, require_positive
+from rumormill.errors import InputError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gaussian(Arm):
+    """The normal law with mean loc and standard deviation scale.
+
+    >>> round(Gaussian(loc=3.0, scale=2.0).moment(2), 9)
+    13.0
+    """
+
+    loc: float = 0.0
+    scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        require_finite("Gaussian", loc=self.loc)
+        require_positive("Gaussian", scale=self.scale)
+
+    @property
+    def mean(self) -> float:
+        return float(self.loc)
+
+    @property
+    def tail_index(self) -> float:
+        return math.inf
+
+    def standard(self) -> tuple[Arm, float, float]:
+        return Gaussian(), float(self.loc), float(self.scale)
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        return self.loc + self.scale * rng.standard_normal(size)
+
+    def _moment(self, p: float, center: float) -> float:
+        from scipy.special import hyp1f1
+
+        shift = (self.loc - center) / self.scale
+        centred = 2 ** (p / 2) * math.gamma((1 + p) / 2) / math.sqrt(math.pi)
+        return float(self.scale**p * centred * hyp1f1(-p / 2, 0.5, -(shift**2) / 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogNormal(Arm):
+    """shift + exp(N) with N Gaussian of mean mu and standard deviation sigma.
+
+    All moments are finite, but they grow so fast that the law behaves like a heavy tail for a while.
+    """
+
+    mu: float = 0.0
+    sigma: float = 1.0
+    shift: float = 0.0
+
+    def __post_init__(self) -> None:
+        require_finite("LogNormal", mu=self.mu, shift=self.shift)
+        require_positive("LogNormal", sigma=self.sigma)
+
+    @property
+    def mean(self) -> float:
+        return self.shift + math.exp(self.mu + self.sigma**2 / 2)
+
+    @property
+    def tail_index(self) -> float:
+        return math.inf
+
+    def standard(self) -> tuple[Arm, float, float]:
+        return LogNormal(sigma=float(self.sigma)), float(self.shift), math.exp(self.mu)
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        draws = rng.standard_normal(size)
+        draws *= self.sigma
+        np.exp(draws, out=draws)
+        draws *= math.exp(self.mu)
+        draws += self.shift
+        return draws
+
+    def _moment(self, p: float, center: float) -> float:
+        scale = math.exp(self.mu)
+        root = (center - self.shift) / scale
+        if root == 0:
+            return math.exp(p * self.mu + (p * self.sigma) ** 2 / 2)
+        from scipy.integrate import quad
+
+        def integrand(n: float) -> float:
+            grown = math.exp(self.sigma * n)
+            return float(abs(grown - root) ** p * math.exp(-(n**2) / 2) / math.sqrt(2 * math.pi))
+
+        # The mass lies around n = 0 (the constant's part) and n = p sigma (the exponential's part).
+        peak = p * self.sigma
+        corners = {-13.0, 0.0, peak, peak + 13.0}
+        if root > 0:
+            kink = math.log(root) / self.sigma
+            corners |= {kink} if -13 < kink < peak + 13 else set()
+        ordered = sorted(corners)
+        total = sum(
+            quad(integrand, low, high, epsabs=0.0, epsrel=1e-11, limit=200)[0]
+            for low, high in pairwise(ordered)
+        )
+        return float(scale**p * total)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TwoPoint(Arm):
+    """`high` with the given probability, else `low`."""
+
+    low: float = 0.0
+    high: float = 1.0
+    probability: float
+
+    def __post_init__(self) -> None:
+        require_finite("TwoPoint", low=self.low, high=self.high)
+        if not self.low < self.high:
+            raise InputError(
+                f"TwoPoint: low = {self.low!r}, high = {self.high!r} is not allowed: low must be below high"
+            )
+        if not (is_finite(self.probability) and 0 < self.probability < 1):
+            raise InputError(
+                f"TwoPoint: probability = {self.probability!r} is not allowed: it must lie in (0, 1)"
+            )
+
+    @property
+    def mean(self) -> float:
+        return self.low * (1 - self.probability) + self.high * self.probability
+
+    @property
+    def tail_index(self) -> float:
+        return math.inf
+
+    def standard(self) -> tuple[Arm, float, float]:
+        return TwoPoint(probability=float(self.probability)), float(self.low), float(self.high - self.low)
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        return np.where(rng.random(size) < self.probability, float(self.high), float(self.low))
+
+    def _moment(self, p: float, center: float) -> float:
+        low, high = abs(self.low - center) ** p, abs(self.high - center) ** p
+        return float(low * (1 - self.probability) + high * self.probability)
+
+
+def two_point_pair(gap: float, eps: float) -> tuple[TwoPoint, TwoPoint]:
+    """The two laws no policy can tell apart quickly, from the lower bound for heavy tails.
+
+    With g = (2 gap)^(1/eps) both put the rest of their mass on 0 and some on 1/g: the first g^(1+eps)
+    (mean 2 gap, E|X|^(1+eps) = 1), the second g^(1+eps) - gap g (mean gap, E|X|^(1+eps) = 1/2).
+    The lower bound itself is stated for gaps below 1/4; the laws exist below 1/2.
+
+    >>> better, worse = two_point_pair(gap=0.125, eps=1.0)
+    >>> better.mean, worse.mean, better.moment(2)
+    (0.25, 0.125, 1.0)
+    """
+    if not (is_finite(gap) and 0 < gap < 0.5):
+        raise InputError(f"gap = {gap!r} is not allowed: it must lie in (0, 1/2)")
+    if not (is_finite(eps) and 0 < eps <= 1):
+        raise InputError(f"eps = {eps!r} is not allowed: it must lie in (0, 1]")
+    g = (2 * gap) ** (1 / eps)
+    if not g ** (1 + eps) > 0:
+        raise InputError(f"gap = {gap!r} with eps = {eps!r} is too small for floats: raise one of them")
+    # g^(1+eps) = 2 gap g, and half of it remains for the second law.
+    better = TwoPoint(low=0.0, high=1 / g, probability=2 * gap * g)
+    worse = TwoPoint(low=0.0, high=1 / g, probability=gap * g)
+    return better, worse
+
+
+@dataclass(frozen=True, eq=False)
+class Empirical(Arm):
+    """Draws with replacement from given data; its mean and moments are those of the data.
+
+    >>> Empirical([1.0, 2.0, 6.0]).mean
+    3.0
+    """
+
+    data: Sequence[float] | NDArray[np.float64]
+
+    def __post_init__(self) -> None:
+        try:
+            data = np.array(self.data, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"Empirical: the data are not numbers ({error})") from None
+        if data.ndim != 1 or data.size == 0:
+            raise InputError(
+                f"Empirical: data of shape {data.shape} are not allowed: give a list of at least one number"
+            )
+        bad = np.flatnonzero(~np.isfinite(data))
+        if bad.size:
+            raise InputError(f"Empirical: data[{bad[0]}] = {data[bad[0]]} is not finite: drop or repair it")
+        data.flags.writeable = False
+        object.__setattr__(self, "data", data)
+
+    def __repr__(self) -> str:
+        return f"Empirical({len(self.data)} values, mean {self.mean:.6g})"
+
+    @property
+    def mean(self) -> float:
+        return float(np.mean(self.data))
+
+    @property
+    def tail_index(self) -> float:
+        return math.inf
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        data = np.asarray(self.data, dtype=np.float64)
+        return data[rng.integers(data.size, size=size)]
+
+    def _moment(self, p: float, center: float) -> float:
+        return float(np.mean(np.abs(np.asarray(self.data) - center) ** p))

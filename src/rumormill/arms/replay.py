@@ -1,0 +1,115 @@
+"""Recorded rewards in place of laws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rumormill.arms.bandit import RewardStream, check_rounds
+from rumormill.arms.moments import Moments
+from rumormill.errors import InputError
+
+
+class Replay:
+    """Rewards from a table [round, agent, arm]: every engine and policy sees the very same ones.
+
+    `means` are the true means, from which regret is counted; without them the average of each arm over
+    the table stands in. Equal means are allowed (regret is then zero). All moments of a table are
+    finite, so `tail_index` is infinite and the default eps is 1.
+
+    >>> Replay([[[1.0, 2.0]], [[3.0, 6.0]]]).means.tolist()
+    [2.0, 4.0]
+    """
+
+    tail_index = math.inf
+
+    def __init__(self, table: ArrayLike, means: ArrayLike | None = None) -> None:
+        self._table = _checked(table, "table")
+        if self._table.ndim != 3 or 0 in self._table.shape:
+            raise InputError(
+                f"a table of shape {self._table.shape} is not allowed: give [round, agent, arm], none empty"
+            )
+        if self.n_arms < 2:
+            raise InputError(f"a table of {self.n_arms} arm leaves nothing to choose: give at least two")
+        self.means = self._table.mean(axis=(0, 1)) if means is None else _checked(means, "means")
+        if self.means.shape != (self.n_arms,):
+            raise InputError(
+                f"means of shape {self.means.shape} do not fit a table of {self.n_arms} arms: "
+                f"give {self.n_arms} numbers"
+            )
+        self.best_mean = float(self.means.max())
+        self.gaps = self.best_mean - self.means
+        self.means.flags.writeable = False
+        self.gaps.flags.writeable = False
+
+    def __repr__(self) -> str:
+        return f"Replay({self.rounds} rounds, {self.agents} agents, {self.n_arms} arms)"
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds were recorded."""
+        return int(self._table.shape[0])
+
+    @property
+    def agents(self) -> int:
+        """How many agents were recorded."""
+        return int(self._table.shape[1])
+
+    @property
+    def n_arms(self) -> int:
+        """The number K of arms."""
+        return int(self._table.shape[2])
+
+    def default_eps(self) -> float:
+        """1: a table has a finite variance."""
+        return 1.0
+
+    def moments(self, eps: float | None = None) -> Moments:
+        """The largest raw and central (about `means`) moment of order 1 + eps over the arms of the table."""
+        eps = self.default_eps() if eps is None else eps
+        if not 0 < eps <= 1:
+            raise InputError(f"eps = {eps!r} is not allowed: it must lie in (0, 1]")
+        raw = (np.abs(self._table) ** (1 + eps)).mean(axis=(0, 1))
+        central = (np.abs(self._table - self.means) ** (1 + eps)).mean(axis=(0, 1))
+        return Moments(eps=float(eps), u=float(raw.max()), rho=float(central.max()))
+
+    def stream(self, seed: np.random.SeedSequence, agents: int, horizon: int) -> RewardStream:
+        """The recorded rewards, whatever the seed."""
+        if agents != self.agents:
+            raise InputError(
+                f"the network has {agents} agents, the table {self.agents}: use a network of {self.agents}"
+            )
+        if not 1 <= horizon <= self.rounds:
+            raise InputError(
+                f"horizon = {horizon} is not allowed: give 1 to {self.rounds}, the table's rounds"
+            )
+        return _TableStream(self._table[:horizon])
+
+
+class _TableStream(RewardStream):
+    """Slices of a table."""
+
+    shared = False
+
+    def __init__(self, table: NDArray[np.float64]) -> None:
+        self._table = table
+        self.loc, self.scale = np.zeros(table.shape[2]), np.ones(table.shape[2])
+
+    def block(self, start: int, stop: int) -> NDArray[np.float64]:
+        check_rounds(start, stop, len(self._table))
+        return self._table[start:stop]
+
+
+def _checked(values: ArrayLike, name: str) -> NDArray[np.float64]:
+    """A copy as floats, all finite."""
+    try:
+        array = np.array(values, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the {name} cannot be read as an array of numbers: {error}") from None
+    finite = np.isfinite(array)
+    if not finite.all():
+        first = tuple(int(i) for i in np.argwhere(~finite)[0])
+        raise InputError(f"{name}{list(first)} = {array[first]} is not finite: drop or repair it")
+    return array
