@@ -1,6 +1,22 @@
 """Networks of agents: who hears whom, in how many hops, and who leads."""
 
+from rumormill.graphs.cover import Cover, clique_cover, verify_cover
+from rumormill.graphs.leaders import Assignment, LeaderSet, assign_followers, dominating_set, independent_set
 from rumormill.graphs.neighbourhoods import Neighbourhoods
 from rumormill.graphs.network import Network
+from rumormill.graphs.spectrum import consensus_epsilon, consensus_weights
 
-__all__ = ["Network", "Neighbourhoods"]
+__all__ = [
+    "Assignment",
+    "Cover",
+    "LeaderSet",
+    "Neighbourhoods",
+    "Network",
+    "assign_followers",
+    "clique_cover",
+    "consensus_epsilon",
+    "consensus_weights",
+    "dominating_set",
+    "independent_set",
+    "verify_cover",
+]

@@ -103,7 +103,7 @@ class Network:
 
     def neighbours(self, v: int) -> NDArray[np.int32]:
         """The agents one hop from v, sorted."""
-        return self._adjacency.row(self._agent(v))
+        return self._adjacency.row(self.check_agent(v))
 
     def edges(self) -> NDArray[np.int64]:
         """Every link once, as rows (smaller id, larger id)."""
@@ -197,7 +197,8 @@ class Network:
     def __len__(self) -> int:
         return self.n_agents
 
-    def _agent(self, v: Any) -> int:
+    def check_agent(self, v: Any) -> int:
+        """The id as an int, refused if there is no such agent."""
         if whole("agent", v, 0) >= self.n_agents:
             raise InputError(f"agent = {v} is not allowed: the agents are 0 to {self.n_agents - 1}")
         return int(v)

@@ -1,0 +1,230 @@
+"""Clique covers: agents in groups, so that in a group everyone hears everyone within gamma hops.
+
+A cover by few cliques is a colouring of the complement graph with few colours: agents of one colour are
+one group. The least possible number is at least the size of any independent set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.errors import InputError, SolverError
+from rumormill.graphs.adjacency import Adjacency, frozen
+from rumormill.graphs.checks import Rng, generator
+from rumormill.graphs.network import Network
+from rumormill.graphs.sets import greedy_independent
+from rumormill.graphs.solver import cp_model, solve
+
+Groups = tuple[tuple[int, ...], ...]
+
+# Above this many agents the complement has too many links to be built.
+COMPLEMENT_AGENTS = 1_500
+# Rounds of regrouping after the first colouring; gains fade after a few dozen.
+REGROUPINGS = 40
+# Clauses of the exact model; more do not fit into memory or any patience.
+MOST_CLAUSES = 5_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Cover:
+    """A partition of the agents into cliques of the power graph.
+
+    groups hold sorted ids and come in the order of their first members; group_of[v] is the index of v's
+    group. No cover has fewer than lower_bound groups; optimal says that this one has no more.
+    """
+
+    groups: Groups
+    group_of: NDArray[np.int64]
+    lower_bound: int
+    optimal: bool
+    method: str
+
+
+def clique_cover(
+    network: Network,
+    gamma: int | Literal["half-diameter"],
+    *,
+    method: Literal["greedy", "exact"] = "greedy",
+    time_limit: float = 10.0,
+    rng: Rng | None = None,
+) -> Cover:
+    """Partition the agents into few groups in which everyone hears everyone within gamma hops.
+
+    "greedy" keeps the best of several colourings; "exact" needs OR-Tools and stops at time_limit seconds
+    with the best cover found. rng (default 0) orders the greedy attempts.
+    """
+    power = network.power(gamma)
+    if method not in ("greedy", "exact"):
+        raise InputError(f"method = {method!r} is not allowed: 'greedy' or 'exact'")
+    stream = generator(0 if rng is None else rng)
+    alone = greedy_independent(power, np.ones(power.n_agents))
+    colours = _greedy(power, stream, len(alone))
+    bound = len(alone)
+    if method == "exact" and len(np.unique(colours)) > bound:
+        colours, bound = _exact(power, colours, alone, time_limit)
+    groups = _as_groups(colours)
+    try:
+        verify_cover(network, gamma, groups)
+    except InputError as error:
+        raise SolverError(f"the {method} clique cover is wrong: {error}") from error
+    group_of = np.empty(power.n_agents, np.int64)
+    for index, group in enumerate(groups):
+        group_of[list(group)] = index
+    return Cover(groups, frozen(group_of), bound, len(groups) == bound, method)
+
+
+def verify_cover(
+    network: Network, gamma: int | Literal["half-diameter"], groups: Iterable[Iterable[int]]
+) -> None:
+    """Refuse groups that are not a partition of the agents into cliques of the power graph."""
+    power = network.power(gamma)
+    seen: dict[int, int] = {}
+    for index, group in enumerate(groups):
+        members = [network.check_agent(v) for v in group]
+        if not members:
+            raise InputError(f"group {index} of the cover is empty: leave it out")
+        for v in members:
+            if v in seen:
+                raise InputError(
+                    f"agent {v} is in group {seen[v]} and again in group {index} of the cover: each agent "
+                    "belongs to one group"
+                )
+            seen[v] = index
+        _check_clique(power, np.sort(members), index, network.resolve_gamma(gamma))
+    missing = sorted(set(range(power.n_agents)) - set(seen))
+    if missing:
+        raise InputError(f"the cover leaves out {some_agents(missing)}: each agent belongs to one group")
+
+
+def _check_clique(power: Adjacency, members: NDArray[np.int64], index: int, gamma: int) -> None:
+    for v in members:
+        deaf = np.setdiff1d(members, power.row(v), assume_unique=True)
+        deaf = deaf[deaf != v]
+        if len(deaf):
+            raise InputError(
+                f"agents {v} and {deaf[0]} are both in group {index} of the cover but more than "
+                f"gamma = {gamma} hops apart: a group holds agents that all hear each other"
+            )
+
+
+def some_agents(agents: Sequence[int]) -> str:
+    """A few ids and how many more."""
+    shown = ", ".join(str(v) for v in agents[:5])
+    more = f" and {len(agents) - 5} more" if len(agents) > 5 else ""
+    return f"agent{'s' if len(agents) > 1 else ''} {shown}{more}"
+
+
+def _as_groups(colours: NDArray[np.int64]) -> Groups:
+    order = np.argsort(colours, kind="stable")
+    cuts = np.flatnonzero(np.diff(colours[order])) + 1
+    return tuple(sorted(tuple(group.tolist()) for group in np.split(order, cuts)))
+
+
+def _greedy(power: Adjacency, stream: np.random.Generator, bound: int) -> NDArray[np.int64]:
+    """The best colouring of the complement by several rules, then regrouped while that helps."""
+    n = power.n_agents
+    attempts = [first_fit(power, np.argsort(power.degrees, kind="stable"))]
+    if n <= COMPLEMENT_AGENTS:
+        attempts += _colour_complement(power)
+    best = min(attempts, key=_n_groups)
+    for _ in range(REGROUPINGS):
+        if _n_groups(best) == bound:
+            break
+        # Taking old groups one after another never needs more groups, and often saves one.
+        rank = stream.permutation(_n_groups(best))
+        attempt = first_fit(power, np.argsort(rank[best], kind="stable"))
+        if _n_groups(attempt) <= _n_groups(best):
+            best = attempt
+    return best
+
+
+def _n_groups(colours: NDArray[np.int64]) -> int:
+    return int(colours.max()) + 1
+
+
+def first_fit(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Each agent, in this order, joins the first group whose members all hear it, or opens one."""
+    group_of = np.full(power.n_agents, -1, np.int64)
+    sizes = np.zeros(power.n_agents, np.int64)
+    n_groups = 0
+    for v in order:
+        near = group_of[power.row(v)]
+        heard = np.bincount(near[near >= 0], minlength=n_groups)
+        fits = np.flatnonzero(heard == sizes[:n_groups])
+        group = int(fits[0]) if len(fits) else n_groups
+        n_groups = max(n_groups, group + 1)
+        group_of[v] = group
+        sizes[group] += 1
+    return group_of
+
+
+def _colour_complement(power: Adjacency) -> list[NDArray[np.int64]]:
+    import rustworkx
+
+    complement = rustworkx.PyGraph(multigraph=False)
+    complement.add_nodes_from(range(power.n_agents))
+    complement.add_edges_from_no_data(list(zip(*(side.tolist() for side in _strangers(power)), strict=True)))
+    rules = rustworkx.ColoringStrategy
+    found = []
+    for rule in (rules.Saturation, rules.Degree, rules.IndependentSet):
+        colouring = rustworkx.graph_greedy_color(complement, strategy=rule)
+        raw = np.array([colouring[v] for v in range(power.n_agents)])
+        found.append(np.unique(raw, return_inverse=True)[1].astype(np.int64))
+    return found
+
+
+def _strangers(power: Adjacency) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Every pair of agents that do not hear each other, smaller id first."""
+    apart = ~power.dense()
+    low, high = np.nonzero(np.triu(apart, k=1))
+    return low, high
+
+
+def _exact(
+    power: Adjacency, colours: NDArray[np.int64], alone: Sequence[int], time_limit: float
+) -> tuple[NDArray[np.int64], int]:
+    cp = cp_model()
+    n, most = power.n_agents, _n_groups(colours)
+    n_strangers = n * (n - 1) // 2 - power.n_edges
+    if n_strangers * most > MOST_CLAUSES:
+        raise InputError(
+            f"an exact cover of {n} agents is out of reach: up to {most} groups and {n_strangers} pairs that "
+            "do not hear each other; use method='greedy'"
+        )
+    model = cp.CpModel()
+    # Agents that are pairwise strangers open groups 0, 1, ...: this breaks the symmetry between groups.
+    rank = _alone_first(colours, alone)
+    joins = [[model.new_bool_var(f"{v} in {g}") for g in range(most)] for v in range(n)]
+    used = [model.new_bool_var(f"{g} used") for g in range(most)]
+    for g, v in enumerate(alone):
+        model.add(joins[v][g] == 1)
+    for v in range(n):
+        model.add_exactly_one(joins[v])
+        for g in range(most):
+            model.add_implication(joins[v][g], used[g])
+    for v, w in zip(*_strangers(power), strict=True):
+        for g in range(most):
+            model.add_bool_or(~joins[v][g], ~joins[w][g])
+    for g in range(most - 1):
+        model.add_implication(used[g + 1], used[g])
+    model.minimize(sum(used))
+    variables = [joins[v][g] for v in range(n) for g in range(most)] + used
+    hint = [v * most + int(rank[colours[v]]) for v in range(n)] + [n * most + g for g in range(most)]
+    answer = solve(model, variables, hint, time_limit)
+    chosen = [i for i in answer.chosen if i < n * most]
+    found = np.unique(np.array([i % most for i in chosen]), return_inverse=True)[1].astype(np.int64)
+    return found, max(len(alone), int(np.ceil(answer.bound - 1e-6)))
+
+
+def _alone_first(colours: NDArray[np.int64], alone: Sequence[int]) -> NDArray[np.int64]:
+    """New numbers for the groups, so that the i-th agent of `alone` is in group i."""
+    first = colours[list(alone)]
+    rest = np.setdiff1d(np.arange(_n_groups(colours)), first)
+    rank = np.empty(_n_groups(colours), np.int64)
+    rank[np.concatenate([first, rest])] = np.arange(len(rank))
+    return rank

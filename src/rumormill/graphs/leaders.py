@@ -1,0 +1,245 @@
+"""Leaders: independent or dominating sets of the power graph, and which leader each agent follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from rumormill.errors import InputError, SolverError
+from rumormill.graphs.adjacency import Adjacency, frozen
+from rumormill.graphs.checks import Rng, fresh_seed, generator
+from rumormill.graphs.cover import first_fit, some_agents
+from rumormill.graphs.network import Network
+from rumormill.graphs.qubo import anneal
+from rumormill.graphs.sets import (
+    disjoint_reaches,
+    greedy_dominating,
+    greedy_independent,
+    linked_pair,
+    not_reached,
+)
+from rumormill.graphs.solver import Answer, cp_model, solve
+
+Gamma = int | Literal["half-diameter"]
+
+# From this share of linked pairs on, cliques of the complement are quicker than the constraint solver,
+# up to a size where their search, which cannot be stopped, stays short.
+CLIQUE_SHARE = 0.6
+CLIQUE_AGENTS = 300
+
+
+@dataclass(frozen=True)
+class LeaderSet:
+    """A set of leaders with its weight (its size for a dominating set).
+
+    bound is what no set can pass: above the weight of an independent set, below the size of a dominating
+    one. optimal says that this set reaches it.
+    """
+
+    leaders: tuple[int, ...]
+    weight: float
+    bound: float
+    optimal: bool
+    method: str
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """leader_of[v] is the leader that v follows (itself for a leader), distance[v] the hops to it."""
+
+    leader_of: NDArray[np.int64]
+    distance: NDArray[np.int64]
+
+
+def independent_set(
+    network: Network,
+    gamma: Gamma,
+    *,
+    method: Literal["qubo", "greedy", "exact"] = "qubo",
+    weights: ArrayLike | None = None,
+    time_limit: float = 10.0,
+    rng: Rng = 0,
+) -> LeaderSet:
+    """Leaders that do not hear each other, of large total weight; no agent can be added.
+
+    The default weight of an agent is its degree in the power graph plus one. "qubo" anneals (rng seeds it),
+    "exact" proves optimality within time_limit seconds or returns the best set and bound it has.
+    """
+    power = network.power(gamma)
+    value = _weights(power, weights)
+    stream = generator(rng)
+    if method == "qubo":
+        chosen = anneal(power, value, fresh_seed(stream))
+    elif method == "greedy":
+        chosen = greedy_independent(power, value)
+    elif method == "exact":
+        return _exact_independent(power, value, time_limit, fresh_seed(stream))
+    else:
+        raise InputError(f"method = {method!r} is not allowed: 'qubo', 'greedy' or 'exact'")
+    return _independent(power, value, chosen, _clique_bound(power, value), method)
+
+
+def dominating_set(
+    network: Network, gamma: Gamma, *, method: Literal["greedy", "exact"] = "greedy", time_limit: float = 10.0
+) -> LeaderSet:
+    """Few leaders such that every agent is one or hears one."""
+    power = network.power(gamma)
+    chosen = greedy_dominating(power)
+    bound = disjoint_reaches(power)
+    if method == "exact":
+        if len(chosen) > bound:
+            answer = _solve_dominating(power, chosen, time_limit)
+            chosen, bound = list(answer.chosen), max(bound, int(np.ceil(answer.bound - 1e-6)))
+    elif method != "greedy":
+        raise InputError(f"method = {method!r} is not allowed: 'greedy' or 'exact'")
+    missed = not_reached(power, chosen)
+    if len(missed):
+        raise SolverError(
+            f"the {method} dominating set is wrong: {some_agents(missed.tolist())} hear no leader"
+        )
+    return LeaderSet(tuple(chosen), float(len(chosen)), float(bound), len(chosen) <= bound, method)
+
+
+def assign_followers(network: Network, gamma: Gamma, leaders: Sequence[int]) -> Assignment:
+    """Each agent follows the leader in reach of the largest degree in the power graph.
+
+    Ties go to the smaller distance, then to the smaller id.
+    """
+    leading = np.zeros(network.n_agents, np.bool_)
+    for v in leaders:
+        if leading[network.check_agent(v)]:
+            raise InputError(f"agent {v} is named twice among the leaders: name it once")
+        leading[v] = True
+    near = network.neighbourhoods(gamma)
+    leader_of = np.arange(network.n_agents)
+    distance = np.zeros(network.n_agents, np.int64)
+    lost = []
+    for v in np.flatnonzero(~leading).tolist():
+        ids, hops = near.row(v)
+        at = np.flatnonzero(leading[ids])
+        if not len(at):
+            lost.append(v)
+            continue
+        # Rows are sorted by (distance, id) and argmax takes the first: that settles the ties.
+        best = at[np.argmax(near.sizes[ids[at]])]
+        leader_of[v], distance[v] = ids[best], hops[best]
+    if lost:
+        raise InputError(
+            f"{some_agents(lost)} cannot hear any leader within gamma = {near.gamma} hops: add leaders or "
+            "raise gamma"
+        )
+    return Assignment(frozen(leader_of), frozen(distance))
+
+
+def _weights(power: Adjacency, weights: ArrayLike | None) -> NDArray[np.float64]:
+    if weights is None:
+        return (power.degrees + 1).astype(np.float64)
+    try:
+        value = np.asarray(weights, np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"weights = {weights!r} is not allowed: one number per agent is expected") from None
+    if value.shape != (power.n_agents,):
+        raise InputError(
+            f"weights of shape {value.shape} are not allowed: {power.n_agents} agents need one each"
+        )
+    if not (np.isfinite(value) & (value > 0)).all():
+        worst = int(np.flatnonzero(~(np.isfinite(value) & (value > 0)))[0])
+        raise InputError(f"the weight {value[worst]} of agent {worst} is not allowed: it must be above zero")
+    return value
+
+
+def _clique_bound(power: Adjacency, weights: NDArray[np.float64]) -> float:
+    """An independent set takes at most one agent of each clique of a cover."""
+    group_of = first_fit(power, np.argsort(-weights, kind="stable"))
+    heaviest = np.zeros(power.n_agents)
+    np.maximum.at(heaviest, group_of, weights)
+    return float(heaviest.sum())
+
+
+def _independent(
+    power: Adjacency, weights: NDArray[np.float64], chosen: Sequence[int], bound: float, method: str
+) -> LeaderSet:
+    """The set with its weight, after checking that it is independent and maximal."""
+    pair = linked_pair(power, chosen)
+    if pair is not None:
+        raise SolverError(
+            f"the {method} independent set is wrong: agents {pair[0]} and {pair[1]} hear each other"
+        )
+    missed = not_reached(power, chosen)
+    if len(missed):
+        raise SolverError(
+            f"the {method} independent set is wrong: {some_agents(missed.tolist())} could be added"
+        )
+    weight = float(weights[list(chosen)].sum())
+    return LeaderSet(tuple(chosen), weight, bound, weight >= bound * (1 - 1e-9), method)
+
+
+def _exact_independent(
+    power: Adjacency, weights: NDArray[np.float64], time_limit: float, seed: int
+) -> LeaderSet:
+    n = power.n_agents
+    whole_numbers = bool((weights == np.rint(weights)).all())
+    if whole_numbers and n <= CLIQUE_AGENTS and 2 * power.n_edges >= CLIQUE_SHARE * n * (n - 1):
+        chosen = _heaviest_clique_of_complement(power, weights)
+        return _independent(power, weights, chosen, float(weights[chosen].sum()), "exact")
+    cp = cp_model()
+    known = anneal(power, weights, seed)
+    bound = _clique_bound(power, weights)
+    if float(weights[known].sum()) >= bound:
+        return _independent(power, weights, known, bound, "exact")
+    model = cp.CpModel()
+    leads = [model.new_bool_var(str(v)) for v in range(n)]
+    for clique in _cliques_over_links(power):
+        model.add_at_most_one(leads[v] for v in clique)
+    scale = weights.astype(np.int64).tolist() if whole_numbers else weights.tolist()
+    model.maximize(sum(w * x for w, x in zip(scale, leads, strict=True)))
+    answer = solve(model, leads, known, time_limit)
+    # Positive weights make a best set maximal; one that ran out of time is filled up.
+    chosen = greedy_independent(power, weights, answer.chosen)
+    weight = float(weights[chosen].sum())
+    return _independent(
+        power, weights, chosen, weight if answer.optimal else min(bound, answer.bound), "exact"
+    )
+
+
+def _heaviest_clique_of_complement(power: Adjacency, weights: NDArray[np.float64]) -> list[int]:
+    import networkx
+
+    graph: Any = networkx.from_numpy_array(~power.dense() & ~np.eye(power.n_agents, dtype=np.bool_))
+    networkx.set_node_attributes(graph, {v: int(w) for v, w in enumerate(weights)}, "weight")
+    clique, _ = networkx.max_weight_clique(graph)
+    return sorted(clique)
+
+
+def _cliques_over_links(power: Adjacency) -> list[list[int]]:
+    """Cliques that together hold every link: far tighter for a solver than the links one by one."""
+    near = [set(power.row(v).tolist()) for v in range(power.n_agents)]
+    open_links = [set(row) for row in near]
+    cliques = []
+    for v in range(power.n_agents):
+        while open_links[v]:
+            clique = [v]
+            fits = near[v]
+            wanted = open_links[v]
+            while fits:
+                w = min(fits & wanted or fits)
+                clique.append(w)
+                fits = fits & near[w]
+            for u in clique:
+                open_links[u].difference_update(clique)
+            cliques.append(clique)
+    return cliques
+
+
+def _solve_dominating(power: Adjacency, known: Sequence[int], time_limit: float) -> Answer:
+    cp = cp_model()
+    model = cp.CpModel()
+    leads = [model.new_bool_var(str(v)) for v in range(power.n_agents)]
+    for v in range(power.n_agents):
+        model.add_bool_or([leads[v], *(leads[w] for w in power.row(v))])
+    model.minimize(sum(leads))
+    return solve(model, leads, known, time_limit)
