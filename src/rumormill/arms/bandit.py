@@ -175,7 +175,7 @@ class _DrawnStream(RewardStream):
             child = np.random.SeedSequence(
                 entropy=self._seed.entropy, spawn_key=(*self._seed.spawn_key, index)
             )
-            rng = np.random.Generator(np.random.SFC64(child))
+            rng = np.random.Generator(np.random.PCG64(child))
             shape = (DRAW_ROUNDS, self._agents)
             columns = [law.sample(rng, shape) for law in self._laws]
             self._chunk = columns[0][:, :, None] if len(columns) == 1 else np.stack(columns, axis=2)

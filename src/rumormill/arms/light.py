@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms.base import Arm, is_finite, require_finite, require_positive
+from rumormill.arms.quadrature import integrate
 from rumormill.errors import InputError
 
 
@@ -90,7 +91,6 @@ class LogNormal(Arm):
         root = (center - self.shift) / scale
         if root == 0:
             return math.exp(p * self.mu + (p * self.sigma) ** 2 / 2)
-        from scipy.integrate import quad
 
         def integrand(n: float) -> float:
             grown = math.exp(self.sigma * n)
@@ -103,10 +103,8 @@ class LogNormal(Arm):
             kink = math.log(root) / self.sigma
             corners |= {kink} if -13 < kink < peak + 13 else set()
         ordered = sorted(corners)
-        total = sum(
-            quad(integrand, low, high, epsabs=0.0, epsrel=1e-11, limit=200)[0]
-            for low, high in pairwise(ordered)
-        )
+        size = integrand(0.0) + integrand(peak)
+        total = sum(integrate(integrand, low, high, size=size) for low, high in pairwise(ordered))
         return float(scale**p * total)
 
 
