@@ -4,6 +4,7 @@ Agents on a network play one bandit together, pass rumours (what I pulled, what 
 learn from rewards whose variance may be infinite.
 """
 
+from rumormill import checks
 from rumormill.arms import (
     AlphaStable,
     Arm,
@@ -71,6 +72,7 @@ __all__ = [
     "StudentT",
     "TrimmedMean",
     "TwoPoint",
+    "checks",
     "simulate",
     "two_point_pair",
 ]

@@ -42,7 +42,10 @@ class Gaussian(Arm):
         return Gaussian(), float(self.loc), float(self.scale)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        return self.loc + self.scale * rng.standard_normal(size)
+        draws = rng.standard_normal(size)
+        draws *= self.scale
+        draws += self.loc
+        return draws
 
     def _moment(self, p: float, center: float) -> float:
         from scipy.special import hyp1f1

@@ -44,7 +44,10 @@ class StudentT(Arm):
         return StudentT(df=float(self.df)), float(self.loc), float(self.scale)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        return self.loc + self.scale * rng.standard_t(self.df, size)
+        draws = rng.standard_t(self.df, size)
+        draws *= self.scale
+        draws += self.loc
+        return draws
 
     def _moment(self, p: float, center: float) -> float:
         from scipy.special import poch

@@ -61,7 +61,7 @@ def play(
             agent.receive(channel.deliver(t, v))
 
         if t == checkpoints[next_checkpoint]:
-            agent_regret[next_checkpoint] = pulls @ gaps
+            agent_regret[next_checkpoint] = sum(pulls[:, arm] * gaps[arm] for arm in range(n_arms))
             next_checkpoint = min(next_checkpoint + 1, len(checkpoints) - 1)
         if row == BLOCK - 1 or t == horizon:
             on_rounds(row + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -11,9 +11,9 @@ from rumormill.arms import Replay, RewardSource
 from rumormill.engine import reference
 from rumormill.engine.result import Result, Trial, resolve_checkpoints
 from rumormill.engine.seeds import RandomSource, Role, root_seed, stream_seed
-from rumormill.errors import InputError
+from rumormill.errors import ContractError, InputError
 from rumormill.graphs import Network
-from rumormill.policies import OwnPolicy, Policy, Problem, Seat
+from rumormill.policies import Agent, OwnPolicy, Policy, Problem, Seat
 from rumormill.protocol import Channel, PerfectChannel
 
 Engine = Literal["auto", "reference", "fast"]
@@ -62,10 +62,7 @@ def simulate(
 
     done: list[Trial] = []
     for trial in range(trials):
-        if isinstance(policy, Policy):
-            agents = policy.agents(problem, plan)
-        else:
-            agents = [policy(seat) for seat in _seats(problem, stream_seed(root, trial, Role.AGENTS))]
+        agents = make_agents(policy, problem, plan, stream_seed(root, trial, Role.AGENTS))
         stream = bandit.stream(stream_seed(root, trial, Role.REWARDS), network.n_agents, horizon)
         wire = channel() if channel is not None else PerfectChannel()
         done.append(
@@ -74,10 +71,20 @@ def simulate(
     return Result.gather(policy, "reference", marks, done)
 
 
-def _seats(problem: Problem, seed: np.random.SeedSequence) -> list[Seat]:
-    return [
-        Seat(v, problem, np.random.default_rng(stream_seed(seed, v))) for v in range(problem.n_agents)
+def make_agents(
+    policy: Policy | OwnPolicy, problem: Problem, plan: Any, seed: np.random.SeedSequence
+) -> list[Agent]:
+    """One agent per vertex; each agent of a user's own policy gets a generator of its own."""
+    if isinstance(policy, Policy):
+        return policy.agents(problem, plan)
+    agents = [
+        policy(Seat(v, problem, np.random.default_rng(stream_seed(seed, v)))) for v in range(problem.n_agents)
     ]
+    for agent in agents:
+        missing = [name for name in ("choose", "observe", "outgoing", "receive") if not hasattr(agent, name)]
+        if missing:
+            raise ContractError(f"{type(agent).__name__} is not an agent: it has no {', '.join(missing)}")
+    return agents
 
 
 def _count(name: str, value: object) -> int:

@@ -68,10 +68,10 @@ class Estimator(ABC):
         """The constants of the concentration lemma."""
 
     @abstractmethod
-    def valid(self, n: int, L: float, moments: Moments) -> bool:
+    def valid(self, n: float, L: float, moments: Moments) -> bool:
         """Whether the concentration lemma covers n samples at confidence L."""
 
-    def defined(self, n: int, L: float, moments: Moments) -> bool:
+    def defined(self, n: float, L: float, moments: Moments) -> bool:
         """Whether the estimate itself exists for n samples at confidence L."""
         return n >= 1
 
@@ -90,10 +90,21 @@ def check_level(L: float) -> None:
         raise InputError(f"L = {L!r} is not allowed: L = ln(1/delta) is a number >= 0")
 
 
-def check_sample(x: float) -> None:
-    """Refuse a sample that no mean can use."""
+def check_sample(x: float) -> float:
+    """The sample as a plain float; refuse one that no mean can use."""
+    x = float(x)
     if not math.isfinite(x):
         raise InputError(f"sample {x!r} is not allowed: samples are finite numbers; drop or repair it before")
+    return x
+
+
+def check_same_kind(stream: OnlineMean, other: object) -> None:
+    """Refuse to merge streams of two kinds."""
+    if type(other) is not type(stream):
+        raise InputError(
+            f"a {type(other).__name__} cannot be merged into a {type(stream).__name__}: "
+            "give two streams of one kind"
+        )
 
 
 def theory_power(base: float, exponent: float, moments: Moments) -> float:

@@ -29,6 +29,7 @@ from rumormill.estimators.base import (
     Theory,
     check_kind,
     check_level,
+    check_same_kind,
     check_sample,
     theory_power,
 )
@@ -63,7 +64,7 @@ class Catoni(Estimator):
             return Theory(c=4.0)
         return Theory(c=theory_power(_factor(moments), moments.p / moments.eps, moments))
 
-    def valid(self, n: int, L: float, moments: Moments) -> bool:
+    def valid(self, n: float, L: float, moments: Moments) -> bool:
         if n < 1:
             return False
         if moments.eps == 1.0:
@@ -72,7 +73,7 @@ class Catoni(Estimator):
         p = moments.p
         return _factor(moments) * math.pow(L / n, moments.eps / p) <= math.pow(0.1 * p, 1.0 / p)
 
-    def defined(self, n: int, L: float, moments: Moments) -> bool:
+    def defined(self, n: float, L: float, moments: Moments) -> bool:
         return n >= 1 and (moments.eps < 1.0 or n > 2.0 * L)
 
     def of(self, samples: Sequence[float], L: float, moments: Moments) -> float:
@@ -83,7 +84,7 @@ class Catoni(Estimator):
         return _root(x, inverse_width(len(x), L, moments.eps, moments.rho), moments.eps, float(np.median(x)))
 
     def online(self, moments: Moments, *, last_L: float = math.inf) -> OnlineCatoni:
-        return OnlineCatoni(moments.eps, moments.rho)
+        return OnlineCatoni(float(moments.eps), float(moments.rho))
 
 
 def _factor(moments: Moments) -> float:
@@ -107,7 +108,7 @@ class OnlineCatoni(OnlineMean):
         return self._count
 
     def update(self, x: float) -> None:
-        check_sample(x)
+        x = check_sample(x)
         self._reserve(self._count + 1)
         self._samples[self._count] = x
         self._count += 1
@@ -124,6 +125,7 @@ class OnlineCatoni(OnlineMean):
 
     def merge(self, other: Self) -> None:
         """Append the other stream."""
+        check_same_kind(self, other)
         if (self._eps, self._v) != (other._eps, other._v):
             raise InputError(
                 f"streams with (eps, v) = {(self._eps, self._v)} and {(other._eps, other._v)} cannot be "
@@ -162,23 +164,27 @@ class OnlineCatoni(OnlineMean):
         return stream
 
 
-# Beyond this |y|, 1 + |y| + C |y|^p is C |y|^p to the last digit, and stays far from overflow below it.
+# Beyond this |y|, 1 + |y| + C |y|^p is C |y|^p to the last digit; below it nothing overflows.
 _HUGE = 1e100
+
+# Newton needs five or so steps; if it has not settled by then, halving the bracket will.
+_NEWTON_STEPS = 50
 
 
 def _psi(y: Floats, eps: float, c_p: float) -> tuple[Floats, Floats]:
-    """psi(y) and psi'(y)."""
+    """|psi(y)| and psi'(y)."""
     size = np.abs(y)
     near = np.minimum(size, _HUGE)
-    slope_term = near if eps == 1.0 else np.power(near, eps)
-    tail = c_p * slope_term
+    tail = c_p * (near if eps == 1.0 else np.power(near, eps))
     rise = near + tail * near
     value = np.log1p(rise)
+    slope = (1.0 + (1.0 + eps) * tail) / (1.0 + rise)
     beyond = size > _HUGE
     if beyond.any():
-        value[beyond] += (1.0 + eps) * np.log(size[beyond] / _HUGE)
-    slope = (1.0 + (1.0 + eps) * tail) / (1.0 + rise)
-    return np.copysign(value, y), slope
+        excess = size[beyond] / _HUGE
+        value[beyond] += (1.0 + eps) * np.log(excess)
+        slope[beyond] /= excess
+    return value, slope
 
 
 def _root(x: Floats, a: float, eps: float, start: float) -> float:
@@ -191,9 +197,11 @@ def _root(x: Floats, a: float, eps: float, start: float) -> float:
     low, high = float(x.min()), float(x.max())
     c_p = curvature(eps)
     theta = min(max(start, low), high)
+    steps = 0
     while low < high:
-        value, slope = _psi(a * (x - theta), eps, c_p)
-        f = float(value.sum())
+        y = a * (x - theta)
+        value, slope = _psi(y, eps, c_p)
+        f = float(np.copysign(value, y).sum())
         if f > 0:
             low = theta
         elif f < 0:
@@ -201,12 +209,13 @@ def _root(x: Floats, a: float, eps: float, start: float) -> float:
         else:
             break
         descent = a * float(slope.sum())
-        step = f / descent
-        noise = 1e-16 * (abs(theta) + float(np.abs(value).sum()) / descent)
-        if abs(step) <= noise:
-            return min(max(theta + step, low), high)
-        target = theta + step
-        theta = target if low < target < high else low + (high - low) / 2
+        target = theta + f / descent
+        noise = 1e-16 * (abs(theta) + float(value.sum()) / descent)
+        # Where the noise spans a good part of the width 1/a, the slope is no guide: only the bracket decides.
+        if abs(target - theta) <= noise and a * noise < 1e-3:
+            return min(max(target, low), high)
+        steps += 1
+        theta = target if low < target < high and steps < _NEWTON_STEPS else low / 2 + high / 2
         if theta in (low, high):
             break
     return theta

@@ -15,7 +15,15 @@ from typing import Any, ClassVar, Self
 
 from rumormill.arms.moments import Moments
 from rumormill.errors import InputError
-from rumormill.estimators.base import Estimator, OnlineMean, Theory, check_kind, check_level, check_sample
+from rumormill.estimators.base import (
+    Estimator,
+    OnlineMean,
+    Theory,
+    check_kind,
+    check_level,
+    check_same_kind,
+    check_sample,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +41,7 @@ class EmpiricalMean(Estimator):
             "give a number c or a factor zeta"
         )
 
-    def valid(self, n: int, L: float, moments: Moments) -> bool:
+    def valid(self, n: float, L: float, moments: Moments) -> bool:
         return False
 
     def of(self, samples: Sequence[float], L: float, moments: Moments) -> float:
@@ -56,7 +64,7 @@ class OnlineEmpirical(OnlineMean):
         return self._count
 
     def update(self, x: float) -> None:
-        check_sample(x)
+        x = check_sample(x)
         self._count += 1
         self._sum += x
 
@@ -66,6 +74,7 @@ class OnlineEmpirical(OnlineMean):
 
     def merge(self, other: Self) -> None:
         """Append the other stream: counts and sums add."""
+        check_same_kind(self, other)
         self._count += other._count
         self._sum += other._sum
 

@@ -22,7 +22,15 @@ import numpy as np
 
 from rumormill.arms.moments import Moments
 from rumormill.errors import InputError
-from rumormill.estimators.base import Estimator, OnlineMean, Theory, check_kind, check_level, theory_power
+from rumormill.estimators.base import (
+    Estimator,
+    OnlineMean,
+    Theory,
+    check_kind,
+    check_level,
+    check_same_kind,
+    theory_power,
+)
 
 
 def group_count(n: int, L: float) -> int:
@@ -42,7 +50,7 @@ class MedianOfMeans(Estimator):
     def theory(self, moments: Moments) -> Theory:
         return Theory(c=16.0 * theory_power(12.0, 1.0 / moments.eps, moments), shift=0.125)
 
-    def valid(self, n: int, L: float, moments: Moments) -> bool:
+    def valid(self, n: float, L: float, moments: Moments) -> bool:
         return n >= 16.0 * L + 2.0
 
     def of(self, samples: Sequence[float], L: float, moments: Moments) -> float:
@@ -72,7 +80,7 @@ class OnlineMedianOfMeans(OnlineMean):
         return self._count
 
     def update(self, x: float) -> None:
-        n = self._count
+        n, x = self._count, float(x)
         hi, lo = float(self._prefix[0, n]), float(self._prefix[1, n])
         total = hi + x
         if not math.isfinite(total):
@@ -101,6 +109,7 @@ class OnlineMedianOfMeans(OnlineMean):
 
     def merge(self, other: Self) -> None:
         """Append the other stream: its samples come behind the ones here, in their order."""
+        check_same_kind(self, other)
         n, m = self._count, other._count
         self._reserve(n + m)
         hi, lo = self._prefix[0, n], self._prefix[1, n]

@@ -88,19 +88,19 @@ class Radius:
         assert self.c is not None
         return self._root * math.pow(self.c * (L + self.shift), self.exponent)
 
-    def usable(self, n: int, L: float) -> bool:
+    def usable(self, n: float, L: float) -> bool:
         """Whether n samples are enough for an index at L; if not, the arm must be pulled."""
         if not self.estimator.defined(n, L, self.moments):
             return False
         return not self.theory or self.estimator.valid(n, L, self.moments)
 
-    def at(self, n: int, L: float) -> float:
+    def at(self, n: float, L: float) -> float:
         """The radius of n samples at confidence L; +inf where the arm must be pulled."""
         if not self.usable(n, L):
             return math.inf
         return self.scale(L) * math.pow(n, -self.exponent)
 
-    def index(self, mean: float, n: int, L: float) -> float:
+    def index(self, mean: float, n: float, L: float) -> float:
         """The upper confidence index mean + radius; +inf where the arm must be pulled."""
         if not self.usable(n, L):
             return math.inf

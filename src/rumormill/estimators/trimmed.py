@@ -68,7 +68,7 @@ class TrimmedMean(Estimator):
     def theory(self, moments: Moments) -> Theory:
         return Theory(c=theory_power(4.0, moments.p / moments.eps, moments))
 
-    def valid(self, n: int, L: float, moments: Moments) -> bool:
+    def valid(self, n: float, L: float, moments: Moments) -> bool:
         return n >= 1
 
     def of(self, samples: Sequence[float], L: float, moments: Moments) -> float:
@@ -82,7 +82,7 @@ class TrimmedMean(Estimator):
 
     def online(self, moments: Moments, *, last_L: float = math.inf) -> OnlineTrimmed | OnlineLiteral:
         kind = OnlineTrimmed if self.variant == "exact" else OnlineLiteral
-        return kind(moments.u, moments.p, last_L=last_L)
+        return kind(float(moments.u), float(moments.p), last_L=last_L)
 
 
 class _RankedStream(OnlineMean):
@@ -158,8 +158,9 @@ class OnlineTrimmed(_RankedStream):
     can never leave (h >= last_L) is added and forgotten. The order of the additions is part of the contract:
     the compiled engine repeats it, so that both get the same bits.
 
-    What a plain running sum loses is of no account: no sample in it exceeds (u n / L)^(1/p), and
-    1/n times that is about the radius, so the rounding error is some 1e-16 sqrt(n) radii.
+    A plain running sum loses little: with L > 0 no sample in it exceeds (u n / L)^(1/p), and 1/n times that
+    is about the radius, so its rounding error is some 1e-16 sqrt(n) radii. Only a question at L near 0 takes
+    in samples of any size, and the digits they cost are not regained when they leave.
     """
 
     kind: ClassVar[str] = "trimmed"
@@ -177,7 +178,7 @@ class OnlineTrimmed(_RankedStream):
         return len(self._heap) + len(self._pending)
 
     def update(self, x: float) -> None:
-        check_sample(x)
+        x = check_sample(x)
         self._count += 1
         h = leaving_level(x, self._count, self._u, self._p)
         if h < self._level:
@@ -238,7 +239,7 @@ class OnlineLiteral(_RankedStream):
     kind: ClassVar[str] = "trimmed-literal"
 
     def update(self, x: float) -> None:
-        check_sample(x)
+        x = check_sample(x)
         self._count += 1
         level = literal_entry_level(x, self._count, self._u, self._p)
         if level <= self._level:

@@ -83,12 +83,15 @@ class ConsensusUCB(Policy):
         ]
 
 
-def consensus_index(s: float, n: float, t: int, n_agents: int, epsilon: float, moments: Moments) -> float:
-    """s/n plus the polynomial radius."""
+def consensus_scale(t: int, moments: Moments) -> float:
+    """(6 ρ t^(2/3))^(1/p), the radius at n_eff = 1."""
+    return math.pow(6.0 * moments.rho * math.pow(t, 2.0 / 3.0), 1.0 / moments.p)
+
+
+def consensus_index(s: float, n: float, n_agents: int, epsilon: float, scale: float, exponent: float) -> float:
+    """s/n + scale n_eff^-exponent with n_eff = M n² / (n + ε_v) and exponent eps/p."""
     n_eff = n_agents * n * n / (n + epsilon)
-    return s / n + math.pow(
-        6.0 * moments.rho * math.pow(t, 2.0 / 3.0) / math.pow(n_eff, moments.eps), 1.0 / moments.p
-    )
+    return s / n + scale * math.pow(n_eff, -exponent)
 
 
 class ConsensusAgent:
@@ -110,9 +113,10 @@ class ConsensusAgent:
     def choose(self, t: int) -> int:
         if t <= self.n_arms:
             return t - 1
+        scale, exponent = consensus_scale(t, self.moments), self.moments.eps / self.moments.p
         return first_best(
             [
-                consensus_index(s, n, t, self.n_agents, self.epsilon, self.moments)
+                consensus_index(s, n, self.n_agents, self.epsilon, scale, exponent)
                 for s, n in zip(self.sums, self.counts, strict=True)
             ]
         )
@@ -131,8 +135,9 @@ class ConsensusAgent:
         # What a neighbour did not deliver keeps the own value, so that weights still sum to one.
         own = 1.0 - self.weight * len(rows)
         for arm in range(self.n_arms):
-            s, n = own * self.sums[arm], own * self.counts[arm]
+            s, n = 0.0, 0.0
             for origin in sorted(rows):
-                s += self.weight * rows[origin][arm][0]
-                n += self.weight * rows[origin][arm][1]
-            self.sums[arm], self.counts[arm] = s, n
+                s += rows[origin][arm][0]
+                n += rows[origin][arm][1]
+            self.sums[arm] = own * self.sums[arm] + self.weight * s
+            self.counts[arm] = own * self.counts[arm] + self.weight * n

@@ -1,0 +1,136 @@
+"""A block of rounds of Consensus-UCB: averaging with the neighbours, row by row of P."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.kernels.jit import inlined, kernel
+from rumormill.kernels.state import Floats, Ids, Ints
+
+
+class ConsensusRules(NamedTuple):
+    """What does not change during a trial."""
+
+    n_arms: int
+    weight: float
+    """κ/d_max."""
+    exponent: float
+    """eps/p."""
+    scale: Floats
+    """Per round, (6 ρ t^(2/3))^(1/p)."""
+    epsilon: Floats
+    gaps: Floats
+    mask: NDArray[np.float32]
+    """[origin, hearer]: the adjacency of a dense network; empty for a sparse one."""
+    indptr: Ints
+    indices: Ids
+
+
+class ConsensusState(NamedTuple):
+    """Rows 0..K-1 are the sums, K..2K-1 the counts; columns are agents."""
+
+    opinion: Floats
+    heard: Floats
+    best_index: Floats
+    action: Ids
+    pulls: Ints
+    counters: Ints
+
+
+@kernel
+def play_consensus_block(
+    first: int,
+    draws: Floats,
+    shared: bool,
+    loc: Floats,
+    scale: Floats,
+    rules: ConsensusRules,
+    state: ConsensusState,
+    marks: Ints,
+    agent_regret: Floats,
+    actions: Ints,
+) -> None:
+    """Rounds first .. first + len(draws) - 1. `actions` is filled unless it has no rows."""
+    n_arms, opinion = rules.n_arms, state.opinion
+    n_agents = opinion.shape[1]
+    for row in range(draws.shape[0]):
+        t = first + row
+        if t <= n_arms:
+            state.action[:] = t - 1
+        else:
+            choose_by_consensus(t, rules, state)
+        for v in range(n_agents):
+            arm = state.action[v]
+            opinion[arm, v] += loc[arm] + scale[arm] * draws[row, v, 0 if shared else arm]
+            opinion[n_arms + arm, v] += 1.0
+            state.pulls[v, arm] += 1
+        if actions.shape[0] > 0:
+            actions[t - 1] = state.action
+        mark = state.counters[0]
+        if t == marks[mark]:
+            for v in range(n_agents):
+                regret = 0.0
+                for arm in range(n_arms):
+                    regret += state.pulls[v, arm] * rules.gaps[arm]
+                agent_regret[mark, v] = regret
+            state.counters[0] = min(mark + 1, marks.shape[0] - 1)
+        average(rules, state)
+
+
+@inlined
+def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) -> None:
+    best, action = state.best_index, state.action
+    n_agents = best.shape[0]
+    best[:] = -np.inf
+    for arm in range(rules.n_arms):
+        total, count = state.opinion[arm], state.opinion[rules.n_arms + arm]
+        for v in range(n_agents):
+            n = count[v]
+            n_eff = n_agents * n * n / (n + rules.epsilon[v])
+            index = total[v] / n + rules.scale[t] * n_eff**-rules.exponent
+            if index > best[v]:
+                best[v] = index
+                action[v] = arm
+
+
+@inlined
+def average(rules: ConsensusRules, state: ConsensusState) -> None:
+    """opinion <- P opinion: own part plus weight times the sum over neighbours in ascending order."""
+    opinion, heard = state.opinion, state.heard
+    n_agents = opinion.shape[1]
+    heard[:] = 0.0
+    if rules.mask.shape[0] > 0:
+        for r in range(opinion.shape[0]):
+            _sum_dense(opinion[r], heard[r], rules.mask)
+    else:
+        for r in range(opinion.shape[0]):
+            for v in range(n_agents):
+                total = 0.0
+                for i in range(rules.indptr[v], rules.indptr[v + 1]):
+                    total += opinion[r, rules.indices[i]]
+                heard[r, v] = total
+    for r in range(opinion.shape[0]):
+        for v in range(n_agents):
+            own = 1.0 - rules.weight * (rules.indptr[v + 1] - rules.indptr[v])
+            opinion[r, v] = own * opinion[r, v] + rules.weight * heard[r, v]
+
+
+@inlined
+def _sum_dense(values: Floats, sums: Floats, mask: np.ndarray) -> None:  # type: ignore[type-arg]
+    """sums[v] += the values of v's neighbours in ascending order, four origins at a time."""
+    n = values.shape[0]
+    w = 0
+    while w + 4 <= n:
+        xa, xb, xc, xd = values[w], values[w + 1], values[w + 2], values[w + 3]
+        ma, mb, mc, md = mask[w], mask[w + 1], mask[w + 2], mask[w + 3]
+        for v in range(n):
+            sums[v] = (((sums[v] + xa * ma[v]) + xb * mb[v]) + xc * mc[v]) + xd * md[v]
+        w += 4
+    while w < n:
+        x, m = values[w], mask[w]
+        for v in range(n):
+            sums[v] += x * m[v]
+        w += 1
