@@ -24,11 +24,11 @@ from rumormill.errors import ContractError, DataError, InputError, RumormillErro
 from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, OnlineMean, TrimmedMean
 from rumormill.graphs import Network
 from rumormill.policies import (
+    KMPUCB,
     Agent,
     CentralizedMPUCB,
     ConsensusUCB,
     DecentralizedMPUCB,
-    KMPUCB,
     RobustUCB,
     Seat,
 )

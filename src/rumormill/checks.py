@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from rumormill.arms import AlphaStable, Bandit, Gaussian, Moments
 from rumormill.engine import Role, reference, root_seed, stream_seed
-from rumormill.engine.simulate import make_agents
+from rumormill.engine.trial import make_agents
 from rumormill.errors import ContractError, InputError
 from rumormill.estimators import Estimator
 from rumormill.graphs import Network
@@ -186,7 +186,9 @@ def check_estimator(estimator: Estimator) -> None:
             raise ContractError(f"{name}.moment() is not positive")
         for n, level in ((1, 0.5), (5, 2.0), (400, 10.0)):
             if estimator.valid(n, level, moments) and not estimator.defined(n, level, moments):
-                raise ContractError(f"{name} claims validity for n = {n}, L = {level}, where it is not defined")
+                raise ContractError(
+                    f"{name} claims validity for n = {n}, L = {level}, where it is not defined"
+                )
 
 
 def _check_stream(

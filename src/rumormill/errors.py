@@ -19,3 +19,7 @@ class ContractError(RumormillError):
 
 class SolverError(RumormillError):
     """A solver returned an answer that its verification rejects, or is not installed."""
+
+
+class SlowEngineNotice(UserWarning):
+    """The compiled engine cannot run this, so the reference engine does."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms import RewardSource, RewardStream
+from rumormill.arms import RewardStream
 from rumormill.engine.hearing import build_hearing, messages_sent
 from rumormill.engine.result import Trial
 from rumormill.errors import InputError
@@ -30,7 +30,7 @@ from rumormill.policies.consensus import ConsensusPlan, consensus_scale
 from rumormill.protocol import wire_size
 
 if TYPE_CHECKING:
-    from rumormill.kernels.state import Hearing, State
+    from rumormill.kernels.state import Hearing
 
 FastPolicy = DecentralizedMPUCB | CentralizedMPUCB | KMPUCB | RobustUCB | ConsensusUCB
 
@@ -122,7 +122,10 @@ class Run:
         messages = self.prepared.messages(self.problem.horizon, self.marks)
         rows = self.problem.n_arms if self.prepared.sends_rows else 0
         return Trial(
-            self.agent_regret, messages, messages * wire_size(rows), self.actions if self.keep_actions else None
+            self.agent_regret,
+            messages,
+            messages * wire_size(rows),
+            self.actions if self.keep_actions else None,
         )
 
 
@@ -172,7 +175,7 @@ class _MessagePassing:
         self.stores = self.rules.kind != RUNNING
         if self.stores:
             self._refuse_too_large()
-        self.state = self._initial_state()
+        self._allocate()
 
     def _refuse_too_large(self) -> None:
         row_bytes = 16 if isinstance(self.run.prepared.policy.estimator, MedianOfMeans) else 8  # type: ignore[union-attr]
@@ -184,48 +187,63 @@ class _MessagePassing:
                 "take fewer rounds, a smaller gamma or the trimmed mean"
             )
 
-    def _initial_state(self) -> State:
-        from rumormill.kernels.state import State
+    def _allocate(self) -> None:
+        from rumormill.kernels.state import (
+            CATONI,
+            MEDIAN_OF_MEANS,
+            RUNNING,
+            Calendar,
+            Ring,
+            Rows,
+            State,
+        )
 
         rules, n_agents = self.rules, self.run.problem.n_agents
         n_arms, n_learners = rules.n_arms, len(self.hearing.learners)
         slots = self.hearing.gamma + 1
         shape = (n_arms, n_learners)
-        kmp = (slots, n_agents, n_arms) if rules.shares_rows else (1, 1, 1)
-        best = shape if rules.shares_rows else (1, 1)
+        self.ring = Ring(
+            arm=np.zeros((slots, n_agents), dtype=np.int32),
+            x=np.zeros((slots, n_agents)),
+            need=np.zeros((slots, n_agents)),
+            order=np.zeros((slots, n_agents), dtype=np.int32),
+            start=np.zeros((slots, n_arms + 1), dtype=np.int32),
+        )
+        self.calendar = Calendar(
+            head=np.full(rules.horizon + 2 if rules.trims else 1, -1, dtype=np.int32),
+            after=np.zeros(0, dtype=np.int32),
+            place=np.zeros(0, dtype=np.int64),
+            x=np.zeros(0),
+            spare=np.array([-1, 0], dtype=np.int64),
+        )
+        told = (slots, n_agents, n_arms) if rules.shares_rows else (1, 1, 1)
         dense = rules.shares_rows and bool((self.hearing.dense >= 0).any())
-        calendar = rules.horizon + 2 if rules.trims else 1
-        rows = 0 if not self.stores else (2 if rules.kind == 1 else 1)
-        return State(
+        self.rows = Rows(
+            mean=np.zeros(told),
+            n=np.zeros(told),
+            top=np.zeros((slots, n_arms, min(TOP, n_agents) if dense else 0), dtype=np.int32),
+        )
+        best = shape if rules.shares_rows else (1, 1)
+        pool_rows = {RUNNING: 0, MEDIAN_OF_MEANS: 2, CATONI: 1}[rules.kind]
+        self.state = State(
             n=np.zeros(shape),
             total=np.zeros(shape),
             mean=np.zeros(shape),
             power=np.zeros(shape),
             known=np.full(shape, -1.0),
             groups=np.zeros(shape),
-            sure_x=np.full(n_arms, -1.0 if rules.trims else np.inf),
-            changed=np.ones(n_arms, dtype=np.bool_),
-            ring_arm=np.zeros((slots, n_agents), dtype=np.int32),
-            ring_x=np.zeros((slots, n_agents)),
-            ring_need=np.zeros((slots, n_agents)),
-            ring_order=np.zeros((slots, n_agents), dtype=np.int32),
-            ring_start=np.zeros((slots, n_arms + 1), dtype=np.int32),
-            row_mean=np.zeros(kmp),
-            row_n=np.zeros(kmp),
-            top=np.zeros((slots, n_arms, min(TOP, n_agents) if dense else 0), dtype=np.int32),
             best_mean=np.zeros(best),
             best_n=np.zeros(best),
+            best_power=np.zeros(best),
             best_from=np.zeros(best, dtype=np.int32),
-            leaving_head=np.full(calendar, -1, dtype=np.int32),
-            leaving_next=np.zeros(0, dtype=np.int32),
-            leaving_slot=np.zeros(0, dtype=np.int64),
-            leaving_x=np.zeros(0),
-            counters=np.array([-1, 0, 0], dtype=np.int64),
-            pool=np.zeros((rows, 0)),
+            pool=np.zeros((pool_rows, 0)),
             pool_start=np.zeros(shape, dtype=np.int64),
+            changed=np.ones(n_arms, dtype=np.bool_),
+            sure_x=np.full(n_arms, -1.0),
             action=np.zeros(n_learners, dtype=np.int32),
             best_index=np.zeros(n_learners),
             pulls=np.zeros((n_agents, n_arms), dtype=np.int64),
+            mark=np.zeros(1, dtype=np.int64),
             scratch=np.zeros(int(1 + 8 * rules.L[-1]) + 2 if self.stores else 0),
         )
 
@@ -245,6 +263,9 @@ class _MessagePassing:
             self.hearing,
             self.rules,
             self.state,
+            self.ring,
+            self.calendar,
+            self.rows,
             self.run.marks,
             self.run.agent_regret,
             self.run.actions,
@@ -252,17 +273,17 @@ class _MessagePassing:
 
     def _reserve_calendar(self, rounds: int) -> None:
         """Room for the worst case; pages that are never touched cost nothing."""
-        used = int(self.state.counters[1])
+        used = int(self.calendar.spare[1])
         worst = used + rounds * int(self.sources.sum() + len(self.sources))
-        if worst <= len(self.state.leaving_x):
+        if worst <= len(self.calendar.x):
             return
         room = max(worst, 2 * used)
         grown = {}
-        for name in ("leaving_next", "leaving_slot", "leaving_x"):
-            old = getattr(self.state, name)
+        for name in ("after", "place", "x"):
+            old = getattr(self.calendar, name)
             grown[name] = np.empty(room, dtype=old.dtype)
             grown[name][:used] = old[:used]
-        self.state = self.state._replace(**grown)
+        self.calendar = self.calendar._replace(**grown)
 
     def _reserve_pool(self, rounds: int) -> None:
         """Room for every list, whichever arm gets the samples of the coming rounds."""

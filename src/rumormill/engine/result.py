@@ -47,9 +47,7 @@ class Result:
     """(trials, rounds, agents) if asked for, else None."""
 
     @classmethod
-    def gather(
-        cls, policy: Any, engine: str, checkpoints: NDArray[np.int64], trials: list[Trial]
-    ) -> Result:
+    def gather(cls, policy: Any, engine: str, checkpoints: NDArray[np.int64], trials: list[Trial]) -> Result:
         actions = [trial.actions for trial in trials if trial.actions is not None]
         return cls(
             policy=policy,

@@ -1,22 +1,23 @@
-"""One door to both engines."""
+"""One door to both engines, and the workers behind it."""
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 import numpy as np
 
 from rumormill.arms import Replay, RewardSource
-from rumormill.engine import reference
 from rumormill.engine.result import Result, Trial, resolve_checkpoints
-from rumormill.engine.seeds import RandomSource, Role, root_seed, stream_seed
-from rumormill.errors import ContractError, InputError
+from rumormill.engine.seeds import RandomSource, root_seed, stream_seed
+from rumormill.engine.trial import Engine, play_trial, prepare
+from rumormill.errors import InputError
 from rumormill.graphs import Network
-from rumormill.policies import Agent, OwnPolicy, Policy, Problem, Seat
-from rumormill.protocol import Channel, PerfectChannel
+from rumormill.policies import OwnPolicy, Policy
+from rumormill.protocol import Channel
 
-Engine = Literal["auto", "reference", "fast"]
 Progress = Callable[[int, int], None]
 
 
@@ -33,61 +34,87 @@ def simulate(
     checkpoints: int | Sequence[int] | None = None,
     channel: Callable[[], Channel] | None = None,
     progress: Progress | None = None,
+    workers: int | None = None,
+    block: int | None = None,
 ) -> Result:
     """Play `trials` independent trials of `horizon` rounds.
 
     The rewards of a trial depend on `rng` and the number of the trial only: two policies simulated with
-    the same `rng` see the very same rewards. `progress(done, total)` is told about rounds, over all
-    trials. `channel` makes the channel of each trial (perfect by default).
+    the same `rng` see the very same rewards, and neither `workers` (threads, default: all cores) nor
+    `block` (rounds played at a time) changes any result. `progress(done, total)` is told about rounds,
+    over all trials. `channel` makes the channel of each trial (perfect by default).
     """
-    horizon, trials = _count("horizon", horizon), _count("trials", trials)
-    if engine not in ("auto", "reference", "fast"):
-        raise InputError(f'engine = {engine!r} is not allowed: "auto", "reference" or "fast"')
+    horizon, trials = whole("horizon", horizon), whole("trials", trials)
     if isinstance(bandit, Replay) and trials != 1:
         raise InputError(f"trials = {trials} of a Replay would all be the same: trials=1")
-    if not callable(policy) and not isinstance(policy, Policy):
-        raise InputError(f"policy = {policy!r} is neither a built-in policy nor a class that makes agents")
-    problem = Problem(bandit, network, horizon)
+    block = None if block is None else whole("block", block)
+    workers = min(os.cpu_count() or 1, trials) if workers is None else whole("workers", workers)
     marks = resolve_checkpoints(checkpoints, horizon)
     root = root_seed(rng)
+    contender = prepare(policy, network, bandit.n_arms, engine=engine, channel=channel)
+    rounds = Rounds(progress, trials * horizon)
 
-    plan = policy.plan(network) if isinstance(policy, Policy) else None
-    played = 0
+    def play(trial: int) -> Trial:
+        return play_trial(
+            [contender],
+            bandit,
+            horizon,
+            stream_seed(root, trial),
+            marks,
+            keep_actions=actions,
+            on_rounds=rounds.add,
+            block=block,
+        )[0]
 
-    def on_rounds(rounds: int) -> None:
-        nonlocal played
-        played += rounds
-        if progress is not None:
-            progress(played, trials * horizon)
-
-    done: list[Trial] = []
-    for trial in range(trials):
-        agents = make_agents(policy, problem, plan, stream_seed(root, trial, Role.AGENTS))
-        stream = bandit.stream(stream_seed(root, trial, Role.REWARDS), network.n_agents, horizon)
-        wire = channel() if channel is not None else PerfectChannel()
-        done.append(
-            reference.play(problem, agents, stream, wire, marks, keep_actions=actions, on_rounds=on_rounds)
-        )
-    return Result.gather(policy, "reference", marks, done)
-
-
-def make_agents(
-    policy: Policy | OwnPolicy, problem: Problem, plan: Any, seed: np.random.SeedSequence
-) -> list[Agent]:
-    """One agent per vertex; each agent of a user's own policy gets a generator of its own."""
-    if isinstance(policy, Policy):
-        return policy.agents(problem, plan)
-    agents = [
-        policy(Seat(v, problem, np.random.default_rng(stream_seed(seed, v)))) for v in range(problem.n_agents)
-    ]
-    for agent in agents:
-        missing = [name for name in ("choose", "observe", "outgoing", "receive") if not hasattr(agent, name)]
-        if missing:
-            raise ContractError(f"{type(agent).__name__} is not an agent: it has no {', '.join(missing)}")
-    return agents
+    # Python code does not run in parallel threads, so only the compiled engine gets them.
+    if workers == 1 or contender.engine == "reference":
+        done = [play(trial) for trial in range(trials)]
+    else:
+        done = in_threads(play, trials, workers, rounds)
+    return Result.gather(policy, contender.engine, marks, done)
 
 
-def _count(name: str, value: object) -> int:
+class Stopped(BaseException):
+    """Raised inside a worker to end its trial; never seen outside."""
+
+
+class Rounds:
+    """Counts rounds for the progress callback, and ends trials when asked to stop."""
+
+    def __init__(self, progress: Progress | None, total: int) -> None:
+        self._progress, self._total = progress, total
+        self._done = 0
+        self._lock = threading.Lock()
+        self.stop = threading.Event()
+
+    def add(self, rounds: int) -> None:
+        if self.stop.is_set():
+            raise Stopped
+        with self._lock:
+            self._done += rounds
+            if self._progress is not None:
+                self._progress(self._done, self._total)
+
+
+def in_threads(play: Callable[[int], Trial], trials: int, workers: int, rounds: Rounds) -> list[Trial]:
+    """All trials in order; the first error, or Ctrl-C, stops the rest within a block."""
+    with ThreadPoolExecutor(workers) as pool:
+        futures: list[Future[Trial]] = [pool.submit(play, trial) for trial in range(trials)]
+        try:
+            waiting = set(futures)
+            while waiting:  # short waits, so that the main thread sees Ctrl-C
+                finished, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    future.result()
+        except BaseException:
+            rounds.stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+            raise
+        return [future.result() for future in futures]
+
+
+def whole(name: str, value: object) -> int:
+    """A count of at least one."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
         raise InputError(f"{name} = {value!r} is not allowed: a whole number >= 1")
     return int(value)

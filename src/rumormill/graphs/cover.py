@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError, SolverError
 from rumormill.graphs.adjacency import Adjacency, frozen
-from rumormill.graphs.checks import Rng, generator
+from rumormill.graphs.checks import Rng, fresh_seed, generator
 from rumormill.graphs.network import Network
+from rumormill.graphs.qubo import anneal
 from rumormill.graphs.sets import greedy_independent
 from rumormill.graphs.solver import cp_model, solve
 
@@ -62,7 +63,10 @@ def clique_cover(
     if method not in ("greedy", "exact"):
         raise InputError(f"method = {method!r} is not allowed: 'greedy' or 'exact'")
     stream = generator(0 if rng is None else rng)
-    alone = greedy_independent(power, np.ones(power.n_agents))
+    ones = np.ones(power.n_agents)
+    alone = greedy_independent(power, ones)
+    if method == "exact":
+        alone = max(alone, anneal(power, ones, fresh_seed(stream)), key=len)
     colours = _greedy(power, stream, len(alone))
     bound = len(alone)
     if method == "exact" and len(np.unique(colours)) > bound:
@@ -190,35 +194,41 @@ def _exact(
 ) -> tuple[NDArray[np.int64], int]:
     cp = cp_model()
     n, most = power.n_agents, _n_groups(colours)
-    n_strangers = n * (n - 1) // 2 - power.n_edges
-    if n_strangers * most > MOST_CLAUSES:
+    # Agents that are pairwise strangers open groups 0, 1, ...: only their listeners may join them.
+    may_join = np.ones((n, most), np.bool_)
+    for g, v in enumerate(alone):
+        may_join[:, g] = False
+        may_join[power.row(v), g] = True
+        may_join[v] = False
+        may_join[v, g] = True
+    low, high = _strangers(power)
+    n_clauses = sum(int((may_join[low, g] & may_join[high, g]).sum()) for g in range(most))
+    if n_clauses > MOST_CLAUSES:
         raise InputError(
-            f"an exact cover of {n} agents is out of reach: up to {most} groups and {n_strangers} pairs that "
-            "do not hear each other; use method='greedy'"
+            f"an exact cover of {n} agents is out of reach: {n_clauses} clauses, at most {MOST_CLAUSES} are "
+            "allowed; use method='greedy'"
         )
     model = cp.CpModel()
-    # Agents that are pairwise strangers open groups 0, 1, ...: this breaks the symmetry between groups.
-    rank = _alone_first(colours, alone)
-    joins = [[model.new_bool_var(f"{v} in {g}") for g in range(most)] for v in range(n)]
+    pairs = [(v, g) for v, g in np.argwhere(may_join).tolist()]
+    joins = {pair: model.new_bool_var("%d in %d" % pair) for pair in pairs}
     used = [model.new_bool_var(f"{g} used") for g in range(most)]
-    for g, v in enumerate(alone):
-        model.add(joins[v][g] == 1)
     for v in range(n):
-        model.add_exactly_one(joins[v])
-        for g in range(most):
-            model.add_implication(joins[v][g], used[g])
-    for v, w in zip(*_strangers(power), strict=True):
-        for g in range(most):
-            model.add_bool_or(~joins[v][g], ~joins[w][g])
+        model.add_exactly_one(joins[v, g] for g in np.flatnonzero(may_join[v]).tolist())
+    for (_, g), join in joins.items():
+        model.add_implication(join, used[g])
+    for g in range(most):
+        both = may_join[low, g] & may_join[high, g]
+        for v, w in zip(low[both].tolist(), high[both].tolist(), strict=True):
+            model.add_bool_or(~joins[v, g], ~joins[w, g])
     for g in range(most - 1):
         model.add_implication(used[g + 1], used[g])
     model.minimize(sum(used))
-    variables = [joins[v][g] for v in range(n) for g in range(most)] + used
-    hint = [v * most + int(rank[colours[v]]) for v in range(n)] + [n * most + g for g in range(most)]
-    answer = solve(model, variables, hint, time_limit)
-    chosen = [i for i in answer.chosen if i < n * most]
-    found = np.unique(np.array([i % most for i in chosen]), return_inverse=True)[1].astype(np.int64)
-    return found, max(len(alone), int(np.ceil(answer.bound - 1e-6)))
+    # A known cover, its groups renumbered to match, is where the search starts.
+    known = _alone_first(colours, alone)[colours]
+    hint = [i for i, (v, g) in enumerate(pairs) if known[v] == g] + [len(pairs) + g for g in range(most)]
+    answer = solve(model, [*joins.values(), *used], hint, time_limit)
+    found = np.array([pairs[i][1] for i in answer.chosen if i < len(pairs)])
+    return np.unique(found, return_inverse=True)[1], max(len(alone), int(np.ceil(answer.bound - 1e-6)))
 
 
 def _alone_first(colours: NDArray[np.int64], alone: Sequence[int]) -> NDArray[np.int64]:

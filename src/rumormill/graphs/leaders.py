@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,6 +13,7 @@ from rumormill.errors import InputError, SolverError
 from rumormill.graphs.adjacency import Adjacency, frozen
 from rumormill.graphs.checks import Rng, fresh_seed, generator
 from rumormill.graphs.cover import first_fit, some_agents
+from rumormill.graphs.exact import exact_dominating, exact_independent
 from rumormill.graphs.network import Network
 from rumormill.graphs.qubo import anneal
 from rumormill.graphs.sets import (
@@ -22,14 +23,8 @@ from rumormill.graphs.sets import (
     linked_pair,
     not_reached,
 )
-from rumormill.graphs.solver import Answer, cp_model, solve
 
 Gamma = int | Literal["half-diameter"]
-
-# From this share of linked pairs on, cliques of the complement are quicker than the constraint solver,
-# up to a size where their search, which cannot be stopped, stays short.
-CLIQUE_SHARE = 0.6
-CLIQUE_AGENTS = 300
 
 
 @dataclass(frozen=True)
@@ -77,7 +72,8 @@ def independent_set(
     elif method == "greedy":
         chosen = greedy_independent(power, value)
     elif method == "exact":
-        return _exact_independent(power, value, time_limit, fresh_seed(stream))
+        chosen, bound = exact_independent(power, value, anneal(power, value, fresh_seed(stream)), time_limit)
+        return _independent(power, value, chosen, min(bound, _clique_bound(power, value)), method)
     else:
         raise InputError(f"method = {method!r} is not allowed: 'qubo', 'greedy' or 'exact'")
     return _independent(power, value, chosen, _clique_bound(power, value), method)
@@ -92,8 +88,8 @@ def dominating_set(
     bound = disjoint_reaches(power)
     if method == "exact":
         if len(chosen) > bound:
-            answer = _solve_dominating(power, chosen, time_limit)
-            chosen, bound = list(answer.chosen), max(bound, int(np.ceil(answer.bound - 1e-6)))
+            chosen, proven = exact_dominating(power, chosen, time_limit)
+            bound = max(bound, proven)
     elif method != "greedy":
         raise InputError(f"method = {method!r} is not allowed: 'greedy' or 'exact'")
     missed = not_reached(power, chosen)
@@ -176,70 +172,3 @@ def _independent(
         )
     weight = float(weights[list(chosen)].sum())
     return LeaderSet(tuple(chosen), weight, bound, weight >= bound * (1 - 1e-9), method)
-
-
-def _exact_independent(
-    power: Adjacency, weights: NDArray[np.float64], time_limit: float, seed: int
-) -> LeaderSet:
-    n = power.n_agents
-    whole_numbers = bool((weights == np.rint(weights)).all())
-    if whole_numbers and n <= CLIQUE_AGENTS and 2 * power.n_edges >= CLIQUE_SHARE * n * (n - 1):
-        chosen = _heaviest_clique_of_complement(power, weights)
-        return _independent(power, weights, chosen, float(weights[chosen].sum()), "exact")
-    cp = cp_model()
-    known = anneal(power, weights, seed)
-    bound = _clique_bound(power, weights)
-    if float(weights[known].sum()) >= bound:
-        return _independent(power, weights, known, bound, "exact")
-    model = cp.CpModel()
-    leads = [model.new_bool_var(str(v)) for v in range(n)]
-    for clique in _cliques_over_links(power):
-        model.add_at_most_one(leads[v] for v in clique)
-    scale = weights.astype(np.int64).tolist() if whole_numbers else weights.tolist()
-    model.maximize(sum(w * x for w, x in zip(scale, leads, strict=True)))
-    answer = solve(model, leads, known, time_limit)
-    # Positive weights make a best set maximal; one that ran out of time is filled up.
-    chosen = greedy_independent(power, weights, answer.chosen)
-    weight = float(weights[chosen].sum())
-    return _independent(
-        power, weights, chosen, weight if answer.optimal else min(bound, answer.bound), "exact"
-    )
-
-
-def _heaviest_clique_of_complement(power: Adjacency, weights: NDArray[np.float64]) -> list[int]:
-    import networkx
-
-    graph: Any = networkx.from_numpy_array(~power.dense() & ~np.eye(power.n_agents, dtype=np.bool_))
-    networkx.set_node_attributes(graph, {v: int(w) for v, w in enumerate(weights)}, "weight")
-    clique, _ = networkx.max_weight_clique(graph)
-    return sorted(clique)
-
-
-def _cliques_over_links(power: Adjacency) -> list[list[int]]:
-    """Cliques that together hold every link: far tighter for a solver than the links one by one."""
-    near = [set(power.row(v).tolist()) for v in range(power.n_agents)]
-    open_links = [set(row) for row in near]
-    cliques = []
-    for v in range(power.n_agents):
-        while open_links[v]:
-            clique = [v]
-            fits = near[v]
-            wanted = open_links[v]
-            while fits:
-                w = min(fits & wanted or fits)
-                clique.append(w)
-                fits = fits & near[w]
-            for u in clique:
-                open_links[u].difference_update(clique)
-            cliques.append(clique)
-    return cliques
-
-
-def _solve_dominating(power: Adjacency, known: Sequence[int], time_limit: float) -> Answer:
-    cp = cp_model()
-    model = cp.CpModel()
-    leads = [model.new_bool_var(str(v)) for v in range(power.n_agents)]
-    for v in range(power.n_agents):
-        model.add_bool_or([leads[v], *(leads[w] for w in power.row(v))])
-    model.minimize(sum(leads))
-    return solve(model, leads, known, time_limit)

@@ -2,24 +2,26 @@
 
 In an undirected graph a neighbour of an agent at distance d is at distance d-1, d or d+1, so the next
 frontier is the product of the last one with the adjacency matrix, less the last two frontiers. The cost
-is that of the pairs in reach: no n x n matrix is needed. Only graphs that are themselves dense go
-through full matrices, where one BLAS product is far quicker.
+is that of the pairs in reach: no n x n matrix is needed. Only where a large share of all pairs is in reach
+anyway, and the network is not too large, breadth-first searches into a full matrix are quicker.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.graphs.adjacency import Adjacency, frozen
 
-# A full matrix is used up to this size, and only when the graph holds this share of all pairs.
-DENSE_AGENTS = 10_000
-DENSE_SHARE = 0.02
+# A full matrix is used up to this size (300 MB while it is made), once a frontier costs this share of it.
+MATRIX_AGENTS = 6_000
+HEAVY_SHARE = 0.25
+
+Layer: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,8 +60,19 @@ class Neighbourhoods:
 
 def neighbourhoods(adjacency: Adjacency, gamma: int) -> Neighbourhoods:
     """The gamma-neighbourhoods of every agent."""
-    n = adjacency.n_agents
-    layers = [(row_ptr, ids) for _, (row_ptr, ids) in zip(range(gamma), frontiers(adjacency), strict=False)]
+    layers: list[Layer] = []
+    walk = frontiers(adjacency)
+    while len(layers) < gamma:
+        if layers and _heavy(adjacency, layers[-1]) and adjacency.n_agents <= MATRIX_AGENTS:
+            return _from_matrix(_distance_matrix(adjacency), gamma)
+        layer = next(walk, None)
+        if layer is None:
+            break
+        layers.append(layer)
+    return _from_layers(adjacency.n_agents, layers, gamma)
+
+
+def _from_layers(n: int, layers: list[Layer], gamma: int) -> Neighbourhoods:
     indptr = np.zeros(n + 1, np.int64)
     for row_ptr, _ in layers:
         indptr += row_ptr
@@ -76,15 +89,21 @@ def neighbourhoods(adjacency: Adjacency, gamma: int) -> Neighbourhoods:
     return Neighbourhoods(gamma, frozen(indptr), frozen(indices), frozen(distances))
 
 
-def frontiers(adjacency: Adjacency) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
+def _from_matrix(full: NDArray[np.int16], gamma: int) -> Neighbourhoods:
+    ids, hops, sizes = [], [], []
+    for rows in np.array_split(full, len(full) // 500 + 1):
+        order = np.argsort(rows, axis=1, kind="stable").astype(np.int32)
+        sorted_hops = np.take_along_axis(rows, order, axis=1)
+        near = (sorted_hops >= 1) & (sorted_hops <= gamma)
+        ids.append(order[near])
+        hops.append(sorted_hops[near].astype(np.int32))
+        sizes.append(near.sum(axis=1))
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(sizes))]).astype(np.int64)
+    return Neighbourhoods(gamma, frozen(indptr), frozen(np.concatenate(ids)), frozen(np.concatenate(hops)))
+
+
+def frontiers(adjacency: Adjacency) -> Iterator[Layer]:
     """For distance 1, 2, ... the pairs at exactly that distance, as (indptr, sorted ids); ends when none."""
-    n = adjacency.n_agents
-    if n <= DENSE_AGENTS and len(adjacency.indices) > DENSE_SHARE * n * n:
-        return _dense_frontiers(adjacency)
-    return _sparse_frontiers(adjacency)
-
-
-def _sparse_frontiers(adjacency: Adjacency) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
     from scipy.sparse import eye_array
 
     step = adjacency.matrix(np.bool_)
@@ -104,18 +123,21 @@ def _without(pairs: Any, gone: Any) -> Any:
     return rest
 
 
-def _dense_frontiers(adjacency: Adjacency) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32]]]:
-    step = adjacency.dense(np.float32)
-    frontier = step > 0
-    reached = frontier | np.eye(adjacency.n_agents, dtype=np.bool_)
-    while frontier.any():
-        indptr = np.zeros(adjacency.n_agents + 1, np.int64)
-        np.cumsum(frontier.sum(axis=1), out=indptr[1:])
-        yield indptr, np.nonzero(frontier)[1].astype(np.int32)
-        if reached.all():
-            return
-        frontier = (frontier.astype(np.float32) @ step > 0) & ~reached
-        reached |= frontier
+def _heavy(adjacency: Adjacency, layer: Layer) -> bool:
+    """Whether the next frontier takes about as many steps as all pairs of agents."""
+    steps = adjacency.degrees[layer[1]].sum()
+    return bool(steps > HEAVY_SHARE * adjacency.n_agents**2)
+
+
+def _distance_matrix(adjacency: Adjacency) -> NDArray[np.int16]:
+    """All hop distances; 0 also where there is no path."""
+    import rustworkx
+
+    graph = rustworkx.PyGraph()
+    graph.add_nodes_from(range(adjacency.n_agents))
+    graph.add_edges_from_no_data(list(map(tuple, adjacency.edges().tolist())))
+    full: NDArray[np.int16] = rustworkx.distance_matrix(graph).astype(np.int16)
+    return full
 
 
 def hops_from(adjacency: Adjacency, v: int) -> NDArray[np.int64]:
@@ -128,4 +150,21 @@ def hops_from(adjacency: Adjacency, v: int) -> NDArray[np.int64]:
 
 def longest_distance(adjacency: Adjacency) -> int:
     """The largest finite distance between two agents."""
-    return sum(1 for _ in frontiers(adjacency))
+    longest = 0
+    for layer in frontiers(adjacency):
+        longest += 1
+        if _heavy(adjacency, layer):
+            if adjacency.n_agents <= MATRIX_AGENTS:
+                return int(_distance_matrix(adjacency).max())
+            return _longest_by_bounds(adjacency)
+    return longest
+
+
+def _longest_by_bounds(adjacency: Adjacency) -> int:
+    """The same from few breadth-first searches, which bound how far all other agents can be."""
+    import networkx
+
+    graph = networkx.Graph()
+    graph.add_edges_from(adjacency.edges().tolist())
+    parts = networkx.connected_components(graph)
+    return max(int(networkx.diameter(graph.subgraph(part).copy(), usebounds=True)) for part in parts)

@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from rumormill.graphs.adjacency import Adjacency
 from rumormill.graphs.sets import greedy_independent
 
-READS = 20
-# Updates over all reads: about a second of annealing, whatever the size.
-UPDATES = 20_000_000
-MOST_SWEEPS = 2_000
-LEAST_SWEEPS = 50
+# About a second of annealing on a few hundred agents, and not much more on many thousands.
+MOST_READS, LEAST_READS = 100, 10
+MOST_SWEEPS, LEAST_SWEEPS = 500, 50
+UPDATES = 25_000_000
+# From "most moves are taken" to "hardly any is", in units of the largest and of the smallest weight.
+HOT, COLD = 5.0, 10.0
+# Samples that are worth the repair.
+REPAIRED = 20
 
 
 def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[int]:
@@ -29,11 +32,19 @@ def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[in
     model = dimod.BinaryQuadraticModel.from_numpy_vectors(
         -weights, (low, high, np.minimum(weights[low], weights[high]) + 1), 0.0, "BINARY"
     )
-    sweeps = int(np.clip(UPDATES // (READS * power.n_agents), LEAST_SWEEPS, MOST_SWEEPS))
-    samples = SimulatedAnnealingSampler().sample(model, num_reads=READS, num_sweeps=sweeps, seed=seed)
+    n = power.n_agents
+    reads = int(np.clip(50_000 // n, LEAST_READS, MOST_READS))
+    samples = SimulatedAnnealingSampler().sample(
+        model,
+        num_reads=reads,
+        num_sweeps=int(np.clip(UPDATES // (reads * n), LEAST_SWEEPS, MOST_SWEEPS)),
+        beta_range=(HOT / float(weights.max()), COLD / float(weights.min())),
+        seed=seed,
+    )
     columns = np.argsort(np.array(samples.variables))
-    rows = np.unique(samples.record.sample[:, columns], axis=0)
-    found = [complete(power, weights, np.flatnonzero(row)) for row in rows]
+    lowest = np.argsort(samples.record.energy, kind="stable")
+    rows = list(dict.fromkeys(tuple(samples.record.sample[i, columns].tolist()) for i in lowest))
+    found = [complete(power, weights, np.flatnonzero(row)) for row in rows[:REPAIRED]]
     return max(found, key=lambda chosen: float(weights[chosen].sum()))
 
 

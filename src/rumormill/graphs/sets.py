@@ -14,7 +14,7 @@ from rumormill.graphs.adjacency import Adjacency
 def greedy_independent(
     power: Adjacency, weights: NDArray[np.float64], start: Iterable[int] = ()
 ) -> list[int]:
-    """Extend an independent set until no agent can be added: most weight per link lost first."""
+    """Extend an independent set until no agent can be added: most weight per link lost first, then fewest links."""
     chosen = list(start)
     free = np.ones(power.n_agents, np.bool_)
     for v in chosen:
@@ -23,10 +23,10 @@ def greedy_independent(
     links = power.degrees.copy()
     for v in np.flatnonzero(~free).tolist():
         links[power.row(v)] -= 1
-    queue = [(-weights[v] / (links[v] + 1), int(v), int(links[v])) for v in np.flatnonzero(free)]
+    queue = [(-weights[v] / (links[v] + 1), int(links[v]), int(v)) for v in np.flatnonzero(free)]
     heapq.heapify(queue)
     while queue:
-        _, v, at = heapq.heappop(queue)
+        _, at, v = heapq.heappop(queue)
         if not free[v] or at != links[v]:
             continue
         chosen.append(v)
@@ -38,7 +38,7 @@ def greedy_independent(
             links[near] -= 1
             touched.update(near[free[near]].tolist())
         for w in touched:
-            heapq.heappush(queue, (-weights[w] / (links[w] + 1), w, int(links[w])))
+            heapq.heappush(queue, (-weights[w] / (links[w] + 1), int(links[w]), w))
     return sorted(chosen)
 
 

@@ -6,18 +6,23 @@ source at distance d in reach, the sample of round t - d + 1.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from rumormill.kernels.jit import inlined, kernel
 from rumormill.kernels.kmp import best_informed, publish_rows
-from rumormill.kernels.running import add_dense, add_one, add_sparse, rank_needed, sure_size, take_out
+from rumormill.kernels.running import add_dense, add_own, add_sparse, rank_needed, sure_size, take_out
 from rumormill.kernels.state import (
     MEDIAN_OF_MEANS,
-    NEXT_MARK,
     RUNNING,
+    Calendar,
     Floats,
     Hearing,
+    Ids,
     Ints,
+    Ring,
+    Rows,
     Rules,
     State,
 )
@@ -34,173 +39,208 @@ def play_block(
     hearing: Hearing,
     rules: Rules,
     state: State,
+    ring: Ring,
+    calendar: Calendar,
+    rows: Rows,
     marks: Ints,
     agent_regret: Floats,
     actions: Ints,
 ) -> None:
     """Rounds first .. first + len(draws) - 1. `actions` is filled unless it has no rows."""
+    n_arms, u, p, L = rules.n_arms, rules.u, rules.p, rules.L
+    n, total, mean, changed = state.n, state.total, state.mean, state.changed
+    last_L = L[rules.horizon]
+    slots = ring.arm.shape[0]
     for row in range(draws.shape[0]):
         t = first + row
-        if t > rules.n_arms:
-            estimate(t, rules, state)
-            if rules.shares_rows:
-                publish_rows(t, rules, state)
-                best_informed(t, hearing, rules, state)
-                choose(t, state.best_mean, state.best_n, False, rules, state)
-            else:
-                choose(t, state.mean, state.n, True, rules, state)
-            state.changed[:] = False
-        pull(t, draws[row], shared, loc, scale, hearing, rules, state)
-        if actions.shape[0] > 0:
-            actions[t - 1] = state.ring_arm[t % state.ring_arm.shape[0]]
-        if t == marks[state.counters[NEXT_MARK]]:
-            record(agent_regret[state.counters[NEXT_MARK]], rules, state)
-            state.counters[NEXT_MARK] = min(state.counters[NEXT_MARK] + 1, marks.shape[0] - 1)
-        if t < rules.horizon:
+        slot = t % slots
+        if t > n_arms:
             if rules.kind == RUNNING:
-                deliver_running(t, hearing, rules, state)
+                np.divide(total, n, mean)
+            elif rules.kind == MEDIAN_OF_MEANS:
+                estimate_by_medians(L[t], state)
             else:
-                deliver_stored(t, hearing, rules, state)
+                estimate_by_roots(L[t], p, rules.rho, state)
+            for arm in range(n_arms):
+                if changed[arm]:
+                    fewest = refresh_powers(n[arm], state.power[arm], rules.powers, rules.exponent)
+                    state.sure_x[arm] = sure_size(fewest, u, p, last_L) if rules.trims else np.inf
+            if rules.shares_rows:
+                publish_rows(t, t == n_arms + 1, n, mean, changed, rows)
+                best_informed(t, hearing, n, mean, rows, state.best_n, state.best_mean, state.best_from)
+                for arm in range(n_arms):
+                    refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
+                choose(
+                    rules.scale[t],
+                    rules.least_n[t],
+                    state.best_mean,
+                    state.best_n,
+                    state.best_power,
+                    state.best_index,
+                    state.action,
+                )
+            else:
+                choose(rules.scale[t], rules.least_n[t], mean, n, state.power, state.best_index, state.action)
+            changed[:] = False
 
-
-@inlined
-def estimate(t: int, rules: Rules, state: State) -> None:
-    """The mean of every arm at the confidence of round t, and n^-exponent where n changed."""
-    for arm in range(rules.n_arms):
-        n, mean, power = state.n[arm], state.mean[arm], state.power[arm]
-        if rules.kind == RUNNING:
-            total = state.total[arm]
-            for j in range(n.shape[0]):
-                mean[j] = total[j] / n[j]
-        elif rules.kind == MEDIAN_OF_MEANS:
-            for j in range(n.shape[0]):
-                median_of_means(arm, j, rules.L[t], state)
-        else:
-            for j in range(n.shape[0]):
-                catoni(arm, j, rules.L[t], rules, state)
-        if state.changed[arm]:
-            fewest = n[0]
-            for j in range(n.shape[0]):
-                power[j] = to_power(n[j], rules)
-                fewest = min(fewest, n[j])
-            state.sure_x[arm] = sure_size(fewest, rules)
-
-
-@inlined
-def to_power(n: float, rules: Rules) -> float:
-    """n^-exponent."""
-    return rules.powers[int(n)] if n < rules.powers.shape[0] else n**-rules.exponent
-
-
-@inlined
-def choose(t: int, mean: Floats, n: Floats, use_power: bool, rules: Rules, state: State) -> None:
-    """The arm of the largest index for every learner; the lowest arm on ties."""
-    scale, least = rules.scale[t], rules.least_n[t]
-    best, action = state.best_index, state.action
-    best[:] = -np.inf
-    action[:] = 0
-    for arm in range(rules.n_arms):
-        if use_power and least <= 1.0:
-            mean_k, power_k = mean[arm], state.power[arm]
-            for j in range(best.shape[0]):
-                index = mean_k[j] + scale * power_k[j]
-                better = index > best[j]
-                best[j] = index if better else best[j]
-                action[j] = arm if better else action[j]
-        else:
-            for j in range(best.shape[0]):
-                index = mean[arm, j] + scale * to_power(n[arm, j], rules)
-                if n[arm, j] < least:
-                    index = np.inf
-                if index > best[j]:
-                    best[j] = index
-                    action[j] = arm
-
-
-@inlined
-def pull(
-    t: int,
-    draws: Floats,
-    shared: bool,
-    loc: Floats,
-    scale: Floats,
-    hearing: Hearing,
-    rules: Rules,
-    state: State,
-) -> None:
-    """Everybody pulls; the samples go into the ring, with the agents sorted by arm."""
-    slots = state.ring_arm.shape[0]
-    slot = t % slots
-    start = state.ring_start[slot]
-    start[:] = 0
-    for v in range(draws.shape[0]):
-        j = hearing.learner_of[v]
-        leader = rules.leader_of[v]
-        distance = rules.leader_distance[v]
-        if t <= rules.n_arms:
-            arm = t - 1
-        elif leader >= 0 and t > distance:
-            arm = state.ring_arm[(t - distance) % slots, leader]
-        else:
-            arm = state.action[j]
-        x = loc[arm] + scale[arm] * draws[v, 0 if shared else arm]
-        state.ring_arm[slot, v] = arm
-        state.ring_x[slot, v] = x
+        act(t, hearing.learner_of, rules.leader_of, rules.leader_distance, n_arms, state.action, ring.arm)
+        draw(slot, draws[row], shared, loc, scale, ring.arm, ring.x, state.pulls)
         if rules.trims:
-            state.ring_need[slot, v] = rank_needed(x, arm, rules, state)
-        state.pulls[v, arm] += 1
-        start[arm + 1] += 1
-    for arm in range(rules.n_arms):
-        start[arm + 1] += start[arm]
+            for v in range(ring.x.shape[1]):
+                ring.need[slot, v] = rank_needed(
+                    ring.x[slot, v], state.sure_x[ring.arm[slot, v]], u, p, last_L
+                )
+        sort_by_arm(ring.arm[slot], ring.order[slot], ring.start[slot])
+
+        if actions.shape[0] > 0:
+            actions[t - 1] = ring.arm[slot]
+        if t == marks[state.mark[0]]:
+            record(agent_regret[state.mark[0]], state.pulls, rules.gaps)
+            state.mark[0] = min(state.mark[0] + 1, marks.shape[0] - 1)
+        if t == rules.horizon:
+            return
+
+        if rules.kind != RUNNING:
+            deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, hearing, ring, state)
+            continue
+        # What has to leave leaves, then come the own samples, then hop by hop by origin.
+        asked = max(t, n_arms) + 1  # the round of the next question
+        if rules.trims and t >= n_arms:
+            take_out(t + 1, total, calendar)
+        add_own(slot, hearing.learners, asked, u, p, L, ring, n, total, changed, calendar)
+        for hop in range(1, min(hearing.gamma, t) + 1):
+            then = (t - hop + 1) % slots
+            if hearing.dense[hop - 1] >= 0:
+                mask = hearing.masks[hearing.dense[hop - 1]]
+                add_dense(mask, then, asked, u, p, L, ring, n, total, changed, calendar)
+            else:
+                ptr, hearers = hearing.ptr[hop - 1], hearing.hearers
+                add_sparse(ptr, hearers, then, asked, u, p, L, ring, n, total, changed, calendar)
+
+
+@inlined
+def estimate_by_medians(L: float, state: State) -> None:
+    """Medians of means, where the samples or the number of groups changed."""
+    for arm in range(state.n.shape[0]):
+        for j in range(state.n.shape[1]):
+            n = state.n[arm, j]
+            groups = max(1.0, math.floor(min(1.0 + 8.0 * L, n / 2.0)))
+            if state.known[arm, j] != n or state.groups[arm, j] != groups:
+                state.known[arm, j] = n
+                state.groups[arm, j] = groups
+                state.mean[arm, j] = median_of_means(
+                    n, int(groups), state.pool_start[arm, j], state.pool, state.scratch
+                )
+
+
+@inlined
+def estimate_by_roots(L: float, p: float, rho: float, state: State) -> None:
+    """Catoni's means; they move with L, so there is nothing to reuse but the last root."""
+    for arm in range(state.n.shape[0]):
+        for j in range(state.n.shape[1]):
+            start = state.pool_start[arm, j]
+            x = state.pool[0, start : start + int(state.n[arm, j])]
+            has_guess = state.known[arm, j] > 0.0 and state.mean[arm, j] < np.inf
+            state.mean[arm, j] = catoni(x, L, p, rho, has_guess, state.mean[arm, j])
+            state.known[arm, j] = state.n[arm, j]
+
+
+@inlined
+def to_power(n: float, powers: Floats, exponent: float) -> float:
+    """n^-exponent."""
+    return powers[int(n)] if n < powers.shape[0] else n**-exponent
+
+
+@inlined
+def refresh_powers(n: Floats, power: Floats, powers: Floats, exponent: float) -> float:
+    """n^-exponent of an arm; returns the fewest samples any learner has of it."""
+    fewest = n[0]
+    for j in range(n.shape[0]):
+        power[j] = to_power(n[j], powers, exponent)
+        fewest = min(fewest, n[j])
+    return fewest
+
+
+@inlined
+def choose(
+    scale: float, least: float, mean: Floats, n: Floats, power: Floats, best: Floats, action: Ids
+) -> None:
+    """The arm of the largest index for every learner; the lowest arm on ties."""
+    best[:] = -np.inf
+    for arm in range(mean.shape[0]):
+        for j in range(best.shape[0]):
+            index = mean[arm, j] + scale * power[arm, j]
+            if n[arm, j] < least:
+                index = np.inf
+            better = index > best[j]
+            best[j] = index if better else best[j]
+            action[j] = arm if better else action[j]
+
+
+@inlined
+def act(
+    t: int, learner_of: Ids, leader_of: Ids, distance: Ids, n_arms: int, action: Ids, ring_arm: Ids
+) -> None:
+    """Who plays what in round t: arm t - 1, what the leader played, or the own choice."""
+    slots = ring_arm.shape[0]
+    slot = t % slots
+    for v in range(ring_arm.shape[1]):
+        if t <= n_arms:
+            ring_arm[slot, v] = t - 1
+        elif leader_of[v] >= 0 and t > distance[v]:
+            ring_arm[slot, v] = ring_arm[(t - distance[v]) % slots, leader_of[v]]
+        else:
+            ring_arm[slot, v] = action[learner_of[v]]
+
+
+@inlined
+def draw(
+    slot: int, draws: Floats, shared: bool, loc: Floats, scale: Floats, arms: Ids, xs: Floats, pulls: Ints
+) -> None:
+    """Everybody's reward."""
     for v in range(draws.shape[0]):
-        arm = state.ring_arm[slot, v]
-        state.ring_order[slot, start[arm]] = v
-        start[arm] += 1
-    for arm in range(rules.n_arms, 0, -1):
-        start[arm] = start[arm - 1]
+        arm = arms[slot, v]
+        xs[slot, v] = loc[arm] + scale[arm] * draws[v, 0 if shared else arm]
+        pulls[v, arm] += 1
+
+
+@inlined
+def sort_by_arm(arms: Ids, order: Ids, start: Ids) -> None:
+    """order lists the agents by arm, then id; arm k begins at start[k]."""
+    start[:] = 0
+    for arm in arms:
+        start[arm + 1] += 1
+    for k in range(1, start.shape[0]):
+        start[k] += start[k - 1]
+    for v in range(arms.shape[0]):
+        order[start[arms[v]]] = v
+        start[arms[v]] += 1
+    for k in range(start.shape[0] - 1, 0, -1):  # filling moved every start to its end
+        start[k] = start[k - 1]
     start[0] = 0
 
 
 @inlined
-def record(agent_regret: Floats, rules: Rules, state: State) -> None:
+def record(agent_regret: Floats, pulls: Ints, gaps: Floats) -> None:
     for v in range(agent_regret.shape[0]):
         regret = 0.0
-        for arm in range(rules.n_arms):
-            regret += state.pulls[v, arm] * rules.gaps[arm]
+        for arm in range(gaps.shape[0]):
+            regret += pulls[v, arm] * gaps[arm]
         agent_regret[v] = regret
 
 
 @inlined
-def deliver_running(t: int, hearing: Hearing, rules: Rules, state: State) -> None:
-    """End of round t: what has to leave leaves, then own samples, then hop by hop by origin."""
-    slots = state.ring_arm.shape[0]
-    asked = max(t + 1, rules.n_arms + 1)  # the round of the next question
-    if rules.trims and t >= rules.n_arms:
-        take_out(t + 1, state)
-    slot = t % slots
+def deliver_stored(t: int, prefix_sums: bool, hearing: Hearing, ring: Ring, state: State) -> None:
+    """End of round t, for means that keep every sample: own first, then by distance and origin."""
+    slots = ring.arm.shape[0]
+    n, pool, pool_start, changed = state.n, state.pool, state.pool_start, state.changed
     for j in range(hearing.learners.shape[0]):
         v = hearing.learners[j]
-        arm = state.ring_arm[slot, v]
-        add_one(state.ring_x[slot, v], state.ring_need[slot, v], arm, j, asked, rules, state)
-        state.changed[arm] = True
-    for hop in range(1, min(hearing.gamma, t) + 1):
-        slot = (t - hop + 1) % slots
-        if hearing.dense[hop - 1] >= 0:
-            add_dense(hearing.masks[hearing.dense[hop - 1]], slot, asked, rules, state)
-        else:
-            add_sparse(hearing, hop, slot, asked, rules, state)
-
-
-@inlined
-def deliver_stored(t: int, hearing: Hearing, rules: Rules, state: State) -> None:
-    """End of round t, for means that keep every sample: the same order, learner by learner."""
-    slots = state.ring_arm.shape[0]
-    for j in range(hearing.learners.shape[0]):
-        v = hearing.learners[j]
-        store(state.ring_x[t % slots, v], state.ring_arm[t % slots, v], j, rules, state)
+        slot = t % slots
+        store(ring.x[slot, v], ring.arm[slot, v], j, prefix_sums, n, pool, pool_start, changed)
         for i in range(hearing.source_ptr[j], hearing.source_ptr[j + 1]):
             hop = hearing.source_hop[i]
             if hop > t:
                 break
             slot, origin = (t - hop + 1) % slots, hearing.sources[i]
-            store(state.ring_x[slot, origin], state.ring_arm[slot, origin], j, rules, state)
+            store(ring.x[slot, origin], ring.arm[slot, origin], j, prefix_sums, n, pool, pool_start, changed)

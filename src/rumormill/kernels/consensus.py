@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rumormill.kernels.jit import inlined, kernel
-from rumormill.kernels.state import Floats, Ids, Ints
+from rumormill.kernels.state import Floats, Ids, Ints, Mask
 
 
 class ConsensusRules(NamedTuple):
@@ -23,7 +22,7 @@ class ConsensusRules(NamedTuple):
     """Per round, (6 ρ t^(2/3))^(1/p)."""
     epsilon: Floats
     gaps: Floats
-    mask: NDArray[np.float32]
+    mask: Mask
     """[origin, hearer]: the adjacency of a dense network; empty for a sparse one."""
     indptr: Ints
     indices: Ids
@@ -119,7 +118,7 @@ def average(rules: ConsensusRules, state: ConsensusState) -> None:
 
 
 @inlined
-def _sum_dense(values: Floats, sums: Floats, mask: np.ndarray) -> None:  # type: ignore[type-arg]
+def _sum_dense(values: Floats, sums: Floats, mask: Mask) -> None:
     """sums[v] += the values of v's neighbours in ascending order, four origins at a time."""
     n = values.shape[0]
     w = 0

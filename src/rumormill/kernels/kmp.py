@@ -1,113 +1,132 @@
-"""KMP-UCB: for each learner and arm, the best informed row in reach.
+"""KMP-UCB: for each agent and arm, the best informed row in reach.
 
-Most samples win; a learner's own on ties, then the smallest origin. Every agent is a learner here.
+Most samples win; an agent's own on ties, then the smallest origin. Every agent is a learner here.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from rumormill.kernels.jit import inlined
-from rumormill.kernels.state import Hearing, Rules, State
+from rumormill.kernels.state import Flags, Floats, Hearing, Ids, Mask, Rows
 
 
 @inlined
-def publish_rows(t: int, rules: Rules, state: State) -> None:
+def publish_rows(t: int, first: bool, n: Floats, mean: Floats, changed: Flags, rows: Rows) -> None:
     """Note what every agent knows in round t, and per arm who knows most."""
-    slots = state.ring_arm.shape[0]
+    slots = rows.n.shape[0]
     slot = t % slots
-    for arm in range(rules.n_arms):
-        n, mean = state.n[arm], state.mean[arm]
-        for j in range(n.shape[0]):
-            state.row_n[slot, j, arm] = n[j]
-            state.row_mean[slot, j, arm] = mean[j]
-        if state.top.shape[2] == 0:
-            continue
-        top = state.top[slot, arm]
-        if state.changed[arm] or t == rules.n_arms + 1:
-            _rank_best(n, top)
+    for arm in range(n.shape[0]):
+        for v in range(n.shape[1]):
+            rows.n[slot, v, arm] = n[arm, v]
+            rows.mean[slot, v, arm] = mean[arm, v]
+        if changed[arm] or first:
+            _rank_best(n[arm], rows.top[slot, arm])
         else:
-            top[:] = state.top[(t - 1) % slots, arm]
+            rows.top[slot, arm] = rows.top[(t - 1) % slots, arm]
 
 
 @inlined
-def _rank_best(n: np.ndarray, top: np.ndarray) -> None:  # type: ignore[type-arg]
+def _rank_best(n: Floats, top: Ids) -> None:
     """The agents with most samples, most first, equal ones by id (insertion into a short list)."""
-    filled = 0
-    for j in range(n.shape[0]):
-        if filled == top.shape[0] and n[j] <= n[top[filled - 1]]:
+    filled, room = 0, top.shape[0]
+    bar = -1.0  # what it takes to enter a full list
+    for v in range(n.shape[0] if room > 0 else 0):
+        if n[v] <= bar:
             continue
-        i = filled if filled < top.shape[0] else filled - 1
-        while i > 0 and n[top[i - 1]] < n[j]:
+        i = min(filled, room - 1)
+        while i > 0 and n[top[i - 1]] < n[v]:
             top[i] = top[i - 1]
             i -= 1
-        top[i] = j
-        filled = min(filled + 1, top.shape[0])
+        top[i] = v
+        filled = min(filled + 1, room)
+        if filled == room:
+            bar = n[top[room - 1]]
 
 
 @inlined
-def best_informed(t: int, hearing: Hearing, rules: Rules, state: State) -> None:
+def best_informed(
+    t: int,
+    hearing: Hearing,
+    n: Floats,
+    mean: Floats,
+    rows: Rows,
+    best_n: Floats,
+    best_mean: Floats,
+    best_from: Ids,
+) -> None:
     """Fill best_mean and best_n for the decision of round t."""
-    state.best_mean[:] = state.mean
-    state.best_n[:] = state.n
-    state.best_from[:] = -1
+    best_n[:] = n
+    best_mean[:] = mean
+    best_from[:] = -1
+    n_arms, slots = n.shape[0], rows.n.shape[0]
     sparse = False
     for hop in range(1, hearing.gamma + 1):
-        if t - hop <= rules.n_arms:
+        if t - hop <= n_arms:
             break
         if hearing.dense[hop - 1] >= 0:
-            _from_dense_hop(t, hop, hearing, rules, state)
+            mask = hearing.masks[hearing.dense[hop - 1]]
+            _from_dense_hop((t - hop) % slots, hop, mask, hearing, rows, best_n, best_mean, best_from)
         else:
             sparse = True
-    if sparse:
-        for j in range(state.n.shape[1]):
-            for i in range(hearing.source_ptr[j], hearing.source_ptr[j + 1]):
-                hop = hearing.source_hop[i]
-                if t - hop <= rules.n_arms:
-                    break
-                if hearing.dense[hop - 1] < 0:
-                    _consider_all_arms(t, hop, hearing.sources[i], j, rules, state)
+    if not sparse:
+        return
+    for v in range(n.shape[1]):
+        for i in range(hearing.source_ptr[v], hearing.source_ptr[v + 1]):
+            hop = hearing.source_hop[i]
+            if t - hop <= n_arms:
+                break
+            if hearing.dense[hop - 1] < 0:
+                slot, origin = (t - hop) % slots, hearing.sources[i]
+                for arm in range(n_arms):
+                    _consider(slot, origin, arm, v, rows, best_n, best_mean, best_from)
 
 
 @inlined
-def _from_dense_hop(t: int, hop: int, hearing: Hearing, rules: Rules, state: State) -> None:
+def _from_dense_hop(
+    slot: int,
+    hop: int,
+    mask: Mask,
+    hearing: Hearing,
+    rows: Rows,
+    best_n: Floats,
+    best_mean: Floats,
+    best_from: Ids,
+) -> None:
     """The best row of a hop is the first heard origin in order of n: a scan of a few, not of all."""
-    slot = (t - hop) % state.ring_arm.shape[0]
-    mask = hearing.masks[hearing.dense[hop - 1]]
-    ranked = state.top.shape[2]
-    for arm in range(rules.n_arms):
-        best_n, best_from, top = state.best_n[arm], state.best_from[arm], state.top[slot, arm]
-        for j in range(state.n.shape[1]):
+    ranked = rows.top.shape[2]
+    for arm in range(best_n.shape[0]):
+        for v in range(best_n.shape[1]):
             i = 0
             while i < ranked:
-                origin = top[i]
-                n = state.row_n[slot, origin, arm]
-                if n < best_n[j]:
+                origin = rows.top[slot, arm, i]
+                n = rows.n[slot, origin, arm]
+                if n < best_n[arm, v]:
                     break
-                if mask[origin, j] != 0.0:
-                    if n > best_n[j] or origin < best_from[j]:
-                        best_n[j] = n
-                        best_from[j] = origin
-                        state.best_mean[arm, j] = state.row_mean[slot, origin, arm]
+                if mask[origin, v] != 0.0:
+                    if n > best_n[arm, v] or origin < best_from[arm, v]:
+                        best_n[arm, v] = n
+                        best_mean[arm, v] = rows.mean[slot, origin, arm]
+                        best_from[arm, v] = origin
                     break
                 i += 1
             if i == ranked:  # none of the best is heard: look at all
-                for i in range(hearing.source_ptr[j], hearing.source_ptr[j + 1]):
-                    if hearing.source_hop[i] == hop:
-                        _consider(slot, hearing.sources[i], arm, j, state)
+                for s in range(hearing.source_ptr[v], hearing.source_ptr[v + 1]):
+                    if hearing.source_hop[s] == hop:
+                        _consider(slot, hearing.sources[s], arm, v, rows, best_n, best_mean, best_from)
 
 
 @inlined
-def _consider_all_arms(t: int, hop: int, origin: int, j: int, rules: Rules, state: State) -> None:
-    slot = (t - hop) % state.ring_arm.shape[0]
-    for arm in range(rules.n_arms):
-        _consider(slot, origin, arm, j, state)
-
-
-@inlined
-def _consider(slot: int, origin: int, arm: int, j: int, state: State) -> None:
-    n = state.row_n[slot, origin, arm]
-    if n > state.best_n[arm, j] or (n == state.best_n[arm, j] and origin < state.best_from[arm, j]):
-        state.best_n[arm, j] = n
-        state.best_from[arm, j] = origin
-        state.best_mean[arm, j] = state.row_mean[slot, origin, arm]
+def _consider(
+    slot: int,
+    origin: int,
+    arm: int,
+    v: int,
+    rows: Rows,
+    best_n: Floats,
+    best_mean: Floats,
+    best_from: Ids,
+) -> None:
+    n = rows.n[slot, origin, arm]
+    if n > best_n[arm, v] or (n == best_n[arm, v] and origin < best_from[arm, v]):
+        best_n[arm, v] = n
+        best_mean[arm, v] = rows.mean[slot, origin, arm]
+        best_from[arm, v] = origin

@@ -6,157 +6,200 @@ added and forgotten; `need` is the rank from which that is sure. The others go t
 
 from __future__ import annotations
 
-import numpy as np
-
 from rumormill.kernels.jit import inlined
-from rumormill.kernels.state import FREE, HIGH_WATER, Floats, Hearing, Ids, Rules, State
+from rumormill.kernels.state import Calendar, Flags, Floats, Ids, Ints, Mask, Ring
 
 # Margin on `need`, so that rounding can never make a sample sure that the exact rule would drop.
 SURE = 1.0 + 1e-9
 
 
 @inlined
-def rank_needed(x: float, arm: int, rules: Rules, state: State) -> float:
+def rank_needed(x: float, sure_x: float, u: float, p: float, last_L: float) -> float:
     """The rank from which a sample surely stays to the end; 0 if every learner is past it."""
-    if abs(x) <= state.sure_x[arm]:
+    if abs(x) <= sure_x:
         return 0.0
-    return abs(x) ** rules.p * rules.L[rules.horizon] / rules.u * SURE
+    return abs(x) ** p * last_L / u * SURE
 
 
 @inlined
-def sure_size(fewest: float, rules: Rules) -> float:
+def sure_size(fewest: float, u: float, p: float, last_L: float) -> float:
     """A sample of at most this size stays to the end wherever there are `fewest` samples or more."""
-    if not rules.trims:
-        return np.inf
-    return (fewest * rules.u / (rules.L[rules.horizon] * SURE)) ** (1.0 / rules.p) / SURE
+    return (fewest * u / (last_L * SURE)) ** (1.0 / p) / SURE
 
 
 @inlined
-def take_out(t: int, state: State) -> None:
+def take_out(t: int, total: Floats, calendar: Calendar) -> None:
     """Samples whose last round was t - 1 leave their means."""
-    i = state.leaving_head[t]
-    total = state.total.reshape(-1)
+    i = calendar.head[t]
+    n_learners = total.shape[1]
     while i >= 0:
-        total[state.leaving_slot[i]] -= state.leaving_x[i]
-        after = state.leaving_next[i]
-        state.leaving_next[i] = state.counters[FREE]
-        state.counters[FREE] = i
+        place = calendar.place[i]
+        total[place // n_learners, place % n_learners] -= calendar.x[i]
+        after = calendar.after[i]
+        calendar.after[i] = calendar.spare[0]
+        calendar.spare[0] = i
         i = after
-    state.leaving_head[t] = -1
+    calendar.head[t] = -1
 
 
 @inlined
-def add_doubtful(x: float, arm: int, j: int, t: int, rules: Rules, state: State) -> None:
-    """A sample that may be out for its rank, now or later; the next question is asked in round t."""
-    h = rules.u * state.n[arm, j] / abs(x) ** rules.p
-    if h < rules.L[t]:
+def add_doubtful(
+    x: float,
+    n: float,
+    arm: int,
+    j: int,
+    asked: int,
+    u: float,
+    p: float,
+    L: Floats,
+    total: Floats,
+    calendar: Calendar,
+) -> None:
+    """The n-th sample, which may be out for its rank now or later; the next question is in round `asked`."""
+    h = u * n / abs(x) ** p
+    if h < L[asked]:
         return
-    state.total[arm, j] += x
-    if h >= rules.L[rules.horizon]:
+    total[arm, j] += x
+    low, high = asked, L.shape[0] - 1
+    if h >= L[high]:
         return
-    low, high = t, rules.horizon  # L[low] <= h < L[high]: find the first round with L > h
-    while high - low > 1:
+    while high - low > 1:  # L[low] <= h < L[high]: find the first round with L > h
         middle = (low + high) // 2
-        if rules.L[middle] <= h:
+        if L[middle] <= h:
             low = middle
         else:
             high = middle
-    item = state.counters[FREE]
-    if item >= 0:
-        state.counters[FREE] = state.leaving_next[item]
+    i = calendar.spare[0]
+    if i >= 0:
+        calendar.spare[0] = calendar.after[i]
     else:
-        item = state.counters[HIGH_WATER]
-        state.counters[HIGH_WATER] += 1
-    state.leaving_slot[item] = arm * state.n.shape[1] + j
-    state.leaving_x[item] = x
-    state.leaving_next[item] = state.leaving_head[high]
-    state.leaving_head[high] = item
+        i = calendar.spare[1]
+        calendar.spare[1] += 1
+    calendar.place[i] = arm * total.shape[1] + j
+    calendar.x[i] = x
+    calendar.after[i] = calendar.head[high]
+    calendar.head[high] = i
 
 
 @inlined
-def add_one(x: float, need: float, arm: int, j: int, t: int, rules: Rules, state: State) -> None:
-    state.n[arm, j] += 1.0
-    if state.n[arm, j] >= need:
-        state.total[arm, j] += x
-    else:
-        add_doubtful(x, arm, j, t, rules, state)
+def add_own(
+    slot: int,
+    learners: Ids,
+    asked: int,
+    u: float,
+    p: float,
+    L: Floats,
+    ring: Ring,
+    n: Floats,
+    total: Floats,
+    changed: Flags,
+    calendar: Calendar,
+) -> None:
+    """Every learner's own sample."""
+    for j in range(learners.shape[0]):
+        v = learners[j]
+        arm, x = ring.arm[slot, v], ring.x[slot, v]
+        n[arm, j] += 1.0
+        changed[arm] = True
+        if n[arm, j] >= ring.need[slot, v]:
+            total[arm, j] += x
+        else:
+            add_doubtful(x, n[arm, j], arm, j, asked, u, p, L, total, calendar)
 
 
 @inlined
-def add_dense(mask: np.ndarray, slot: int, t: int, rules: Rules, state: State) -> None:  # type: ignore[type-arg]
+def add_dense(
+    mask: Mask,
+    slot: int,
+    asked: int,
+    u: float,
+    p: float,
+    L: Floats,
+    ring: Ring,
+    n: Floats,
+    total: Floats,
+    changed: Flags,
+    calendar: Calendar,
+) -> None:
     """One hop of everybody's samples, arm by arm, four origins at a time, vectorised over the hearers.
 
     Within an arm the samples are added in ascending order of origin, as the readable agents do.
     """
-    for arm in range(rules.n_arms):
-        i, end = state.ring_start[slot, arm], state.ring_start[slot, arm + 1]
-        if i < end:
-            state.changed[arm] = True
+    for arm in range(n.shape[0]):
+        i, end = ring.start[slot, arm], ring.start[slot, arm + 1]
+        changed[arm] |= i < end
         while i < end:
-            run = i
-            while run < end and run < i + 4 and state.ring_need[slot, state.ring_order[slot, run]] == 0.0:
-                run += 1
-            if run == i:
-                _add_doubtful_origin(mask, slot, state.ring_order[slot, i], arm, t, rules, state)
-                i += 1
-            elif run == i + 4:
-                _add_four(mask, state.ring_order[slot, i:run], state.ring_x[slot], state.n[arm], state.total[arm])
-                i = run
-            else:
-                while i < run:
-                    origin = state.ring_order[slot, i]
-                    _add_single(mask[origin], state.ring_x[slot, origin], state.n[arm], state.total[arm])
+            sure = 0
+            while sure < 4 and i + sure < end and ring.need[slot, ring.order[slot, i + sure]] == 0.0:
+                sure += 1
+            if sure == 4:
+                _add_four(mask, slot, i, arm, ring.order, ring.x, n, total)
+                i += 4
+            elif sure > 0:
+                for _ in range(sure):
+                    _add_one(mask, slot, ring.order[slot, i], arm, ring.x, n, total)
                     i += 1
+            else:
+                origin = ring.order[slot, i]
+                x, need = ring.x[slot, origin], ring.need[slot, origin]
+                for j in range(n.shape[1]):
+                    if mask[origin, j] != 0.0:
+                        n[arm, j] += 1.0
+                        if n[arm, j] >= need:
+                            total[arm, j] += x
+                        else:
+                            add_doubtful(x, n[arm, j], arm, j, asked, u, p, L, total, calendar)
+                i += 1
 
 
 @inlined
-def _add_four(mask: np.ndarray, origins: Ids, xs: Floats, n: Floats, total: Floats) -> None:  # type: ignore[type-arg]
-    a, b, c, d = origins[0], origins[1], origins[2], origins[3]
-    xa, xb, xc, xd = xs[a], xs[b], xs[c], xs[d]
-    ma, mb, mc, md = mask[a], mask[b], mask[c], mask[d]
-    for j in range(n.shape[0]):
-        n[j] += (ma[j] + mb[j]) + (mc[j] + md[j])
-        total[j] = (((total[j] + xa * ma[j]) + xb * mb[j]) + xc * mc[j]) + xd * md[j]
-
-
-@inlined
-def _add_single(mask: np.ndarray, x: float, n: Floats, total: Floats) -> None:  # type: ignore[type-arg]
-    for j in range(n.shape[0]):
-        n[j] += mask[j]
-        total[j] += x * mask[j]
-
-
-@inlined
-def _add_doubtful_origin(
-    mask: np.ndarray,  # type: ignore[type-arg]
-    slot: int,
-    origin: int,
-    arm: int,
-    t: int,
-    rules: Rules,
-    state: State,
+def _add_four(
+    mask: Mask, slot: int, i: int, arm: int, order: Ids, xs: Floats, n: Floats, total: Floats
 ) -> None:
-    x, need = state.ring_x[slot, origin], state.ring_need[slot, origin]
-    for j in range(mask.shape[1]):
-        if mask[origin, j] != 0.0:
-            add_one(x, need, arm, j, t, rules, state)
+    a, b, c, d = order[slot, i], order[slot, i + 1], order[slot, i + 2], order[slot, i + 3]
+    xa, xb, xc, xd = xs[slot, a], xs[slot, b], xs[slot, c], xs[slot, d]
+    ma, mb, mc, md = mask[a], mask[b], mask[c], mask[d]
+    n_k, total_k = n[arm], total[arm]
+    for j in range(n_k.shape[0]):
+        n_k[j] += (ma[j] + mb[j]) + (mc[j] + md[j])
+        total_k[j] = (((total_k[j] + xa * ma[j]) + xb * mb[j]) + xc * mc[j]) + xd * md[j]
 
 
 @inlined
-def add_sparse(hearing: Hearing, hop: int, slot: int, t: int, rules: Rules, state: State) -> None:
+def _add_one(mask: Mask, slot: int, origin: int, arm: int, xs: Floats, n: Floats, total: Floats) -> None:
+    x, m = xs[slot, origin], mask[origin]
+    n_k, total_k = n[arm], total[arm]
+    for j in range(n_k.shape[0]):
+        n_k[j] += m[j]
+        total_k[j] += x * m[j]
+
+
+@inlined
+def add_sparse(
+    ptr: Ints,
+    hearers: Ids,
+    slot: int,
+    asked: int,
+    u: float,
+    p: float,
+    L: Floats,
+    ring: Ring,
+    n: Floats,
+    total: Floats,
+    changed: Flags,
+    calendar: Calendar,
+) -> None:
     """One hop of everybody's samples, origin by origin."""
-    for origin in range(state.ring_arm.shape[1]):
-        start, end = hearing.ptr[hop - 1, origin], hearing.ptr[hop - 1, origin + 1]
+    for origin in range(ptr.shape[0] - 1):
+        start, end = ptr[origin], ptr[origin + 1]
         if start == end:
             continue
-        arm, x = state.ring_arm[slot, origin], state.ring_x[slot, origin]
-        need = state.ring_need[slot, origin]
-        state.changed[arm] = True
-        n, total = state.n[arm], state.total[arm]
+        arm, x, need = ring.arm[slot, origin], ring.x[slot, origin], ring.need[slot, origin]
+        changed[arm] = True
         for i in range(start, end):
-            j = hearing.hearers[i]
-            n[j] += 1.0
-            if n[j] >= need:
-                total[j] += x
+            j = hearers[i]
+            n[arm, j] += 1.0
+            if n[arm, j] >= need:
+                total[arm, j] += x
             else:
-                add_doubtful(x, arm, j, t, rules, state)
+                add_doubtful(x, n[arm, j], arm, j, asked, u, p, L, total, calendar)

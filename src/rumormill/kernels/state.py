@@ -12,12 +12,11 @@ from rumormill.kernels.jit import kernel
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ids = NDArray[np.int32]
+Mask = NDArray[np.float32]
+Flags = NDArray[np.bool_]
 
 # Kinds of estimator.
 RUNNING, MEDIAN_OF_MEANS, CATONI = 0, 1, 2
-
-# Places in State.counters.
-FREE, HIGH_WATER, NEXT_MARK = 0, 1, 2
 
 
 class Hearing(NamedTuple):
@@ -30,7 +29,7 @@ class Hearing(NamedTuple):
     """The learner of each agent, or -1."""
     dense: Ids
     """Per hop, which of `masks` it uses, or -1 for the sparse form."""
-    masks: NDArray[np.float32]
+    masks: Mask
     """[mask, origin, learner], 1 where the learner is exactly so many hops away."""
     ptr: Ints
     """[hop, origin]: where the hearers of an origin begin in `hearers` (empty for dense hops)."""
@@ -69,6 +68,39 @@ class Rules(NamedTuple):
     gaps: Floats
 
 
+class Ring(NamedTuple):
+    """The samples of the last rounds, [slot, agent]; round t is in slot t mod slots."""
+
+    arm: Ids
+    x: Floats
+    need: Floats
+    """The rank from which the sample surely stays to the end; 0: whatever its rank."""
+    order: Ids
+    """[slot, .]: agents sorted by arm, then id."""
+    start: Ids
+    """[slot, arm]: where the agents of an arm begin in `order`."""
+
+
+class Calendar(NamedTuple):
+    """Samples that leave a trimmed mean before the end: a chain per round, through reused places."""
+
+    head: Ids
+    after: Ids
+    place: Ints
+    """arm * learners + learner."""
+    x: Floats
+    spare: Ints
+    """[first free place or -1, places ever used]."""
+
+
+class Rows(NamedTuple):
+    """What agents tell of all arms (KMP-UCB): [slot, agent, arm], and [slot, arm, .] who knows most."""
+
+    mean: Floats
+    n: Floats
+    top: Ids
+
+
 class State(NamedTuple):
     """What a trial changes. Two-dimensional arrays are [arm, learner] unless said otherwise."""
 
@@ -80,43 +112,27 @@ class State(NamedTuple):
     power: Floats
     """n^-exponent."""
     known: Floats
-    """The n for which `mean` (MEDIAN_OF_MEANS) and `power` hold."""
+    """The n and, in `groups`, the number of groups for which `mean` holds (stored samples)."""
     groups: Floats
-    """The number of groups for which `mean` holds (MEDIAN_OF_MEANS)."""
+    best_mean: Floats
+    """The best informed estimates in reach (KMP-UCB)."""
+    best_n: Floats
+    best_power: Floats
+    best_from: Ids
+    pool: Floats
+    """Samples (CATONI), or their prefix sums hi and lo (MEDIAN_OF_MEANS), list after list."""
+    pool_start: Ints
+    changed: Flags
+    """Per arm, whether any n changed since the last decision."""
     sure_x: Floats
     """Per arm, a sample of at most this size stays to the end in every learner's mean."""
-    changed: NDArray[np.bool_]
-    """Per arm, whether any n changed since the last decision."""
-    ring_arm: Ids
-    """[slot, agent]: the arms of the last rounds; round t is in slot t mod slots."""
-    ring_x: Floats
-    ring_need: Floats
-    """[slot, agent]: the rank from which the sample surely stays to the end; 0: whatever its rank."""
-    ring_order: Ids
-    """[slot, .]: agents sorted by arm, then id."""
-    ring_start: Ids
-    """[slot, arm]: where the agents of an arm begin in ring_order."""
-    row_mean: Floats
-    """[slot, agent, arm]: the rows sent (KMP-UCB)."""
-    row_n: Floats
-    top: Ids
-    """[slot, arm, .]: the best informed agents, most samples first."""
-    best_mean: Floats
-    best_n: Floats
-    best_from: Ids
-    leaving_head: Ids
-    """Per round, the first sample that leaves then, or -1; `leaving_next` chains them."""
-    leaving_next: Ids
-    leaving_slot: Ints
-    leaving_x: Floats
-    counters: Ints
-    pool: Floats
-    """[., .]: samples (CATONI), or their prefix sums hi and lo (MEDIAN_OF_MEANS)."""
-    pool_start: Ints
     action: Ids
+    """Per learner."""
     best_index: Floats
     pulls: Ints
     """[agent, arm]."""
+    mark: Ints
+    """[the next checkpoint]."""
     scratch: Floats
 
 

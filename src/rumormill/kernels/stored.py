@@ -7,53 +7,43 @@ import math
 import numpy as np
 
 from rumormill.kernels.jit import inlined, kernel
-from rumormill.kernels.state import MEDIAN_OF_MEANS, Floats, Ints, Rules, State
+from rumormill.kernels.state import Flags, Floats, Ints
 
 
 @inlined
-def store(x: float, arm: int, j: int, rules: Rules, state: State) -> None:
+def store(
+    x: float, arm: int, j: int, prefix_sums: bool, n: Floats, pool: Floats, pool_start: Ints, changed: Flags
+) -> None:
     """Append a sample; for the median of means as a prefix sum in two floats, as the readable form does."""
-    n = int(state.n[arm, j])
-    at = state.pool_start[arm, j] + n
-    if rules.kind == MEDIAN_OF_MEANS:
-        hi, lo = state.pool[0, at], state.pool[1, at]
+    at = pool_start[arm, j] + int(n[arm, j])
+    if prefix_sums:
+        hi, lo = pool[0, at], pool[1, at]
         total = hi + x
         part = total - hi
         lo += (hi - (total - part)) + (x - part)
         hi = total + lo
-        state.pool[0, at + 1] = hi
-        state.pool[1, at + 1] = lo - (hi - total)
+        pool[0, at + 1] = hi
+        pool[1, at + 1] = lo - (hi - total)
     else:
-        state.pool[0, at] = x
-    state.n[arm, j] += 1.0
-    state.changed[arm] = True
+        pool[0, at] = x
+    n[arm, j] += 1.0
+    changed[arm] = True
 
 
 @inlined
-def median_of_means(arm: int, j: int, L: float, state: State) -> None:
-    """Refresh the mean if the samples or the number of groups changed."""
-    n = state.n[arm, j]
-    groups = max(1.0, math.floor(min(1.0 + 8.0 * L, n / 2.0)))
-    if state.known[arm, j] == n and state.groups[arm, j] == groups:
-        return
-    state.known[arm, j] = n
-    state.groups[arm, j] = groups
-    k = int(groups)
+def median_of_means(n: float, k: int, start: int, pool: Floats, scratch: Floats) -> float:
+    """The median over k groups of the list that begins at `start`."""
     size = int(n) // k
-    start = state.pool_start[arm, j]
     for g in range(k):
         low, high = start + g * size, start + (g + 1) * size
-        step_hi = state.pool[0, high] - state.pool[0, low]
-        step_lo = state.pool[1, high] - state.pool[1, low]
-        state.scratch[g] = (step_hi + step_lo) / size
-    upper = _select(state.scratch, k, k // 2)
+        scratch[g] = ((pool[0, high] - pool[0, low]) + (pool[1, high] - pool[1, low])) / size
+    upper = _select(scratch, k, k // 2)
     if k % 2:
-        state.mean[arm, j] = upper
-    else:
-        lower = state.scratch[0]  # _select leaves the smaller ones in front
-        for g in range(1, k // 2):
-            lower = max(lower, state.scratch[g])
-        state.mean[arm, j] = (lower + upper) / 2.0
+        return upper
+    lower = scratch[0]  # _select leaves the smaller ones in front
+    for g in range(1, k // 2):
+        lower = max(lower, scratch[g])
+    return (lower + upper) / 2.0
 
 
 @inlined
@@ -82,23 +72,18 @@ def _select(values: Floats, k: int, rank: int) -> float:
 
 
 @inlined
-def catoni(arm: int, j: int, L: float, rules: Rules, state: State) -> None:
+def catoni(x: Floats, L: float, p: float, rho: float, has_guess: bool, guess: float) -> float:
     """The root of sum psi(a (x - theta)), by Newton inside a bracket, from the last root."""
-    n = int(state.n[arm, j])
-    eps = rules.p - 1.0
+    n = x.shape[0]
+    eps = p - 1.0
     if eps == 1.0 and n <= 2.0 * L:
-        state.mean[arm, j] = np.inf
-        return
-    start = state.pool_start[arm, j]
-    x = state.pool[0, start : start + n]
-    curvature = (eps / rules.p) ** (rules.p / 2.0) * ((1.0 - eps) / eps) ** (1.0 - rules.p / 2.0)
+        return np.inf
+    curvature = (eps / p) ** (p / 2.0) * ((1.0 - eps) / eps) ** (1.0 - p / 2.0)
     if eps == 1.0:
-        a = math.sqrt(2.0 * L * (n - 2.0 * L) / rules.rho) / n
+        a = math.sqrt(2.0 * L * (n - 2.0 * L) / rho) / n
     else:
-        a = (L / (n * eps * 2.0**eps * curvature * rules.rho)) ** (1.0 / rules.p)
-    guess = state.mean[arm, j] if state.known[arm, j] > 0.0 else np.median(x)
-    state.known[arm, j] = n
-    state.mean[arm, j] = _root(x, a, eps, curvature, guess)
+        a = (L / (n * eps * 2.0**eps * curvature * rho)) ** (1.0 / p)
+    return _root(x, a, eps, curvature, guess if has_guess else np.median(x))
 
 
 @inlined

@@ -88,7 +88,9 @@ def consensus_scale(t: int, moments: Moments) -> float:
     return math.pow(6.0 * moments.rho * math.pow(t, 2.0 / 3.0), 1.0 / moments.p)
 
 
-def consensus_index(s: float, n: float, n_agents: int, epsilon: float, scale: float, exponent: float) -> float:
+def consensus_index(
+    s: float, n: float, n_agents: int, epsilon: float, scale: float, exponent: float
+) -> float:
     """s/n + scale n_eff^-exponent with n_eff = M n² / (n + ε_v) and exponent eps/p."""
     n_eff = n_agents * n * n / (n + epsilon)
     return s / n + scale * math.pow(n_eff, -exponent)
@@ -97,9 +99,7 @@ def consensus_index(s: float, n: float, n_agents: int, epsilon: float, scale: fl
 class ConsensusAgent:
     """One row of P."""
 
-    def __init__(
-        self, problem: Problem, agent: int, moments: Moments, weight: float, epsilon: float
-    ) -> None:
+    def __init__(self, problem: Problem, agent: int, moments: Moments, weight: float, epsilon: float) -> None:
         self.agent = agent
         self.n_arms = problem.n_arms
         self.n_agents = problem.n_agents

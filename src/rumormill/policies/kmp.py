@@ -27,7 +27,6 @@ from rumormill.protocol import Message, Relay
 class KMPUCB(MessagePassingPolicy):
     """Every agent uses, arm by arm, the best informed estimate in reach."""
 
-
     def agents(self, problem: Problem, plan: None) -> list[Agent]:
         gamma = self.reach(problem.network)
         return [KMPAgent(self, problem, v, gamma) for v in range(problem.n_agents)]

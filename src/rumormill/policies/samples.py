@@ -74,7 +74,9 @@ class MessagePassingPolicy(RobustPolicy):
         super().__post_init__()
         is_count = isinstance(self.gamma, int | np.integer) and not isinstance(self.gamma, bool)
         if not (self.gamma == "half-diameter" or (is_count and int(self.gamma) >= 0)):
-            raise InputError(f'gamma = {self.gamma!r} is not allowed: a whole number >= 0, or "half-diameter"')
+            raise InputError(
+                f'gamma = {self.gamma!r} is not allowed: a whole number >= 0, or "half-diameter"'
+            )
 
     def reach(self, network: Network) -> int:
         return network.resolve_gamma(self.gamma)
