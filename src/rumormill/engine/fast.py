@@ -151,7 +151,12 @@ class _MessagePassing:
         self.hearing = run.prepared.hearing
         radius = policy.radius(problem.source)
         levels = confidence_levels(policy.confidence, horizon, problem.n_agents)
-        kinds = {TrimmedMean: RUNNING, EmpiricalMean: RUNNING, MedianOfMeans: MEDIAN_OF_MEANS, Catoni: CATONI}
+        kinds: dict[type, int] = {
+            TrimmedMean: RUNNING,
+            EmpiricalMean: RUNNING,
+            MedianOfMeans: MEDIAN_OF_MEANS,
+            Catoni: CATONI,
+        }
         self.sources = np.diff(self.hearing.source_ptr)
         most_samples = horizon * (1 + int(self.sources.max(initial=0)))
         self.rules = Rules(
@@ -295,9 +300,7 @@ class _MessagePassing:
         if (worst <= room).all():
             return
         room = np.where(worst <= room, room, 2 * worst).astype(np.int64)
-        start = np.zeros(room.size, dtype=np.int64)
-        np.cumsum(room.ravel()[:-1], out=start[1:])
-        start = start.reshape(room.shape)
+        start = (np.cumsum(room.ravel()) - room.ravel()).reshape(room.shape)
         pool = np.zeros((len(self.state.pool), int(room.sum())))
         if self.state.pool.shape[1]:
             move_pool(self.state.pool, self.state.pool_start, pool, start, self.state.n, extra)

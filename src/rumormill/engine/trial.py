@@ -61,7 +61,7 @@ def prepare(
     if engine != "reference":
         reason = fast.why_not(policy) if channel is None else "it knows the perfect channel only"
         if reason is None:
-            prepared = fast.Prepared(policy, network, plan, n_arms)
+            prepared = fast.Prepared(policy, network, plan, n_arms)  # type: ignore[arg-type]
         elif engine == "fast":
             raise InputError(f'engine="fast" cannot run this: {reason}; take engine="auto"')
         else:

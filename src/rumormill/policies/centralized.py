@@ -37,7 +37,7 @@ class CentralizedMPUCB(MessagePassingPolicy):
         if isinstance(self.leaders, str):
             if self.leaders not in ("independent", "dominating"):
                 raise InputError(
-                    f'leaders = {self.leaders!r} is not allowed: "independent", "dominating" or a list of agents'
+                    f'leaders = {self.leaders!r} is not allowed: "independent", "dominating" or a list'
                 )
         else:
             object.__setattr__(self, "leaders", tuple(self.leaders))
