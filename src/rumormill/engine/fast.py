@@ -162,7 +162,7 @@ class _MessagePassing:
         self.rules = Rules(
             n_arms=n_arms,
             horizon=horizon,
-            kind=kinds[type(policy.estimator)],
+            kind=kinds.get(type(policy.estimator), RUNNING),
             trims=isinstance(policy.estimator, TrimmedMean),
             shares_rows=isinstance(policy, KMPUCB),
             u=radius.moments.u,
