@@ -210,7 +210,7 @@ def _exact(
         )
     model = cp.CpModel()
     pairs = [(v, g) for v, g in np.argwhere(may_join).tolist()]
-    joins = {pair: model.new_bool_var("%d in %d" % pair) for pair in pairs}
+    joins = {pair: model.new_bool_var(f"{pair}") for pair in pairs}
     used = [model.new_bool_var(f"{g} used") for g in range(most)]
     for v in range(n):
         model.add_exactly_one(joins[v, g] for g in np.flatnonzero(may_join[v]).tolist())

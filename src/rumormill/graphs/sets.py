@@ -14,7 +14,7 @@ from rumormill.graphs.adjacency import Adjacency
 def greedy_independent(
     power: Adjacency, weights: NDArray[np.float64], start: Iterable[int] = ()
 ) -> list[int]:
-    """Extend an independent set until no agent can be added: most weight per link lost first, then fewest links."""
+    """Extend an independent set until it is maximal: most weight per link lost first, then fewest links."""
     chosen = list(start)
     free = np.ones(power.n_agents, np.bool_)
     for v in chosen:
