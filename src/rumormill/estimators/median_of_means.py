@@ -8,7 +8,8 @@ c = 16 * 12^(1/eps) with L + 1/8 in place of L.
 
 Prefix sums give a group's sum as a difference, so a question costs O(k), not O(n). Plain prefix sums would
 fail on heavy tails: after one sample of 1e12 every later difference has lost twelve digits. They are kept
-as pairs of floats (hi + lo, some 32 digits).
+as pairs of floats (hi + lo, some 32 digits), so that a group's sum is good to 1e-31 or so of the largest
+prefix sum.
 """
 
 from __future__ import annotations
