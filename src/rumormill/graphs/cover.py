@@ -158,8 +158,8 @@ def first_fit(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
     n_groups = 0
     for v in order:
         near = group_of[power.row(v)]
-        heard = np.bincount(near[near >= 0], minlength=n_groups)
-        fits = np.flatnonzero(heard == sizes[:n_groups])
+        groups, heard = np.unique(near[near >= 0], return_counts=True)
+        fits = groups[heard == sizes[groups]]
         group = int(fits[0]) if len(fits) else n_groups
         n_groups = max(n_groups, group + 1)
         group_of[v] = group

@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from rumormill.graphs.adjacency import Adjacency, frozen
 
-# A full matrix is used up to this size (300 MB while it is made), once a frontier takes this many
-# steps per entry.
+# A full matrix is used up to this size: 300 MB while it is made.
 MATRIX_AGENTS = 6_000
-HEAVY_SHARE = 2.0
+# Steps per pair of agents from which a frontier is too dear: beside a full matrix, and beside bit sets.
+DEAR_FOR_ROWS = 2.0
+DEAR_FOR_DIAMETER = 0.1
 # Agents whose messages are followed together when only the diameter is asked for.
 SOURCES_AT_ONCE = 1_024
 
@@ -67,7 +68,8 @@ def neighbourhoods(adjacency: Adjacency, gamma: int) -> Neighbourhoods:
     layers: list[Layer] = []
     walk = frontiers(adjacency)
     while len(layers) < gamma:
-        if layers and _heavy(adjacency, layers[-1]) and adjacency.n_agents <= MATRIX_AGENTS:
+        dear = layers and _steps_per_pair(adjacency, layers[-1]) > DEAR_FOR_ROWS
+        if dear and adjacency.n_agents <= MATRIX_AGENTS:
             return _from_matrix(_distance_matrix(adjacency), gamma)
         layer = next(walk, None)
         if layer is None:
@@ -127,10 +129,9 @@ def _without(pairs: Any, gone: Any) -> Any:
     return rest
 
 
-def _heavy(adjacency: Adjacency, layer: Layer) -> bool:
-    """Whether the next frontier takes more steps than a full matrix has entries."""
-    steps = adjacency.degrees[layer[1]].sum()
-    return bool(steps > HEAVY_SHARE * adjacency.n_agents**2)
+def _steps_per_pair(adjacency: Adjacency, layer: Layer) -> float:
+    """What the next frontier costs, beside the number of all pairs."""
+    return float(adjacency.degrees[layer[1]].sum() / adjacency.n_agents**2)
 
 
 def _distance_matrix(adjacency: Adjacency) -> NDArray[np.int16]:
@@ -157,7 +158,7 @@ def longest_distance(adjacency: Adjacency) -> int:
     longest = 0
     for layer in frontiers(adjacency):
         longest += 1
-        if _heavy(adjacency, layer):
+        if _steps_per_pair(adjacency, layer) > DEAR_FOR_DIAMETER:
             return _longest_by_bits(adjacency)
     return longest
 
