@@ -1,0 +1,171 @@
+"""Real graphs: where their files are looked for, and how to get them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+import urllib.error
+import urllib.request
+import zlib
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+
+from rumormill.errors import DataError, InputError
+
+FOLDER_VARIABLE = "RUMORMILL_DATA"
+BASE_URL = "https://snap.stanford.edu/data"
+# Both files are below 2 MB unpacked: whatever is larger is something else.
+MOST_BYTES = 32 << 20
+TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True)
+class GraphFile:
+    """A published edge list; the checksum is that of the unpacked text."""
+
+    name: str
+    filename: str
+    sha256: str
+    about: str
+
+
+KNOWN = (
+    GraphFile(
+        "p2p-Gnutella04",
+        "p2p-Gnutella04.txt",
+        "28e94e1b8587104b6b853ba5bd153efa88e047c368a719c46cf194a07f68aefb",
+        "file-sharing hosts of August 2002: 10,876 nodes, 39,994 links",
+    ),
+    GraphFile(
+        "ego-Facebook",
+        "facebook_combined.txt",
+        "f41c026ed8af3cc3359f1ca5573d0605fb09ae0eefa34544b820fd8c6e2ef296",
+        "friends of ten people: 4,039 nodes, 88,234 links",
+    ),
+)
+
+
+class MissingDataError(DataError):
+    """A graph file that has to be fetched first."""
+
+
+def cache_folder() -> Path:
+    """Where downloads go."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "rumormill"
+
+
+def folders() -> list[Path]:
+    """Where files are looked for, in this order."""
+    named = os.environ.get(FOLDER_VARIABLE)
+    return [*([Path(named)] if named else []), cache_folder()]
+
+
+def graph_file(name: str) -> GraphFile:
+    """The known file of this name."""
+    for known in KNOWN:
+        if name in (known.name, known.filename):
+            return known
+    raise InputError(f"no graph file is called {name!r}: {' or '.join(known.name for known in KNOWN)}")
+
+
+def locate(name: str) -> Path | None:
+    """The file, plain or gzip, in the first folder that has it; its content is not looked at."""
+    known = graph_file(name)
+    for folder in folders():
+        for path in (folder / known.filename, folder / f"{known.filename}.gz"):
+            if path.is_file():
+                return path
+    return None
+
+
+def find(name: str) -> Path:
+    """The file, with its checksum verified."""
+    known = graph_file(name)
+    path = locate(name)
+    if path is None:
+        looked = " and ".join(str(folder) for folder in folders())
+        raise MissingDataError(
+            f"{known.name} is not in {looked}: run `rumormill data --download {known.name}`, or put "
+            f"{known.filename} into a folder and name it in {FOLDER_VARIABLE}"
+        )
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    text = _unpacked(raw, str(path)) if path.suffix == ".gz" else raw
+    _verify(known, text, f"{path} is not the published {known.name}", "delete it and download it again")
+    return path
+
+
+def download(name: str, *, base_url: str | None = None, folder: Path | None = None) -> Path:
+    """Fetch a graph file into the cache; it gets its name only when it is whole and its checksum right."""
+    known = graph_file(name)
+    url = f"{(base_url or BASE_URL).rstrip('/')}/{known.filename}.gz"
+    text = _unpacked(_fetch(url), url)
+    _verify(known, text, f"{url} is not the published {known.name}", "try again, or another --url")
+    folder = folder or cache_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return _write_whole(folder / known.filename, text)
+    except OSError as error:
+        raise DataError(
+            f"{known.name} cannot be written to {folder}: {error.strerror}; set XDG_CACHE_HOME to a folder "
+            "with room"
+        ) from None
+
+
+def _write_whole(path: Path, content: bytes) -> Path:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _fetch(url: str) -> bytes:
+    if not url.startswith(("https://", "http://")):
+        raise InputError(f"{url} is not a web address: it must begin with https:// or http://")
+    try:
+        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
+            raw: bytes = answer.read(MOST_BYTES + 1)
+            expected = answer.headers.get("Content-Length")
+    except urllib.error.HTTPError as error:
+        raise DataError(f"{url} answers {error.code} {error.reason}: try again, or another --url") from None
+    except (OSError, HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise DataError(
+            f"{url} cannot be reached ({reason}): check the network, or fetch the file by other means and "
+            f"name its folder in {FOLDER_VARIABLE}"
+        ) from None
+    if len(raw) > MOST_BYTES:
+        raise DataError(f"{url} is larger than {MOST_BYTES >> 20} MB: that is not the graph file")
+    if expected is not None and expected.isdecimal() and len(raw) < int(expected):
+        raise DataError(f"{url} broke off after {len(raw)} of {expected} bytes: try again")
+    return raw
+
+
+def _unpacked(raw: bytes, where: str) -> bytes:
+    try:
+        # Never more than the limit in memory, whatever the sender packed.
+        unpacker = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        text = unpacker.decompress(raw, MOST_BYTES + 1)
+    except zlib.error as error:
+        raise DataError(f"{where} is not a whole gzip file ({error}): try again") from None
+    if len(text) > MOST_BYTES or not unpacker.eof:
+        raise DataError(f"{where} is not a whole gzip file: try again")
+    return text
+
+
+def _verify(known: GraphFile, text: bytes, what: str, fix: str) -> None:
+    found = hashlib.sha256(text).hexdigest()
+    if found != known.sha256:
+        raise DataError(f"{what}: sha256 {found[:12]}… instead of {known.sha256[:12]}…; {fix}")

@@ -1,0 +1,219 @@
+"""What a run shows while it works: a live display in a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+
+# Plain lines go to logs: one every few seconds says enough.
+LINE_EVERY_S = 5.0
+REFRESH_PER_S = 4
+# The rate shown is that of the last seconds, so that it follows what the machine does now.
+RATE_WINDOW_S = 5.0
+
+
+class Tally:
+    """The numbers behind the display. Workers report from their threads, so every change is locked."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self.total = self.done = self.done_before = 0
+        self.deliveries = 0
+        self._started = clock()
+        self._marks: list[tuple[float, int]] = [(self._started, 0)]
+        self._sums: dict[str, float] = {}
+        self._counts: dict[str, int] = {}
+
+    def start(self, total_cells: int, done_cells: int) -> None:
+        with self._lock:
+            self.total, self.done, self.done_before = total_cells, done_cells, done_cells
+            self._started = self._clock()
+            self._marks = [(self._started, self.deliveries)]
+
+    def cell_done(self, summary: Mapping[str, float]) -> None:
+        with self._lock:
+            self.done += 1
+            for policy, regret in summary.items():
+                self._sums[policy] = self._sums.get(policy, 0.0) + regret
+                self._counts[policy] = self._counts.get(policy, 0) + 1
+
+    def rounds(self, deliveries: int) -> None:
+        with self._lock:
+            self.deliveries += deliveries
+            now = self._clock()
+            self._marks.append((now, self.deliveries))
+            while len(self._marks) > 2 and now - self._marks[1][0] > RATE_WINDOW_S:
+                self._marks.pop(0)
+
+    @property
+    def elapsed(self) -> float:
+        return self._clock() - self._started
+
+    @property
+    def rate(self) -> float:
+        """Deliveries per second of late."""
+        with self._lock:
+            start, before = self._marks[0]
+            return (self.deliveries - before) / max(self._clock() - start, 1e-9)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """At the pace so far; None before anything was done here."""
+        here = self.done - self.done_before
+        if here <= 0:
+            return None
+        return self.elapsed / here * (self.total - self.done)
+
+    def regrets(self) -> dict[str, float]:
+        """Mean regret at the horizon over the cells done here, by policy."""
+        with self._lock:
+            return {policy: total / self._counts[policy] for policy, total in self._sums.items()}
+
+
+class PlainProgress:
+    """One line every few seconds."""
+
+    def __init__(
+        self,
+        title: str,
+        stream: IO[str] | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        every_s: float = LINE_EVERY_S,
+    ) -> None:
+        self._title = title
+        self._stream = stream if stream is not None else sys.stderr
+        self._clock, self._every = clock, every_s
+        self._last = clock()
+        self._tally = Tally(clock)
+
+    def start(self, total_cells: int, done_cells: int) -> None:
+        self._tally.start(total_cells, done_cells)
+        kept = f", {done_cells:,} done before" if done_cells else ""
+        self._say(f"{total_cells:,} cells{kept}")
+
+    def cell_done(self, cell: Any, summary: Mapping[str, float]) -> None:
+        self._tally.cell_done(summary)
+        now = self._clock()
+        if now - self._last >= self._every:
+            self._last = now
+            self._say(status_line(self._tally))
+
+    def rounds(self, deliveries: int) -> None:
+        self._tally.rounds(deliveries)
+
+    def finish(self) -> None:
+        tally = self._tally
+        self._say(f"{tally.done:,} of {tally.total:,} cells done in {duration(tally.elapsed)}")
+
+    def _say(self, text: str) -> None:
+        print(f"{self._title}: {text}", file=self._stream, flush=True)
+
+
+class LiveProgress:
+    """A bar, the rates, and the regret of every policy so far, redrawn in place."""
+
+    def __init__(self, title: str, console: Any = None) -> None:
+        from rich.console import Console
+
+        self._title = title
+        self._console = console or Console(stderr=True)
+        self._tally = Tally()
+        self._live: Live | None = None
+
+    def start(self, total_cells: int, done_cells: int) -> None:
+        from rich.live import Live
+
+        self._tally.start(total_cells, done_cells)
+        self._live = Live(
+            get_renderable=self._draw,
+            console=self._console,
+            refresh_per_second=REFRESH_PER_S,
+            transient=True,
+        )
+        self._live.start()
+
+    def cell_done(self, cell: Any, summary: Mapping[str, float]) -> None:
+        self._tally.cell_done(summary)
+
+    def rounds(self, deliveries: int) -> None:
+        self._tally.rounds(deliveries)
+
+    def finish(self) -> None:
+        if self._live is not None:
+            self._live.stop()
+            self._live = None
+        tally = self._tally
+        self._console.print(
+            f"[bold]{self._title}[/]  {tally.done:,} of {tally.total:,} cells in {duration(tally.elapsed)}",
+            highlight=False,
+        )
+
+    def _draw(self) -> Group:
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        tally = self._tally
+        head = Table.grid(padding=(0, 1))
+        bar = ProgressBar(total=max(tally.total, 1), completed=tally.done, width=32)
+        head.add_row(Text(self._title, style="bold"), bar, Text(f"{tally.done:,}/{tally.total:,} cells"))
+        left = tally.seconds_left
+        facts = Text(
+            f"{amount(tally.rate)} deliveries/s   {duration(tally.elapsed)} so far   "
+            f"{'time left not known yet' if left is None else duration(left) + ' left'}",
+            style="dim",
+        )
+        regrets = Table.grid(padding=(0, 2))
+        for policy, regret in tally.regrets().items():
+            regrets.add_row(f"  {policy}", Text(f"{regret:,.0f}", justify="right"))
+        rows: list[Any] = [head, facts]
+        if regrets.row_count:
+            rows += [Text("mean group regret so far", style="dim"), regrets]
+        return Group(*rows)
+
+
+def progress_for(title: str, *, quiet: bool = False) -> PlainProgress | LiveProgress | None:
+    """The display that suits where standard error goes."""
+    if quiet:
+        return None
+    return LiveProgress(title) if sys.stderr.isatty() else PlainProgress(title)
+
+
+def status_line(tally: Tally) -> str:
+    """Everything the live display shows, in one line."""
+    left = tally.seconds_left
+    parts = [
+        f"{tally.done:,}/{tally.total:,} cells",
+        f"{amount(tally.rate)} deliveries/s",
+        "time left not known yet" if left is None else f"{duration(left)} left",
+    ]
+    regrets = ", ".join(f"{policy} {regret:,.0f}" for policy, regret in tally.regrets().items())
+    return ", ".join(parts) + (f"; mean regret: {regrets}" if regrets else "")
+
+
+def amount(number: float) -> str:
+    """A large number in a few signs: 12.3 M."""
+    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= size:
+            return f"{number / size:.1f}{unit}"
+    return f"{number:.0f}"
+
+
+def duration(seconds: float) -> str:
+    """Seconds as people say them."""
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
