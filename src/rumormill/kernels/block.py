@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from rumormill.kernels.jit import inlined, kernel
+from rumormill.kernels.jit import kernel, part
 from rumormill.kernels.kmp import best_informed, publish_rows
 from rumormill.kernels.running import add_dense, add_own, add_sparse, rank_needed, sure_size, take_out
 from rumormill.kernels.state import (
@@ -118,7 +118,7 @@ def play_block(
                 add_sparse(ptr, hearers, then, asked, u, p, L, ring, n, total, changed, calendar)
 
 
-@inlined
+@part
 def estimate_by_medians(L: float, state: State) -> None:
     """Medians of means, where the samples or the number of groups changed."""
     for arm in range(state.n.shape[0]):
@@ -133,7 +133,7 @@ def estimate_by_medians(L: float, state: State) -> None:
                 )
 
 
-@inlined
+@part
 def estimate_by_roots(L: float, p: float, rho: float, state: State) -> None:
     """Catoni's means; they move with L, so there is nothing to reuse but the last root."""
     for arm in range(state.n.shape[0]):
@@ -145,13 +145,13 @@ def estimate_by_roots(L: float, p: float, rho: float, state: State) -> None:
             state.known[arm, j] = state.n[arm, j]
 
 
-@inlined
+@part
 def to_power(n: float, powers: Floats, exponent: float) -> float:
     """n^-exponent."""
     return powers[int(n)] if n < powers.shape[0] else n**-exponent
 
 
-@inlined
+@part
 def refresh_powers(n: Floats, power: Floats, powers: Floats, exponent: float) -> float:
     """n^-exponent of an arm; returns the fewest samples any learner has of it."""
     fewest = n[0]
@@ -161,7 +161,7 @@ def refresh_powers(n: Floats, power: Floats, powers: Floats, exponent: float) ->
     return fewest
 
 
-@inlined
+@part
 def choose(
     scale: float, least: float, mean: Floats, n: Floats, power: Floats, best: Floats, action: Ids
 ) -> None:
@@ -177,7 +177,7 @@ def choose(
             action[j] = arm if better else action[j]
 
 
-@inlined
+@part
 def act(
     t: int, learner_of: Ids, leader_of: Ids, distance: Ids, n_arms: int, action: Ids, ring_arm: Ids
 ) -> None:
@@ -193,7 +193,7 @@ def act(
             ring_arm[slot, v] = action[learner_of[v]]
 
 
-@inlined
+@part
 def draw(
     slot: int, draws: Floats, shared: bool, loc: Floats, scale: Floats, arms: Ids, xs: Floats, pulls: Ints
 ) -> None:
@@ -204,7 +204,7 @@ def draw(
         pulls[v, arm] += 1
 
 
-@inlined
+@part
 def sort_by_arm(arms: Ids, order: Ids, start: Ids) -> None:
     """order lists the agents by arm, then id; arm k begins at start[k]."""
     start[:] = 0
@@ -220,7 +220,7 @@ def sort_by_arm(arms: Ids, order: Ids, start: Ids) -> None:
     start[0] = 0
 
 
-@inlined
+@part
 def record(agent_regret: Floats, pulls: Ints, gaps: Floats) -> None:
     for v in range(agent_regret.shape[0]):
         regret = 0.0
@@ -229,7 +229,7 @@ def record(agent_regret: Floats, pulls: Ints, gaps: Floats) -> None:
         agent_regret[v] = regret
 
 
-@inlined
+@part
 def deliver_stored(t: int, prefix_sums: bool, hearing: Hearing, ring: Ring, state: State) -> None:
     """End of round t, for means that keep every sample: own first, then by distance and origin."""
     slots = ring.arm.shape[0]

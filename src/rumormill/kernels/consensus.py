@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rumormill.kernels.jit import inlined, kernel
+from rumormill.kernels.jit import kernel, part
 from rumormill.kernels.state import Floats, Ids, Ints, Mask
 
 
@@ -79,7 +79,7 @@ def play_consensus_block(
         average(rules, state)
 
 
-@inlined
+@part
 def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) -> None:
     best, action = state.best_index, state.action
     n_agents = best.shape[0]
@@ -95,7 +95,7 @@ def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) ->
                 action[v] = arm
 
 
-@inlined
+@part
 def average(rules: ConsensusRules, state: ConsensusState) -> None:
     """opinion <- P opinion: own part plus weight times the sum over neighbours in ascending order."""
     opinion, heard = state.opinion, state.heard
@@ -117,7 +117,7 @@ def average(rules: ConsensusRules, state: ConsensusState) -> None:
             opinion[r, v] = own * opinion[r, v] + rules.weight * heard[r, v]
 
 
-@inlined
+@part
 def _sum_dense(values: Floats, sums: Floats, mask: Mask) -> None:
     """sums[v] += the values of v's neighbours in ascending order, four origins at a time."""
     n = values.shape[0]

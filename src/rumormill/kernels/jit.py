@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
@@ -12,11 +14,27 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def kernel(function: F) -> F:
     """Compile on first use and keep the machine code on disk."""
-    compiled: F = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
-    return compiled
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    # numba checks the age of the file a function stands in, but not of the files whose functions were
+    # compiled into it. A stamp of all kernels' text makes code that is out of date impossible.
+    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = _STAMP
+    result: F = compiled
+    return result
 
 
-def inlined(function: F) -> F:
+def part(function: F) -> F:
     """A part of a kernel, compiled into its callers."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy", inline="never")(function)
+    compiled: F = numba.njit(nogil=True, error_model="numpy")(function)
     return compiled
+
+
+def _stamp() -> str:
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+_STAMP = _stamp()

@@ -5,11 +5,11 @@ Most samples win; an agent's own on ties, then the smallest origin. Every agent 
 
 from __future__ import annotations
 
-from rumormill.kernels.jit import inlined
+from rumormill.kernels.jit import part
 from rumormill.kernels.state import Flags, Floats, Hearing, Ids, Mask, Rows
 
 
-@inlined
+@part
 def publish_rows(t: int, first: bool, n: Floats, mean: Floats, changed: Flags, rows: Rows) -> None:
     """Note what every agent knows in round t, and per arm who knows most."""
     slots = rows.n.shape[0]
@@ -24,7 +24,7 @@ def publish_rows(t: int, first: bool, n: Floats, mean: Floats, changed: Flags, r
             rows.top[slot, arm] = rows.top[(t - 1) % slots, arm]
 
 
-@inlined
+@part
 def _rank_best(n: Floats, top: Ids) -> None:
     """The agents with most samples, most first, equal ones by id (insertion into a short list)."""
     filled, room = 0, top.shape[0]
@@ -42,7 +42,7 @@ def _rank_best(n: Floats, top: Ids) -> None:
             bar = n[top[room - 1]]
 
 
-@inlined
+@part
 def best_informed(
     t: int,
     hearing: Hearing,
@@ -80,7 +80,7 @@ def best_informed(
                     _consider(slot, origin, arm, v, rows, best_n, best_mean, best_from)
 
 
-@inlined
+@part
 def _from_dense_hop(
     slot: int,
     hop: int,
@@ -114,7 +114,7 @@ def _from_dense_hop(
                         _consider(slot, hearing.sources[s], arm, v, rows, best_n, best_mean, best_from)
 
 
-@inlined
+@part
 def _consider(
     slot: int,
     origin: int,

@@ -6,14 +6,14 @@ added and forgotten; `need` is the rank from which that is sure. The others go t
 
 from __future__ import annotations
 
-from rumormill.kernels.jit import inlined
+from rumormill.kernels.jit import part
 from rumormill.kernels.state import Calendar, Flags, Floats, Ids, Ints, Mask, Ring
 
 # Margin on `need`, so that rounding can never make a sample sure that the exact rule would drop.
 SURE = 1.0 + 1e-9
 
 
-@inlined
+@part
 def rank_needed(x: float, sure_x: float, u: float, p: float, last_L: float) -> float:
     """The rank from which a sample surely stays to the end; 0 if every learner is past it."""
     if abs(x) <= sure_x:
@@ -21,13 +21,13 @@ def rank_needed(x: float, sure_x: float, u: float, p: float, last_L: float) -> f
     return abs(x) ** p * last_L / u * SURE
 
 
-@inlined
+@part
 def sure_size(fewest: float, u: float, p: float, last_L: float) -> float:
     """A sample of at most this size stays to the end wherever there are `fewest` samples or more."""
     return (fewest * u / (last_L * SURE)) ** (1.0 / p) / SURE
 
 
-@inlined
+@part
 def take_out(t: int, total: Floats, calendar: Calendar) -> None:
     """Samples whose last round was t - 1 leave their means."""
     i = calendar.head[t]
@@ -42,7 +42,7 @@ def take_out(t: int, total: Floats, calendar: Calendar) -> None:
     calendar.head[t] = -1
 
 
-@inlined
+@part
 def add_doubtful(
     x: float,
     n: float,
@@ -81,7 +81,7 @@ def add_doubtful(
     calendar.head[high] = i
 
 
-@inlined
+@part
 def add_own(
     slot: int,
     learners: Ids,
@@ -107,7 +107,7 @@ def add_own(
             add_doubtful(x, n[arm, j], arm, j, asked, u, p, L, total, calendar)
 
 
-@inlined
+@part
 def add_dense(
     mask: Mask,
     slot: int,
@@ -152,20 +152,20 @@ def add_dense(
                 i += 1
 
 
-@inlined
+@part
 def _add_four(
     mask: Mask, slot: int, i: int, arm: int, order: Ids, xs: Floats, n: Floats, total: Floats
 ) -> None:
     a, b, c, d = order[slot, i], order[slot, i + 1], order[slot, i + 2], order[slot, i + 3]
     xa, xb, xc, xd = xs[slot, a], xs[slot, b], xs[slot, c], xs[slot, d]
-    ma, mb, mc, md = mask[a], mask[b], mask[c], mask[d]
-    n_k, total_k = n[arm], total[arm]
-    for j in range(n_k.shape[0]):
-        n_k[j] += (ma[j] + mb[j]) + (mc[j] + md[j])
-        total_k[j] = (((total_k[j] + xa * ma[j]) + xb * mb[j]) + xc * mc[j]) + xd * md[j]
+    for j in range(n.shape[1]):
+        n[arm, j] += (mask[a, j] + mask[b, j]) + (mask[c, j] + mask[d, j])
+        total[arm, j] = (
+            ((total[arm, j] + xa * mask[a, j]) + xb * mask[b, j]) + xc * mask[c, j]
+        ) + xd * mask[d, j]
 
 
-@inlined
+@part
 def _add_one(mask: Mask, slot: int, origin: int, arm: int, xs: Floats, n: Floats, total: Floats) -> None:
     x, m = xs[slot, origin], mask[origin]
     n_k, total_k = n[arm], total[arm]
@@ -174,7 +174,7 @@ def _add_one(mask: Mask, slot: int, origin: int, arm: int, xs: Floats, n: Floats
         total_k[j] += x * m[j]
 
 
-@inlined
+@part
 def add_sparse(
     ptr: Ints,
     hearers: Ids,

@@ -6,11 +6,11 @@ import math
 
 import numpy as np
 
-from rumormill.kernels.jit import inlined, kernel
+from rumormill.kernels.jit import kernel, part
 from rumormill.kernels.state import Flags, Floats, Ints
 
 
-@inlined
+@part
 def store(
     x: float, arm: int, j: int, prefix_sums: bool, n: Floats, pool: Floats, pool_start: Ints, changed: Flags
 ) -> None:
@@ -30,7 +30,7 @@ def store(
     changed[arm] = True
 
 
-@inlined
+@part
 def median_of_means(n: float, k: int, start: int, pool: Floats, scratch: Floats) -> float:
     """The median over k groups of the list that begins at `start`."""
     size = int(n) // k
@@ -46,7 +46,7 @@ def median_of_means(n: float, k: int, start: int, pool: Floats, scratch: Floats)
     return (lower + upper) / 2.0
 
 
-@inlined
+@part
 def _select(values: Floats, k: int, rank: int) -> float:
     """The value of that rank among the first k; smaller ones end up in front of it (quickselect)."""
     low, high = 0, k - 1
@@ -71,7 +71,7 @@ def _select(values: Floats, k: int, rank: int) -> float:
     return values[rank]
 
 
-@inlined
+@part
 def catoni(x: Floats, L: float, p: float, rho: float, has_guess: bool, guess: float) -> float:
     """The root of sum psi(a (x - theta)), by Newton inside a bracket, from the last root."""
     n = x.shape[0]
@@ -86,7 +86,7 @@ def catoni(x: Floats, L: float, p: float, rho: float, has_guess: bool, guess: fl
     return _root(x, a, eps, curvature, guess if has_guess else np.median(x))
 
 
-@inlined
+@part
 def _root(x: Floats, a: float, eps: float, curvature: float, guess: float) -> float:
     if a == 0.0:
         return float(x.sum() / x.shape[0])
