@@ -25,8 +25,9 @@ Groups = tuple[tuple[int, ...], ...]
 
 # Above this many agents the complement has too many links to be built.
 COMPLEMENT_AGENTS = 1_500
-# Rounds of regrouping after the first colouring; gains fade after a few dozen.
-REGROUPINGS = 40
+# Rounds of regrouping after the first colouring: gains fade after a few dozen; fewer on many agents.
+MOST_REGROUPINGS = 40
+REGROUPED_AGENTS = 200_000
 # Clauses of the exact model; more do not fit into memory or any patience.
 MOST_CLAUSES = 5_000_000
 
@@ -136,7 +137,7 @@ def _greedy(power: Adjacency, stream: np.random.Generator, bound: int) -> NDArra
     if n <= COMPLEMENT_AGENTS:
         attempts += _colour_complement(power)
     best = min(attempts, key=_n_groups)
-    for _ in range(REGROUPINGS):
+    for _ in range(min(MOST_REGROUPINGS, REGROUPED_AGENTS // n)):
         if _n_groups(best) == bound:
             break
         # Taking old groups one after another never needs more groups, and often saves one.

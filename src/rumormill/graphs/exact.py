@@ -30,8 +30,7 @@ def exact_independent(
     """The heaviest independent set found, starting from a known one, and a bound that none can pass."""
     n = power.n_agents
     half = positive("time_limit", time_limit) / 2
-    whole_numbers = bool((weights == np.rint(weights)).all())
-    if whole_numbers and n <= CLIQUE_AGENTS and 2 * power.n_edges >= CLIQUE_SHARE * n * (n - 1):
+    if _all_whole(weights) and n <= CLIQUE_AGENTS and 2 * power.n_edges >= CLIQUE_SHARE * n * (n - 1):
         chosen = _heaviest_clique_of_complement(power, weights)
         return chosen, float(weights[chosen].sum())
     cliques = _cliques_over_links(power)
@@ -103,7 +102,7 @@ def _by_scipy(
         constraints=LinearConstraint(held, -np.inf, 1),
         integrality=np.ones(power.n_agents),
         bounds=Bounds(0, 1),
-        options={"time_limit": time_limit},
+        options={"time_limit": time_limit, "mip_rel_gap": 0.0},
     )
     bound = float(weights.sum()) if result.mip_dual_bound is None else -float(result.mip_dual_bound)
     best = list(known)
@@ -124,13 +123,20 @@ def _by_ortools(
     leads = [model.new_bool_var(str(v)) for v in range(power.n_agents)]
     for clique in cliques:
         model.add_at_most_one(leads[v] for v in clique)
-    model.maximize(sum(w * x for w, x in zip(weights.tolist(), leads, strict=True)))
+    # The solver counts in whole numbers; rounding up keeps its bound a bound.
+    scale = 1.0 if _all_whole(weights) else 2.0**40 / float(weights.sum())
+    value = np.ceil(weights * scale).astype(np.int64).tolist()
+    model.maximize(sum(w * x for w, x in zip(value, leads, strict=True)))
     answer = solve(model, leads, known, time_limit)
-    return greedy_independent(power, weights, answer.chosen), _sharp(answer.bound, weights)
+    return greedy_independent(power, weights, answer.chosen), _sharp(answer.bound / scale, weights)
 
 
 def _sharp(bound: float, weights: NDArray[np.float64]) -> float:
     """The bound free of solver rounding: whole weights have whole sums."""
-    if (weights == np.rint(weights)).all():
+    if _all_whole(weights):
         return float(np.floor(bound + 1e-6))
     return bound + 1e-9 * abs(bound)
+
+
+def _all_whole(weights: NDArray[np.float64]) -> bool:
+    return bool((weights == np.rint(weights)).all())

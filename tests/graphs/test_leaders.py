@@ -1,0 +1,234 @@
+"""Leaders: independent, dominating, followed; exact ones equal brute force."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rumormill.errors import InputError, SolverError
+from rumormill.graphs import (
+    Network,
+    assign_followers,
+    dominating_set,
+    exact,
+    independent_set,
+    leaders,
+    qubo,
+)
+
+ATLAS = nx.graph_atlas_g()[1:209:6]
+
+
+def subsets(n: int):
+    return itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(n + 1))
+
+
+def is_independent(near: np.ndarray, chosen) -> bool:
+    return not near[np.ix_(chosen, chosen)].any()
+
+
+def is_dominating(near: np.ndarray, chosen) -> bool:
+    return bool((near | np.eye(len(near), dtype=bool))[list(chosen)].any(axis=0).all())
+
+
+def heaviest(near: np.ndarray, weights: np.ndarray) -> float:
+    return max(weights[list(s)].sum() for s in subsets(len(near)) if is_independent(near, s))
+
+
+@pytest.mark.parametrize("graph", ATLAS, ids=lambda g: g.name)
+@pytest.mark.parametrize("gamma", [1, 2])
+@pytest.mark.parametrize("share", [0.0, 2.0], ids=["by cliques", "by solvers"])
+def test_exact_independent_equals_brute_force(
+    graph: nx.Graph, gamma: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exact, "CLIQUE_SHARE", share)
+    network = Network(graph)
+    near = network.power(gamma).dense()
+    weights = near.sum(axis=1) + 1.0
+    found = independent_set(network, gamma, method="exact")
+    best = heaviest(near, weights)
+    assert (found.weight, found.bound, found.optimal) == (best, best, True)
+    assert is_independent(near, found.leaders)
+    greedy = independent_set(network, gamma, method="greedy")
+    assert greedy.weight <= best <= greedy.bound
+
+
+@pytest.mark.parametrize("graph", ATLAS, ids=lambda g: g.name)
+@pytest.mark.parametrize("gamma", [1, 2])
+def test_exact_dominating_equals_brute_force(graph: nx.Graph, gamma: int) -> None:
+    network = Network(graph)
+    near = network.power(gamma).dense()
+    fewest = next(len(s) for s in subsets(network.n_agents) if is_dominating(near, s))
+    found = dominating_set(network, gamma, method="exact")
+    assert is_dominating(near, found.leaders)
+    assert (len(found.leaders), found.weight, found.bound, found.optimal) == (fewest, fewest, fewest, True)
+    greedy = dominating_set(network, gamma)
+    assert greedy.bound <= fewest <= len(greedy.leaders)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_solver_alone_finds_the_best(seed: int) -> None:
+    network = Network.erdos_renyi(13, 0.3, rng=seed, connected=False)
+    power = network.power(1)
+    weights = np.random.default_rng(seed).uniform(0.5, 2, 13)
+    best = heaviest(power.dense(), weights)
+    cliques = exact._cliques_over_links(power)
+    held = {frozenset(pair) for clique in cliques for pair in itertools.combinations(clique, 2)}
+    assert held == {frozenset(edge) for edge in network.edges().tolist()}
+    for solver in (exact._by_scipy, exact._by_ortools):
+        found, bound = solver(power, weights, cliques, [], 10.0)
+        assert is_independent(power.dense(), found)
+        assert weights[found].sum() == pytest.approx(best, rel=1e-9)
+        assert bound == pytest.approx(best, rel=1e-6)
+        assert bound >= best
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_annealing_finds_the_best_of_small_networks(seed: int) -> None:
+    network = Network.erdos_renyi(13, 0.3, rng=seed, connected=False)
+    near = network.power(1).dense()
+    found = independent_set(network, 1, rng=seed)
+    assert found.weight == heaviest(near, near.sum(axis=1) + 1.0)
+
+
+@settings(deadline=None, max_examples=25)
+@given(st.integers(1, 30), st.floats(0, 1), st.integers(0, 3), st.integers(0, 99))
+def test_sets_are_independent_maximal_and_dominating(n: int, p: float, gamma: int, seed: int) -> None:
+    network = Network.erdos_renyi(n, p, rng=seed, connected=False)
+    near = network.power(gamma).dense()
+    for method in ("qubo", "greedy"):
+        found = independent_set(network, gamma, method=method)
+        assert list(found.leaders) == sorted(set(found.leaders))
+        assert is_independent(near, found.leaders)
+        assert is_dominating(near, found.leaders)  # an independent set is maximal iff it dominates
+        assert found.weight == (near.sum(axis=1) + 1)[list(found.leaders)].sum() <= found.bound
+        assert found == independent_set(network, gamma, method=method)
+    few = dominating_set(network, gamma)
+    assert is_dominating(near, few.leaders)
+    for v in few.leaders:
+        assert not is_dominating(near, [w for w in few.leaders if w != v])
+    if network.resolve_gamma(gamma) == 0:
+        assert few.leaders == found.leaders == tuple(range(n))
+
+
+def test_samples_that_break_links_are_repaired() -> None:
+    power = Network.complete(5).power(1)
+    weights = np.array([1.0, 5, 2, 3, 4])
+    assert qubo.complete(power, weights, np.arange(5)) == [1]
+    path = Network.path(5).power(1)
+    assert qubo.complete(path, np.ones(5), np.array([1, 2, 3])) == [1, 3]
+    assert qubo.complete(path, np.ones(5), np.array([], np.int64)) == [0, 2, 4]
+
+
+def test_weights_decide() -> None:
+    star = Network.star(5)
+    for method in ("qubo", "greedy", "exact"):
+        assert independent_set(star, 1, method=method, weights=[9, 1, 1, 1, 1]).leaders == (0,)
+        assert independent_set(star, 1, method=method, weights=[0.5, 1, 1, 1, 1]).leaders == (1, 2, 3, 4)
+
+
+@pytest.mark.parametrize(
+    ("weights", "words"),
+    [
+        ([1, 2], r"shape \(2,\) .* 3 agents"),
+        ([1, 0, 1], "weight 0.0 of agent 1 .* above zero"),
+        ([1, 1, float("nan")], "weight nan of agent 2"),
+        ([1, float("inf"), 1], "weight inf of agent 1"),
+        ("abc", "one number per agent"),
+    ],
+)
+def test_bad_weights(weights, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        independent_set(Network.path(3), 1, weights=weights)
+
+
+def test_bad_questions() -> None:
+    network = Network.ring(7)
+    with pytest.raises(InputError, match=r"method = 'best' .* 'qubo', 'greedy' or 'exact'"):
+        independent_set(network, 1, method="best")
+    with pytest.raises(InputError, match=r"method = 'qubo' .* 'greedy' or 'exact'"):
+        dominating_set(network, 1, method="qubo")
+    with pytest.raises(InputError, match="time_limit = -1"):
+        independent_set(network, 1, method="exact", time_limit=-1)
+    with pytest.raises(InputError, match="rng = None"):
+        independent_set(network, 1, rng=None)
+
+
+def test_wrong_answers_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network.path(4)
+    monkeypatch.setattr(leaders, "anneal", lambda power, weights, seed: [0, 1, 3])
+    with pytest.raises(SolverError, match="qubo independent set is wrong: agents 0 and 1 hear each other"):
+        independent_set(network, 1)
+    monkeypatch.setattr(leaders, "anneal", lambda power, weights, seed: [0])
+    with pytest.raises(SolverError, match="agents 2, 3 could be added"):
+        independent_set(network, 1)
+    monkeypatch.setattr(leaders, "greedy_dominating", lambda power: [0])
+    with pytest.raises(SolverError, match="agents 2, 3 hear no leader"):
+        dominating_set(network, 1)
+
+
+def test_without_ortools(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    assert independent_set(Network.path(30), 1, method="exact").optimal  # SciPy proves this one alone
+    hard = Network.erdos_renyi(12, 0.3, rng=1)
+    monkeypatch.setattr(exact, "_by_scipy", lambda power, weights, cliques, known, limit: (list(known), 1e6))
+    assert not independent_set(hard, 1, method="exact").optimal
+    with pytest.raises(SolverError, match=r"pip install 'rumormill\[exact\]'"):
+        dominating_set(Network.ring(7), 1, method="exact")
+
+
+def test_followers_take_the_best_linked_leader_then_the_nearest_then_the_first() -> None:
+    # 0-1-2-3-4-5 with 6 on 4: within two hops, by hand,
+    # 0: {1,2}, 1: {0,2,3}, 2: {0,1,3,4}, 3: {1,2,4,5,6}, 4: {2,3,5,6}, 5: {3,4,6}, 6: {3,4,5}.
+    network = Network.from_edges([(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (4, 6)])
+    found = assign_followers(network, 2, [0, 3, 4])
+    assert found.leader_of.tolist() == [0, 3, 3, 3, 4, 3, 3]
+    assert found.distance.tolist() == [0, 2, 1, 0, 0, 2, 2]
+    # Equal degrees on a ring: the nearer one, then the smaller id.
+    ring = assign_followers(Network.ring(8), 2, [7, 2, 4])
+    assert ring.leader_of.tolist() == [7, 2, 2, 2, 4, 4, 7, 7]
+    assert ring.distance.tolist() == [1, 1, 0, 1, 0, 1, 1, 0]
+
+
+def test_followers_over_zero_hops_lead_themselves() -> None:
+    found = assign_followers(Network.path(3), 0, [2, 0, 1])
+    assert found.leader_of.tolist() == [0, 1, 2]
+    assert found.distance.tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "words"),
+    [
+        ([0], "agents 2, 3, 4 cannot hear any leader within gamma = 1 hops"),
+        ([], "agents 0, 1, 2, 3, 4 cannot hear any leader"),
+        ([1, 3, 1], "agent 1 is named twice"),
+        ([1, 5], "agent = 5 is not allowed: the agents are 0 to 4"),
+        ([1, -1], "agent = -1 is not allowed"),
+        ([1.0, 3], "agent = 1.0 is not allowed"),
+        ([True, 3], "agent = True is not allowed"),
+    ],
+)
+def test_leaders_that_cannot_lead(chosen, words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        assign_followers(Network.path(5), 1, chosen)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.integers(1, 25), st.floats(0, 0.5), st.integers(0, 3), st.integers(0, 99))
+def test_followers_equal_the_definition(n: int, p: float, gamma: int, seed: int) -> None:
+    network = Network.erdos_renyi(n, p, rng=seed, connected=False)
+    chosen = dominating_set(network, gamma).leaders
+    found = assign_followers(network, gamma, chosen)
+    hops, degrees = network.distances(), network.power(gamma).degrees
+    for v in range(n):
+        expected = v
+        if v not in chosen:
+            heard = [w for w in chosen if 1 <= hops[v, w] <= gamma]
+            expected = min(heard, key=lambda w: (-degrees[w], hops[v, w], w))
+        assert (found.leader_of[v], found.distance[v]) == (expected, hops[v, expected])
