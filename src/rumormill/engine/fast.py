@@ -157,7 +157,7 @@ class _MessagePassing:
             MedianOfMeans: MEDIAN_OF_MEANS,
             Catoni: CATONI,
         }
-        self.sources = np.diff(self.hearing.source_ptr)
+        self.sources = self.hearing.source_ptr[:, -1] - self.hearing.source_ptr[:, 0]
         most_samples = horizon * (1 + int(self.sources.max(initial=0)))
         self.rules = Rules(
             n_arms=n_arms,

@@ -30,17 +30,17 @@ def build_hearing(
     learner_of[learners] = np.arange(n_learners, dtype=np.int32)
 
     near = network.neighbourhoods(gamma)
-    hearer = np.repeat(learner_of, np.diff(near.indptr))  # neighbourhoods are mutual
+    hearer = np.repeat(learner_of.astype(np.int64), np.diff(near.indptr))  # neighbourhoods are mutual
     origin = near.indices.astype(np.int64)
-    hop = near.distances.astype(np.int32)
+    hop = near.distances.astype(np.int64)
     keep = hearer >= 0
     if group_of is not None:
         keep &= np.repeat(group_of, np.diff(near.indptr)) == group_of[origin]
     hearer, origin, hop = hearer[keep], origin[keep], hop[keep]
 
     # Rows came sorted by agent, then (distance, id); learners are sorted by agent.
-    source_ptr = np.zeros(n_learners + 1, dtype=np.int64)
-    np.cumsum(np.bincount(hearer, minlength=n_learners), out=source_ptr[1:])
+    per_hop = np.bincount(hearer * (gamma + 1) + hop, minlength=n_learners * (gamma + 1))
+    source_ptr = np.cumsum(per_hop).reshape(n_learners, gamma + 1)
 
     dense = np.full(max(gamma, 1), -1, dtype=np.int32)
     masks: list[NDArray[np.float32]] = []
@@ -59,7 +59,7 @@ def build_hearing(
             ptr[h - 1] = offset
             continue
         order = np.lexsort((hearer[here], origin[here]))
-        hearers.append(hearer[here][order])
+        hearers.append(hearer[here][order].astype(np.int32))
         ptr[h - 1, 0] = offset
         ptr[h - 1, 1:] = offset + np.cumsum(np.bincount(origin[here], minlength=n_agents))
         offset += count
@@ -73,7 +73,6 @@ def build_hearing(
         hearers=np.concatenate(hearers) if hearers else np.zeros(0, dtype=np.int32),
         source_ptr=source_ptr,
         sources=origin.astype(np.int32),
-        source_hop=hop,
     )
 
 

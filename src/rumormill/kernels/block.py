@@ -238,9 +238,9 @@ def deliver_stored(t: int, prefix_sums: bool, hearing: Hearing, ring: Ring, stat
         v = hearing.learners[j]
         slot = t % slots
         store(ring.x[slot, v], ring.arm[slot, v], j, prefix_sums, n, pool, pool_start, changed)
-        for i in range(hearing.source_ptr[j], hearing.source_ptr[j + 1]):
-            hop = hearing.source_hop[i]
-            if hop > t:
-                break
-            slot, origin = (t - hop + 1) % slots, hearing.sources[i]
-            store(ring.x[slot, origin], ring.arm[slot, origin], j, prefix_sums, n, pool, pool_start, changed)
+        for hop in range(1, min(hearing.gamma, t) + 1):
+            slot = (t - hop + 1) % slots
+            for i in range(hearing.source_ptr[j, hop - 1], hearing.source_ptr[j, hop]):
+                origin = hearing.sources[i]
+                x, arm = ring.x[slot, origin], ring.arm[slot, origin]
+                store(x, arm, j, prefix_sums, n, pool, pool_start, changed)

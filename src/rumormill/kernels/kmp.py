@@ -58,26 +58,16 @@ def best_informed(
     best_mean[:] = mean
     best_from[:] = -1
     n_arms, slots = n.shape[0], rows.n.shape[0]
-    sparse = False
-    for hop in range(1, hearing.gamma + 1):
-        if t - hop <= n_arms:
-            break
+    for hop in range(1, min(hearing.gamma, t - n_arms - 1) + 1):
+        slot = (t - hop) % slots
         if hearing.dense[hop - 1] >= 0:
             mask = hearing.masks[hearing.dense[hop - 1]]
-            _from_dense_hop((t - hop) % slots, hop, mask, hearing, rows, best_n, best_mean, best_from)
+            _from_dense_hop(slot, hop, mask, hearing, rows, best_n, best_mean, best_from)
         else:
-            sparse = True
-    if not sparse:
-        return
-    for v in range(n.shape[1]):
-        for i in range(hearing.source_ptr[v], hearing.source_ptr[v + 1]):
-            hop = hearing.source_hop[i]
-            if t - hop <= n_arms:
-                break
-            if hearing.dense[hop - 1] < 0:
-                slot, origin = (t - hop) % slots, hearing.sources[i]
-                for arm in range(n_arms):
-                    _consider(slot, origin, arm, v, rows, best_n, best_mean, best_from)
+            for v in range(n.shape[1]):
+                for i in range(hearing.source_ptr[v, hop - 1], hearing.source_ptr[v, hop]):
+                    for arm in range(n_arms):
+                        _consider(slot, hearing.sources[i], arm, v, rows, best_n, best_mean, best_from)
 
 
 @part
@@ -109,9 +99,8 @@ def _from_dense_hop(
                     break
                 i += 1
             if i == ranked:  # none of the best is heard: look at all
-                for s in range(hearing.source_ptr[v], hearing.source_ptr[v + 1]):
-                    if hearing.source_hop[s] == hop:
-                        _consider(slot, hearing.sources[s], arm, v, rows, best_n, best_mean, best_from)
+                for s in range(hearing.source_ptr[v, hop - 1], hearing.source_ptr[v, hop]):
+                    _consider(slot, hearing.sources[s], arm, v, rows, best_n, best_mean, best_from)
 
 
 @part

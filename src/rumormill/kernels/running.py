@@ -160,9 +160,9 @@ def _add_four(
     xa, xb, xc, xd = xs[slot, a], xs[slot, b], xs[slot, c], xs[slot, d]
     for j in range(n.shape[1]):
         n[arm, j] += (mask[a, j] + mask[b, j]) + (mask[c, j] + mask[d, j])
-        total[arm, j] = (
-            ((total[arm, j] + xa * mask[a, j]) + xb * mask[b, j]) + xc * mask[c, j]
-        ) + xd * mask[d, j]
+        total[arm, j] = (((total[arm, j] + xa * mask[a, j]) + xb * mask[b, j]) + xc * mask[c, j]) + xd * mask[
+            d, j
+        ]
 
 
 @part

@@ -35,9 +35,8 @@ class Hearing(NamedTuple):
     """[hop, origin]: where the hearers of an origin begin in `hearers` (empty for dense hops)."""
     hearers: Ids
     source_ptr: Ints
-    """Per learner, where its sources begin in `sources`: all hops, sorted by (distance, id)."""
+    """[learner, hop]: its sources h hops away, sorted by id, end there; at hop 0 they begin."""
     sources: Ids
-    source_hop: Ids
 
 
 class Rules(NamedTuple):

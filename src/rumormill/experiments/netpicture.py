@@ -1,0 +1,150 @@
+"""The network drawn: who is linked, who leads, and which agents listen to each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.experiments.palette import LOOKS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rumormill.experiments.store import RunFolder
+
+# Above this share of all possible links a spring layout is a ball of wool: cliques are laid out instead.
+DENSE = 0.15
+# Links beyond this many only blacken the picture: a fixed sample of them is drawn.
+MOST_LINKS = 6_000
+OTHERS = "#b8b8b8"
+
+
+def network_figure(
+    n_agents: int,
+    edges: NDArray[np.int64],
+    cliques: Sequence[Sequence[int]],
+    leaders: Sequence[int],
+    title: str = "",
+) -> Figure:
+    """Agents coloured by clique (the largest ones; the rest is grey), leaders as ringed stars."""
+    import matplotlib.pyplot as plt
+    from matplotlib.collections import LineCollection
+
+    from rumormill.experiments.figures import style
+
+    edges = np.asarray(edges, np.int64).reshape(-1, 2)
+    place = layout(n_agents, edges, cliques)
+    colour, named = colours(n_agents, cliques)
+    with style():
+        figure, axes = plt.subplots(figsize=(4.2, 4.4), layout="constrained")
+        drawn = edges if len(edges) <= MOST_LINKS else edges[:: -(-len(edges) // MOST_LINKS)]
+        strength = float(np.clip(250 / max(len(drawn), 1), 0.06, 0.6))
+        links = LineCollection(list(place[drawn]), colors="#555555", linewidths=0.5, alpha=strength)
+        links.set_rasterized(len(drawn) > 1_000)
+        axes.add_collection(links)
+        size = float(np.clip(2_600 / n_agents, 7, 60))
+        follows = np.setdiff1d(np.arange(n_agents), leaders)
+        axes.scatter(
+            *place[follows].T, s=size, c=[colour[v] for v in follows], edgecolors="white", linewidths=0.4
+        )
+        if len(leaders):
+            axes.scatter(
+                *place[list(leaders)].T,
+                s=max(4.5 * size, 70),
+                c=[colour[v] for v in leaders],
+                marker="*",
+                edgecolors="black",
+                linewidths=0.8,
+                zorder=3,
+            )
+        axes.set_title(title)
+        axes.set_axis_off()
+        axes.set_aspect("equal")
+        axes.margins(0.04)
+        _key(figure, len(cliques), len(leaders), named)
+    return figure
+
+
+def _key(figure: Figure, n_cliques: int, n_leaders: int, named: int) -> None:
+    from matplotlib.lines import Line2D
+
+    def dot(colour: str, marker: str, edge: str, label: str) -> Any:
+        return Line2D(
+            [], [], linestyle="none", marker=marker, color=colour, markeredgecolor=edge, markersize=7, label=label
+        )
+
+    handles = []
+    if n_leaders:
+        handles.append(dot("white", "*", "black", f"leaders ({n_leaders:,})"))
+    if n_cliques:
+        handles.append(dot(LOOKS[0].colour, "o", "white", f"the {named} largest of {n_cliques:,} cliques"))
+        if n_cliques > named:
+            handles.append(dot(OTHERS, "o", "white", "other cliques"))
+    if handles:
+        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+
+
+def colours(n_agents: int, cliques: Sequence[Sequence[int]]) -> tuple[list[str], int]:
+    """A colour per agent, and how many cliques have one of their own."""
+    shown = sorted((clique for clique in cliques if len(clique) > 1), key=len, reverse=True)[: len(LOOKS)]
+    colour = [OTHERS] * n_agents
+    for mark, clique in zip(LOOKS, shown, strict=False):
+        for v in clique:
+            colour[v] = mark.colour
+    return colour, len(shown)
+
+
+def layout(n_agents: int, edges: NDArray[np.int64], cliques: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+    """Where agents go: springs where links are few, cliques side by side where they are many."""
+    possible = n_agents * (n_agents - 1) / 2
+    if len(cliques) > 1 and len(edges) > DENSE * possible:
+        return clustered(n_agents, cliques)
+    import networkx
+
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(n_agents))
+    graph.add_edges_from(edges.tolist())
+    # Rings and grids unfold only when springs start from the shape that distances give.
+    start = networkx.kamada_kawai_layout(graph) if n_agents <= 150 and networkx.is_connected(graph) else None
+    steps = 30 if start is not None else 120
+    places = networkx.spring_layout(graph, pos=start, seed=1, iterations=steps, k=1.3 / np.sqrt(n_agents))
+    return np.array([places[v] for v in range(n_agents)])
+
+
+def clustered(n_agents: int, cliques: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+    """Every clique a small disc, the largest first along a spiral from the middle out."""
+    place = np.zeros((n_agents, 2))
+    golden = np.pi * (3 - np.sqrt(5))
+    taken = 0.0
+    for rank, clique in enumerate(sorted(cliques, key=len, reverse=True)):
+        # The area used so far sets the radius, so that discs of any size fill the plane evenly.
+        radius = np.sqrt(taken + len(clique) / 2)
+        centre = radius * np.array([np.cos(rank * golden), np.sin(rank * golden)])
+        taken += len(clique)
+        inside = np.sqrt(np.arange(len(clique)) + 0.5) * 0.52
+        turn = np.arange(len(clique)) * golden
+        place[list(clique)] = centre + inside[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+    return place
+
+
+def network_figures(run: RunFolder) -> dict[str, Figure]:
+    """The network of the first trial; with a sweep, at its first and last point if they differ."""
+    found: dict[str, Any] = run.manifest.get("networks", {})
+    wanted = list(dict.fromkeys([*list(found)[:1], *list(found)[-1:]]))
+    figures = {}
+    for key in wanted:
+        facts = found[key]
+        if "edges" not in facts:
+            continue
+        title = (
+            f"{facts['n_agents']:,} agents, {facts['n_edges']:,} links, diameter {facts['diameter']}, "
+            f"γ = {facts['gamma']}"
+        )
+        name = "network" if len(wanted) == 1 else f"network-{wanted.index(key) + 1}"
+        figures[name] = network_figure(
+            facts["n_agents"], facts["edges"], facts.get("cliques") or [], facts.get("leaders") or [], title
+        )
+    return figures

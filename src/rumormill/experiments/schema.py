@@ -1,0 +1,227 @@
+"""The form of an experiment file: every key, its type and its range."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+Count = Annotated[int, Meta(ge=1)]
+Natural = Annotated[int, Meta(ge=0)]
+Positive = Annotated[float, Meta(gt=0)]
+Probability = Annotated[float, Meta(ge=0, le=1)]
+
+
+class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
+    """Common to all parts: keyword-only, never changed, unknown keys refused."""
+
+
+# --- networks -------------------------------------------------------------------------------------------
+
+
+class NetworkForm(Form, tag_field="kind"):
+    """Where the network comes from. `fresh`: another random one in every trial."""
+
+
+class ErdosRenyi(NetworkForm, tag="erdos_renyi"):
+    n: Count
+    p: Probability
+    connected: bool = True
+    fresh: bool = True
+
+
+class BarabasiAlbert(NetworkForm, tag="barabasi_albert"):
+    n: Annotated[int, Meta(ge=2)]
+    m: Count
+    fresh: bool = True
+
+
+class WattsStrogatz(NetworkForm, tag="watts_strogatz"):
+    n: Annotated[int, Meta(ge=3)]
+    k: Annotated[int, Meta(ge=2)]
+    p: Probability
+    connected: bool = True
+    fresh: bool = True
+
+
+class RandomRegular(NetworkForm, tag="random_regular"):
+    n: Count
+    d: Natural
+    connected: bool = True
+    fresh: bool = True
+
+
+class Ring(NetworkForm, tag="ring"):
+    n: Annotated[int, Meta(ge=3)]
+
+
+class Line(NetworkForm, tag="path"):
+    n: Count
+
+
+class Star(NetworkForm, tag="star"):
+    n: Count
+
+
+class Complete(NetworkForm, tag="complete"):
+    n: Count
+
+
+class Grid(NetworkForm, tag="grid"):
+    rows: Count
+    cols: Count
+
+
+class BalancedTree(NetworkForm, tag="balanced_tree"):
+    branching: Count
+    height: Natural
+
+
+class FromFile(NetworkForm, tag="file"):
+    """`file` is a path, or the name of a graph in the data directory; `subgraph` the size of a snowball."""
+
+    file: str
+    subgraph: Count | None = None
+    fresh: bool = True
+
+
+AnyNetwork = (
+    ErdosRenyi
+    | BarabasiAlbert
+    | WattsStrogatz
+    | RandomRegular
+    | Ring
+    | Line
+    | Star
+    | Complete
+    | Grid
+    | BalancedTree
+    | FromFile
+)
+
+
+# --- arms -----------------------------------------------------------------------------------------------
+
+
+class ArmsForm(Form, tag_field="law"):
+    """`means`: "uniform" (K means from U[0, 1], fresh in every trial) or the K means themselves.
+
+    `eps` is the order of the moment bounds minus one; left out, the bandit chooses it.
+    """
+
+    K: Annotated[int, Meta(ge=2)] | None = None
+    means: Literal["uniform"] | list[float] = "uniform"
+    eps: Annotated[float, Meta(gt=0, le=1)] | None = None
+
+
+class AlphaStableArms(ArmsForm, tag="alpha-stable"):
+    alpha: Annotated[float, Meta(gt=1, le=2)]
+    scale: Positive = 1.0
+    beta: Annotated[float, Meta(ge=-1, le=1)] = 0.0
+
+
+class GaussianArms(ArmsForm, tag="gaussian"):
+    scale: Positive = 1.0
+
+
+class StudentTArms(ArmsForm, tag="student-t"):
+    df: Annotated[float, Meta(gt=1)]
+    scale: Positive = 1.0
+
+
+class ParetoArms(ArmsForm, tag="pareto"):
+    tail: Annotated[float, Meta(gt=1)]
+    scale: Positive = 1.0
+
+
+class LogNormalArms(ArmsForm, tag="lognormal"):
+    sigma: Positive = 1.0
+
+
+AnyArms = AlphaStableArms | GaussianArms | StudentTArms | ParetoArms | LogNormalArms
+
+
+# --- policies -------------------------------------------------------------------------------------------
+
+EstimatorName = Literal["trimmed", "median-of-means", "catoni", "empirical"]
+
+
+class PolicyForm(Form, tag_field="type"):
+    """`label` is its name in tables and figures; left out, one is made from the type."""
+
+    label: str = ""
+
+
+class RobustForm(PolicyForm, tag="robust"):
+    """Every agent alone."""
+
+    estimator: EstimatorName = "trimmed"
+    c: Positive | Literal["theory"] | None = None
+    zeta: Positive | None = None
+    confidence: Literal["paper", "anytime"] = "paper"
+
+
+class SharingForm(RobustForm):
+    gamma: Natural | Literal["half-diameter"] = "half-diameter"
+
+
+class DecentralizedForm(SharingForm, tag="decentralized"):
+    clique_filter: bool = True
+
+
+class CentralizedForm(SharingForm, tag="centralized"):
+    leaders: Literal["independent", "dominating"] = "independent"
+
+
+class KMPForm(SharingForm, tag="kmp"):
+    pass
+
+
+class ConsensusForm(PolicyForm, tag="consensus"):
+    kappa: Positive | None = None
+    epsilon: Annotated[float, Meta(ge=0)] | None = None
+
+
+AnyPolicy = DecentralizedForm | CentralizedForm | KMPForm | ConsensusForm | RobustForm
+
+
+# --- the whole ------------------------------------------------------------------------------------------
+
+
+class Scale(Form):
+    """How large a run is. `n` replaces the number of agents."""
+
+    horizon: Count
+    trials: Count
+    checkpoints: Count = 200
+    n: Count | None = None
+
+
+class Spec(Form):
+    """One experiment. A spec that can be run has exactly one scale."""
+
+    name: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]*$")]
+    title: str = ""
+    question: str = ""
+    seed: Natural
+    network: AnyNetwork
+    arms: AnyArms
+    policies: Annotated[list[AnyPolicy], Meta(min_length=1)]
+    sweep: dict[str, Annotated[list[Any], Meta(min_length=1)]] = {}
+    scale: dict[Literal["quick", "full", "custom"], Scale]
+
+    @property
+    def size(self) -> Scale:
+        """The one scale of a spec that is ready to run."""
+        (only,) = self.scale.values()
+        return only
+
+    @property
+    def n_arms(self) -> int:
+        """The number of arms: K, or as many as there are means."""
+        return self.arms.K or (5 if self.arms.means == "uniform" else len(self.arms.means))
+
+    @property
+    def labels(self) -> list[str]:
+        """The names of the policies, in order."""
+        return [policy.label for policy in self.policies]
