@@ -143,3 +143,16 @@ def test_exact_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
     with pytest.raises(SolverError, match=r"pip install 'rumormill\[exact\]'"):
         clique_cover(Network.ring(5), 1, method="exact")
+
+
+def test_running_out_of_time_still_gives_a_cover_and_a_true_bound() -> None:
+    network = Network.erdos_renyi(60, 0.2, rng=1)
+    late = clique_cover(network, 1, method="exact", time_limit=1e-9)
+    verify_cover(network, 1, late.groups)
+    assert late.lower_bound <= len(late.groups) <= len(clique_cover(network, 1).groups)
+
+
+def test_a_bound_that_contradicts_the_cover_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cover, "greedy_independent", lambda power, weights: [0, 1, 2, 3])
+    with pytest.raises(SolverError, match="2 groups, yet 4 needed"):
+        clique_cover(Network.path(4), 1)

@@ -20,6 +20,8 @@ from rumormill.graphs import (
     independent_set,
     leaders,
     qubo,
+    sets,
+    solver,
 )
 
 ATLAS = nx.graph_atlas_g()[1:209:6]
@@ -81,8 +83,8 @@ def test_each_solver_alone_finds_the_best(seed: int) -> None:
     cliques = exact._cliques_over_links(power)
     held = {frozenset(pair) for clique in cliques for pair in itertools.combinations(clique, 2)}
     assert held == {frozenset(edge) for edge in network.edges().tolist()}
-    for solver in (exact._by_scipy, exact._by_ortools):
-        found, bound = solver(power, weights, cliques, [], 10.0)
+    for by in (exact._by_scipy, exact._by_ortools):
+        found, bound = by(power, weights, cliques, [], 10.0)
         assert is_independent(power.dense(), found)
         assert weights[found].sum() == pytest.approx(best, rel=1e-9)
         assert bound == pytest.approx(best, rel=1e-6)
@@ -232,3 +234,39 @@ def test_followers_equal_the_definition(n: int, p: float, gamma: int, seed: int)
             heard = [w for w in chosen if 1 <= hops[v, w] <= gamma]
             expected = min(heard, key=lambda w: (-degrees[w], hops[v, w], w))
         assert (found.leader_of[v], found.distance[v]) == (expected, hops[v, expected])
+
+
+@pytest.mark.parametrize("limit", [1e-9, 1e-2])
+@pytest.mark.parametrize("whole", [True, False])
+def test_running_out_of_time_still_gives_a_set_and_a_true_bound(limit: float, whole: bool) -> None:
+    network = Network.erdos_renyi(120, 0.06, rng=1)
+    weights = np.ones(120) if whole else np.random.default_rng(1).uniform(0.5, 2, 120)
+    late = independent_set(network, 1, method="exact", weights=weights, time_limit=limit)
+    annealed = independent_set(network, 1, weights=weights)
+    assert annealed.weight <= late.weight <= late.bound
+    few = dominating_set(network, 1, method="exact", time_limit=limit)
+    assert few.bound <= few.weight <= dominating_set(network, 1).weight
+
+
+def test_leaders_that_are_not_needed_are_dropped() -> None:
+    power = Network.path(6).power(1)
+    assert sets._without_needless(power, [2, 0, 1, 4]) == [1, 4]
+    assert sets._without_needless(power, [1, 4]) == [1, 4]
+
+
+def test_bounds_that_contradict_the_answer_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leaders, "_clique_bound", lambda power, weights: 1.0)
+    with pytest.raises(SolverError, match=r"weight 7\.0 above the bound 1\.0"):
+        independent_set(Network.path(5), 1)
+    monkeypatch.setattr(leaders, "disjoint_reaches", lambda power: 4)
+    with pytest.raises(SolverError, match="2 leaders, yet 4 needed"):
+        dominating_set(Network.path(5), 1)
+
+
+def test_a_model_that_cannot_be_solved_is_named() -> None:
+    model = solver.cp_model().CpModel()
+    variable = model.new_bool_var("x")
+    model.add(variable == 1)
+    model.add(variable == 0)
+    with pytest.raises(SolverError, match="ended with status INFEASIBLE"):
+        solver.solve(model, [variable], [], 1.0)

@@ -73,6 +73,8 @@ def clique_cover(
     if method == "exact" and len(np.unique(colours)) > bound:
         colours, bound = _exact(power, colours, alone, time_limit)
     groups = _as_groups(colours)
+    if bound > len(groups):
+        raise SolverError(f"the {method} clique cover is wrong: {len(groups)} groups, yet {bound} needed")
     try:
         verify_cover(network, gamma, groups)
     except InputError as error:
@@ -229,7 +231,7 @@ def _exact(
     hint = [i for i, (v, g) in enumerate(pairs) if known[v] == g] + [len(pairs) + g for g in range(most)]
     answer = solve(model, [*joins.values(), *used], hint, time_limit)
     found = np.array([pairs[i][1] for i in answer.chosen if i < len(pairs)])
-    return np.unique(found, return_inverse=True)[1], max(len(alone), int(np.ceil(answer.bound - 1e-6)))
+    return np.unique(found, return_inverse=True)[1], max(len(alone), answer.at_least())
 
 
 def _alone_first(colours: NDArray[np.int64], alone: Sequence[int]) -> NDArray[np.int64]:

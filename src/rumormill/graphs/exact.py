@@ -52,7 +52,7 @@ def exact_dominating(power: Adjacency, known: Sequence[int], time_limit: float) 
         model.add_bool_or([leads[v], *(leads[w] for w in power.row(v))])
     model.minimize(sum(leads))
     answer = solve(model, leads, known, time_limit)
-    return list(answer.chosen), int(np.ceil(answer.bound - 1e-6))
+    return list(answer.chosen), answer.at_least()
 
 
 def _heaviest_clique_of_complement(power: Adjacency, weights: NDArray[np.float64]) -> list[int]:
@@ -128,7 +128,8 @@ def _by_ortools(
     value = np.ceil(weights * scale).astype(np.int64).tolist()
     model.maximize(sum(w * x for w, x in zip(value, leads, strict=True)))
     answer = solve(model, leads, known, time_limit)
-    return greedy_independent(power, weights, answer.chosen), _sharp(answer.bound / scale, weights)
+    bound = np.inf if answer.bound is None else answer.bound / scale
+    return greedy_independent(power, weights, answer.chosen), _sharp(bound, weights)
 
 
 def _sharp(bound: float, weights: NDArray[np.float64]) -> float:

@@ -97,7 +97,9 @@ def dominating_set(
         raise SolverError(
             f"the {method} dominating set is wrong: {some_agents(missed.tolist())} hear no leader"
         )
-    return LeaderSet(tuple(chosen), float(len(chosen)), float(bound), len(chosen) <= bound, method)
+    if bound > len(chosen):
+        raise SolverError(f"the {method} dominating set is wrong: {len(chosen)} leaders, yet {bound} needed")
+    return LeaderSet(tuple(chosen), float(len(chosen)), float(bound), len(chosen) == bound, method)
 
 
 def assign_followers(network: Network, gamma: Gamma, leaders: Sequence[int]) -> Assignment:
@@ -171,4 +173,6 @@ def _independent(
             f"the {method} independent set is wrong: {some_agents(missed.tolist())} could be added"
         )
     weight = float(weights[list(chosen)].sum())
+    if weight > bound * (1 + 1e-9):
+        raise SolverError(f"the {method} independent set is wrong: weight {weight} above the bound {bound}")
     return LeaderSet(tuple(chosen), weight, bound, weight >= bound * (1 - 1e-9), method)

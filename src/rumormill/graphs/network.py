@@ -194,9 +194,6 @@ class Network:
     def __repr__(self) -> str:
         return f"Network(n_agents={self.n_agents}, n_edges={self.n_edges})"
 
-    def __len__(self) -> int:
-        return self.n_agents
-
     def check_agent(self, v: Any) -> int:
         """The id as an int, refused if there is no such agent."""
         if whole("agent", v, 0) >= self.n_agents:

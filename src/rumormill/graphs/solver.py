@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,11 +13,14 @@ from rumormill.graphs.checks import positive
 
 @dataclass(frozen=True)
 class Answer:
-    """The variables that are true in the best solution, a proven bound, and whether they meet."""
+    """The variables that are true in the best solution; a proven bound, None if time ran out before any."""
 
     chosen: tuple[int, ...]
-    bound: float
-    optimal: bool
+    bound: float | None
+
+    def at_least(self) -> int:
+        """The bound of a count that was made small."""
+        return 0 if self.bound is None else math.ceil(self.bound - 1e-6)
 
 
 def cp_model() -> Any:
@@ -42,10 +46,9 @@ def solve(model: Any, variables: Sequence[Any], hint: Iterable[int], time_limit:
     solver.parameters.num_workers = 1
     solver.parameters.random_seed = 0
     status = solver.solve(model)
-    bound = float(solver.best_objective_bound)
     if status in (cp.OPTIMAL, cp.FEASIBLE):
         chosen = tuple(i for i, variable in enumerate(variables) if solver.boolean_value(variable))
-        return Answer(chosen, bound, status == cp.OPTIMAL)
+        return Answer(chosen, float(solver.best_objective_bound))
     if status == cp.UNKNOWN:  # no time even to look at the hint: it still stands
-        return Answer(tuple(sorted(known)), bound, False)
+        return Answer(tuple(sorted(known)), None)
     raise SolverError(f"the exact solver ended with status {solver.status_name(status)}; use method='greedy'")
