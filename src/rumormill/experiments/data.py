@@ -68,7 +68,10 @@ def graph_file(name: str) -> GraphFile:
     for known in KNOWN:
         if name in (known.name, known.filename):
             return known
-    raise InputError(f"no graph file is called {name!r}: {' or '.join(known.name for known in KNOWN)}")
+    names = " or ".join(known.name for known in KNOWN)
+    raise InputError(
+        f"{name!r} is neither a file nor a known graph: give the path of an edge list, or {names}"
+    )
 
 
 def locate(name: str) -> Path | None:
@@ -82,7 +85,9 @@ def locate(name: str) -> Path | None:
 
 
 def find(name: str) -> Path:
-    """The file, with its checksum verified."""
+    """The file of a known graph, with its checksum verified; the path of any other file as it is."""
+    if Path(name).is_file():
+        return Path(name)
     known = graph_file(name)
     path = locate(name)
     if path is None:

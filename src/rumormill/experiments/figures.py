@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,15 +13,24 @@ from numpy.typing import NDArray
 from rumormill.errors import InputError
 from rumormill.experiments.analysis import bootstrap_band
 from rumormill.experiments.palette import look
+from rumormill.experiments.views import (
+    Point,
+    at_end,
+    axis_name,
+    curves,
+    horizon,
+    in_words,
+    part,
+    points,
+    spread,
+    value_name,
+)
 
 if TYPE_CHECKING:
-    import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from rumormill.experiments.store import RunFolder
-
-Point = dict[str, Any]
 
 WIDTH, HEIGHT = 4.2, 3.3
 QUANTILES = ("agent_min", "agent_q10", "agent_q25", "agent_q50", "agent_q75", "agent_q90", "agent_max")
@@ -57,54 +65,19 @@ def style() -> AbstractContextManager[None]:
     return context
 
 
-def points(run: RunFolder) -> list[Point]:
-    """The sweep points in order; one empty point when nothing is swept."""
-    if not run.axes:
-        return [{}]
-    return [dict(row) for row in run.frame.select(run.axes).unique(maintain_order=True).to_dicts()]
-
-
-def part(run: RunFolder, policy: str, point: Point) -> pl.DataFrame:
-    """The rows of one policy at one sweep point."""
-    import polars as pl
-
-    keep = pl.col("policy") == policy
-    for axis, value in point.items():
-        keep &= pl.col(axis) == value
-    return run.frame.filter(keep)
-
-
-def curves(frame: pl.DataFrame, column: str = "regret") -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """The rounds recorded, and the column as (trials, rounds)."""
-    ordered = frame.sort("trial", "t")
-    rounds = np.unique(ordered["t"].to_numpy())
-    return rounds, ordered[column].to_numpy().reshape(-1, len(rounds)).astype(np.float64)
-
-
-def at_end(frame: pl.DataFrame, column: str = "regret") -> NDArray[np.float64]:
-    """The last value of every trial."""
-    return curves(frame, column)[1][:, -1]
-
-
-def in_words(point: Point) -> str:
-    """A sweep point as a title."""
-    return ", ".join(f"{axis_name(axis)} = {value_name(value)}" for axis, value in point.items())
-
-
-def axis_name(axis: str) -> str:
-    """What a sweep parameter is called on an axis."""
-    return {"gamma": "γ (hops)", "alpha": "tail index α", "zeta": "ζ", "eps": "ε"}.get(axis, axis)
-
-
-def value_name(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def thousands(value: float, _: Any = None) -> str:
     """Tick labels as people write numbers: 12,000; parts of one keep their digits."""
     if value == 0:
         return "0"
     return f"{value:,.0f}" if abs(value) >= 10 else f"{value:g}"
+
+
+def short(value: float) -> str:
+    """A power of ten in two or three signs: 10k, 1M."""
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
 
 
 def regret_over_time(run: RunFolder, *, log: bool = False) -> Figure:
@@ -113,19 +86,23 @@ def regret_over_time(run: RunFolder, *, log: bool = False) -> Figure:
 
     shown = spread(points(run), MOST_PANELS)
     with style():
-        columns = min(len(shown), 3)
+        columns = 2 if len(shown) == 4 else min(len(shown), 3)
         rows = math.ceil(len(shown) / columns)
-        size = (WIDTH, HEIGHT) if len(shown) == 1 else (2.1 * columns, 1.75 * rows + 0.6)
+        size = (WIDTH, HEIGHT) if len(shown) == 1 else (2.1 * columns, 1.8 * rows + 0.6)
         figure, grid = plt.subplots(
-            rows, columns, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey=log
+            rows, columns, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey=True
         )
-        for axes, point in zip(grid.flat, shown, strict=False):
+        for place, (axes, point) in enumerate(zip(grid.flat, shown, strict=False)):
             _over_time(axes, run, point, log)
             axes.set_title(in_words(point))
+            if place % columns == 0:
+                axes.set_ylabel("group regret")
+            if place + columns >= len(shown):
+                axes.set_xlabel("round")
+                axes.tick_params(labelbottom=True)
         for axes in list(grid.flat)[len(shown) :]:
             axes.set_visible(False)
-        _shared_labels(figure, grid, "round", "group regret")
-        _legend(figure, run)
+        _legend(figure)
     return figure
 
 
@@ -180,8 +157,9 @@ def regret_by_parameter(run: RunFolder, axis: str) -> Figure:
         for axes, group in zip(grid.flat, shown, strict=True):
             _by_parameter(axes, run, axis, group)
             axes.set_title(in_words(group))
-        _shared_labels(figure, grid, axis_name(axis), f"group regret at round {_horizon(run):,}")
-        _legend(figure, run)
+            axes.set_xlabel(axis_name(axis))
+        grid.flat[0].set_ylabel(f"group regret at round {horizon(run):,}")
+        _legend(figure)
     return figure
 
 
@@ -193,14 +171,13 @@ def _by_parameter(axes: Axes, run: RunFolder, axis: str, group: Point) -> None:
     for index, policy in enumerate(run.policies):
         mark = look(index)
         ends = [at_end(part(run, policy, {**group, axis: value})) for value in values]
-        bands = np.array([bootstrap_band(end[:, None]) for end in ends])[:, :, 0]
-        mean = np.array([end.mean() for end in ends])
+        mean, reach = _mean_and_reach(ends)
         # A little aside, so that bars of different policies do not hide each other.
         aside = places + (index - (len(run.policies) - 1) / 2) * 0.04 * step
         axes.errorbar(
             aside,
             mean,
-            yerr=np.abs(bands.T - mean),
+            yerr=reach,
             color=mark.colour,
             linestyle=mark.line if numeric else "none",
             marker=mark.marker,
@@ -231,10 +208,9 @@ def agent_distribution(run: RunFolder, point: Point | None = None) -> Figure:
         axes.set_yticks(range(len(run.policies)), run.policies)
         axes.set_ylim(len(run.policies) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
-        axes.set_xlim(left=0)
+        axes.set_xscale("log")
         axes.set_xlabel(
-            f"regret of one agent at round {_horizon(run):,}\n"
-            "marker: median; bars: middle 50 % and 80 % of agents; line: all"
+            f"regret of one agent at round {horizon(run):,}\n(marker: median; bars: 50 % and 80 %; line: all)"
         )
         axes.set_title(in_words(point))
         _plain_ticks(axes, y=False)
@@ -242,85 +218,94 @@ def agent_distribution(run: RunFolder, point: Point | None = None) -> Figure:
 
 
 def regret_per_message(run: RunFolder) -> Figure:
-    """What communication buys: regret at the horizon against the messages sent for it."""
+    """What communication buys: regret at the horizon against what was sent for it."""
     import matplotlib.pyplot as plt
 
+    units = {"messages": "messages per round", "wire_bytes": "bytes per round"}
     with style():
-        figure, axes = plt.subplots(figsize=(WIDTH, HEIGHT), layout="constrained")
-        rounds = _horizon(run)
-        for index, policy in enumerate(run.policies):
-            frames = [part(run, policy, point) for point in points(run)]
-            sent = [at_end(frame, "messages").mean() / rounds for frame in frames]
-            ends = [at_end(frame) for frame in frames]
-            mean = np.array([end.mean() for end in ends])
-            bands = np.array([bootstrap_band(end[:, None]) for end in ends])[:, :, 0]
-            mark = look(index)
-            axes.errorbar(
-                sent,
-                mean,
-                yerr=np.abs(bands.T - mean),
-                color=mark.colour,
-                linestyle=mark.line if len(sent) > 1 else "none",
-                linewidth=0.8,
-                marker=mark.marker,
-                markersize=5,
-                capsize=2,
-                label=policy,
-            )
-        # Policies that send nothing must have a place on an axis that is otherwise logarithmic.
-        axes.set_xscale("symlog", linthresh=_least_sent(run, rounds), linscale=0.3)
-        axes.set_xlim(left=-0.05 * _least_sent(run, rounds))
-        axes.margins(x=0.08)
-        axes.set_ylim(bottom=0)
-        axes.set_xlabel("messages sent over links per round, all agents together")
-        axes.set_ylabel(f"group regret at round {rounds:,}")
-        _plain_ticks(axes)
-        _legend(figure, run)
+        figure, grid = plt.subplots(1, 2, figsize=(5.6, 3.2), layout="constrained", sharey=True)
+        for axes, (column, unit) in zip(grid, units.items(), strict=True):
+            _against_sent(axes, run, column)
+            axes.set_xlabel(f"{unit}, all links together")
+        grid[0].set_ylabel(f"group regret at round {horizon(run):,}")
+        _legend(figure)
     return figure
 
 
-def _least_sent(run: RunFolder, rounds: int) -> float:
-    sent = run.frame.filter(run.frame["messages"] > 0)
-    if sent.is_empty():
-        return 1.0
-    last = sent.filter(sent["t"] == rounds)["messages"].to_numpy()
-    return float(10 ** math.floor(math.log10(max(last.min() / rounds, 1e-9))))
+def _against_sent(axes: Axes, run: RunFolder, column: str) -> None:
+    rounds = horizon(run)
+    everything: list[float] = []
+    for index, policy in enumerate(run.policies):
+        frames = [part(run, policy, point) for point in points(run)]
+        sent = [float(at_end(frame, column).mean()) / rounds for frame in frames]
+        everything += sent
+        mark = look(index)
+        mean, reach = _mean_and_reach([at_end(frame) for frame in frames])
+        axes.errorbar(
+            sent,
+            mean,
+            yerr=reach,
+            color=mark.colour,
+            linestyle=mark.line if len(set(sent)) > 1 else "none",
+            linewidth=0.8,
+            marker=mark.marker,
+            markersize=5,
+            capsize=2,
+            label=policy,
+        )
+    axes.set_yscale("log")
+    _plain_ticks(axes, x=False)
+    _decades_and_zero(axes, everything)
 
 
-def _horizon(run: RunFolder) -> int:
-    return int(run.frame["t"].to_numpy().max())
+def _decades_and_zero(axes: Axes, sent: list[float]) -> None:
+    """A logarithmic axis with a place for those who send nothing."""
+    from matplotlib.ticker import NullLocator
+
+    some = [value for value in sent if value > 0]
+    if not some:
+        axes.set_xticks([0], ["0"])
+        return
+    low, high = math.floor(math.log10(min(some))), math.ceil(math.log10(max(some)) + 1e-9)
+    axes.set_xscale("symlog", linthresh=10.0**low, linscale=0.6)
+    ticks = [10.0**power for power in range(low, high + 1)]
+    axes.set_xticks([0, *ticks], ["0", *(short(tick) for tick in ticks)])
+    axes.xaxis.set_minor_locator(NullLocator())
+    nothing_sent = min(sent) == 0
+    axes.set_xlim(-0.25 * 10.0**low if nothing_sent else 0.6 * min(some), 1.6 * max(some))
 
 
-def spread(items: Sequence[Point], most: int) -> list[Point]:
-    """At most so many, first and last among them."""
-    if len(items) <= most:
-        return list(items)
-    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]
+def _mean_and_reach(ends: list[NDArray[np.float64]]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Means over trials, and how far their 95 % bands reach down and up."""
+    mean = np.array([end.mean() for end in ends])
+    bands = np.array([bootstrap_band(end[:, None]) for end in ends])[:, :, 0]
+    return mean, np.abs(bands.T - mean)
 
 
 def _plain_ticks(axes: Axes, *, x: bool = True, y: bool = True) -> None:
-    from matplotlib.ticker import FuncFormatter
+    """Numbers in full; on a short logarithmic axis also at 2 and 5, so that at least two are there."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for axis, wanted in ((axes.xaxis, x), (axes.yaxis, y)):
-        if wanted:
-            axis.set_major_formatter(FuncFormatter(thousands))
+        if not wanted:
+            continue
+        if axis.get_scale() == "log":
+            low, high = axis.get_view_interval()
+            few = math.log10(high / low) < 2.2
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
+            axis.set_minor_formatter(NullFormatter())
+        axis.set_major_formatter(FuncFormatter(thousands))
 
 
-def _shared_labels(figure: Figure, grid: NDArray[Any], x: str, y: str) -> None:
-    if grid.size == 1:
-        grid.flat[0].set_xlabel(x)
-        grid.flat[0].set_ylabel(y)
-    else:
-        figure.supxlabel(x, fontsize=8)
-        figure.supylabel(y, fontsize=8)
-
-
-def _legend(figure: Figure, run: RunFolder) -> None:
+def _legend(figure: Figure) -> None:
     handles, labels = figure.axes[0].get_legend_handles_labels()
-    wide = figure.get_size_inches()[0] > 5
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=3 if wide else 2, frameon=False, handlelength=3.2
-    )
+    columns = 3 if figure.get_size_inches()[0] > 5 else 2
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, handlelength=3.2)
+
+
+def main_figure(run: RunFolder) -> Figure:
+    """The figure that answers the run's question: against the parameter swept, else against the round."""
+    return regret_by_parameter(run, run.axes[0]) if run.axes else regret_over_time(run)
 
 
 def draw_all(run: RunFolder, out_dir: Path) -> list[Path]:

@@ -72,19 +72,19 @@ def _key(figure: Figure, n_cliques: int, n_leaders: int, named: int) -> None:
     from matplotlib.lines import Line2D
 
     def dot(colour: str, marker: str, edge: str, label: str) -> Any:
-        return Line2D(
-            [], [], linestyle="none", marker=marker, color=colour, markeredgecolor=edge, markersize=7, label=label
-        )
+        look = {"marker": marker, "color": colour, "markeredgecolor": edge, "markersize": 7}
+        return Line2D([], [], linestyle="none", label=label, **look)
 
     handles = []
     if n_leaders:
         handles.append(dot("white", "*", "black", f"leaders ({n_leaders:,})"))
     if n_cliques:
-        handles.append(dot(LOOKS[0].colour, "o", "white", f"the {named} largest of {n_cliques:,} cliques"))
+        own = f"the {named} largest of {n_cliques:,}" if named < n_cliques else f"{n_cliques:,}"
+        handles.append(dot(LOOKS[0].colour, "o", "white", f"{own} cliques, a colour each"))
         if n_cliques > named:
             handles.append(dot(OTHERS, "o", "white", "other cliques"))
     if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
 
 
 def colours(n_agents: int, cliques: Sequence[Sequence[int]]) -> tuple[list[str], int]:
@@ -133,7 +133,9 @@ def clustered(n_agents: int, cliques: Sequence[Sequence[int]]) -> NDArray[np.flo
 def network_figures(run: RunFolder) -> dict[str, Figure]:
     """The network of the first trial; with a sweep, at its first and last point if they differ."""
     found: dict[str, Any] = run.manifest.get("networks", {})
-    wanted = list(dict.fromkeys([*list(found)[:1], *list(found)[-1:]]))
+    wanted = list(found)[:1]
+    if wanted and found[list(found)[-1]] != found[wanted[0]]:
+        wanted.append(list(found)[-1])
     figures = {}
     for key in wanted:
         facts = found[key]
