@@ -61,9 +61,7 @@ def build_network(spec: Spec, trial: int) -> Network:
     if isinstance(form, schema.FromFile):
         whole = graph_file(form.file)
         return whole if form.subgraph is None else whole.subgraph(form.subgraph, rng=rng)
-    parameters = {
-        key: getattr(form, key) for key in form.__struct_fields__ if key not in ("fresh",)
-    }
+    parameters = {key: getattr(form, key) for key in form.__struct_fields__ if key not in ("fresh",)}
     if hasattr(form, "fresh"):
         parameters["rng"] = rng
     make: Any = getattr(Network, str(form.__struct_config__.tag))
@@ -135,7 +133,7 @@ def arm(form: schema.AnyArms, mean: float) -> Arm:
 def check_arms(spec: Spec) -> None:
     """Refuse arms that leave nothing to learn, or moments that are not finite."""
     form = spec.arms
-    if form.means != "uniform" and form.K is not None and form.K != len(form.means):
+    if form.means != "uniform" and form.K is not None and len(form.means) != form.K:
         raise InputError(f"arms.K = {form.K} is not allowed: arms.means has {len(form.means)} values")
     if spec.size.horizon < spec.n_arms:
         raise InputError(

@@ -24,9 +24,9 @@ ScaleName = Literal["quick", "full", "custom"]
 
 # Parameters that an axis may name without saying where they stand.
 SHORT_AXES = {
-    **{name: "policies" for name in ("gamma", "c", "zeta", "estimator", "confidence", "clique_filter")},
-    **{name: "policies" for name in ("leaders", "kappa")},
-    **{name: "arms" for name in ("alpha", "beta", "K", "eps", "df", "tail", "sigma")},
+    **dict.fromkeys(("gamma", "c", "zeta", "estimator", "confidence", "clique_filter"), "policies"),
+    **dict.fromkeys(("leaders", "kappa"), "policies"),
+    **dict.fromkeys(("alpha", "beta", "K", "eps", "df", "tail", "sigma"), "arms"),
     "M": "network",
 }
 LABELS = {
@@ -55,7 +55,9 @@ class Point:
 def spec_names() -> list[str]:
     """The experiments that come with the package."""
     folder = resources.files("rumormill.experiments") / "specs"
-    return sorted(entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    return sorted(
+        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
+    )
 
 
 def named_spec(name: str) -> Spec:
@@ -72,7 +74,9 @@ def read_spec(path: str | PathLike[str]) -> Spec:
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; `rumormill list specs` names those shipped") from None
+        raise InputError(
+            f"{path}: there is no such file; `rumormill list specs` names those shipped"
+        ) from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     return parse_spec(text, path.name)
@@ -159,7 +163,9 @@ def _with_scale(raw: dict[str, Any]) -> dict[str, Any]:
     if not single:
         return raw
     if "scale" in raw:
-        raise InputError(f"{next(iter(single))}: give it at the top or in [scale.quick] / [scale.full], not both")
+        raise InputError(
+            f"{next(iter(single))}: give it at the top or in [scale.quick] / [scale.full], not both"
+        )
     for key in ("horizon", "trials"):
         if key not in single:
             raise InputError(f"{key}: missing; a run needs horizon and trials")
@@ -281,7 +287,9 @@ def _drop_none(value: Any) -> Any:
 def _with_labels(spec: Spec) -> Spec:
     """Every policy gets a name of its own."""
     named = [
-        policy if policy.label else msgspec.structs.replace(policy, label=LABELS[policy.__struct_config__.tag])
+        policy
+        if policy.label
+        else msgspec.structs.replace(policy, label=LABELS[policy.__struct_config__.tag])
         for policy in spec.policies
     ]
     for label, count in Counter(policy.label for policy in named).items():

@@ -1,0 +1,269 @@
+"""The folder of a run: finished cells, the final table, the manifest, and a lock.
+
+manifest.json     what was run, with what, how long it took
+results.parquet   the tidy table, once all cells are done
+parts/            one Parquet file per finished cell; its checksum is part of its name
+lock              held by the run that is under way, and freed by the system whatever ends it
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rumormill.errors import DataError, InputError, RumormillError
+from rumormill.experiments.schema import Spec
+from rumormill.experiments.spec import decode, encode
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+FORMAT = 1
+MANIFEST, RESULTS, PARTS, LOCK = "manifest.json", "results.parquet", "parts", "lock"
+PART_NAME = re.compile(r"(\d{4,})-(\d{5,})-([0-9a-f]{32})\.parquet")
+
+
+class StoreError(RumormillError):
+    """The folder of a run cannot be written, or belongs to another run."""
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One trial of one sweep point."""
+
+    point: int
+    trial: int
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """A run on disk. While it is under way, `frame` holds the cells finished so far."""
+
+    path: Path
+    manifest: dict[str, Any]
+
+    @cached_property
+    def spec(self) -> Spec:
+        return decode(self.manifest["spec"])
+
+    @property
+    def axes(self) -> list[str]:
+        """The columns of the sweep."""
+        return list(self.manifest["axes"])
+
+    @property
+    def policies(self) -> list[str]:
+        """The labels of the policies, in the order of the spec."""
+        return list(self.manifest["policies"])
+
+    @property
+    def done(self) -> bool:
+        return bool(self.manifest["status"] == "done")
+
+    @cached_property
+    def frame(self) -> pl.DataFrame:
+        if not self.done:
+            return assemble(self.path, self.manifest)
+        import polars as pl
+
+        data = _read(self.path / RESULTS)
+        if hashlib.sha256(data).hexdigest() != self.manifest["results_sha256"]:
+            raise DataError(
+                f"{self.path / RESULTS} is damaged: run it again, its parts are used to rebuild it"
+            )
+        return pl.read_parquet(io.BytesIO(data))
+
+    def plot(self) -> Figure:
+        """Group regret: against the round, or against the parameter of the sweep."""
+        from rumormill.experiments.figures import main_figure
+
+        return main_figure(self)
+
+
+def load(path: str | PathLike[str]) -> pl.DataFrame:
+    """The tidy table of a run: one row per policy, sweep point, trial and checkpoint."""
+    return open_run(path).frame
+
+
+def open_run(path: str | PathLike[str]) -> RunFolder:
+    """A run folder, for reading."""
+    path = Path(path)
+    if not (path / MANIFEST).is_file():
+        raise InputError(f"{path} is not the folder of a run: it has no {MANIFEST}")
+    return RunFolder(path, read_manifest(path))
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a folder, refused if it is damaged or of another format."""
+    try:
+        manifest: dict[str, Any] = json.loads(_read(path / MANIFEST))
+        if manifest["format"] == FORMAT:
+            if manifest["spec_sha256"] == fingerprint(manifest["spec"]):
+                return manifest
+            raise ValueError("its spec does not match its checksum")
+    except (ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path / MANIFEST} is damaged ({error}): choose another folder") from None
+    raise DataError(f"{path / MANIFEST} has the format {manifest['format']}; this version reads {FORMAT}")
+
+
+def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
+    """The manifest, readable by people too."""
+    text = json.dumps(manifest, indent=1, ensure_ascii=False)
+    # Long lists of numbers (links, cliques) go on one line each.
+    text = re.sub(r"\[[\s\d,\[\]]*\]", lambda found: re.sub(r"\s+", " ", found[0]), text)
+    write_atomically(path / MANIFEST, (text + "\n").encode())
+
+
+def fingerprint(spec: Spec | dict[str, Any]) -> str:
+    """A checksum of everything that decides what a run computes."""
+    plain = encode(spec) if isinstance(spec, Spec) else spec
+    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
+
+
+# --- writing --------------------------------------------------------------------------------------------
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """All of the data under this name, or nothing."""
+    draft = path.with_name(f".{path.name}.draft")
+    try:
+        with draft.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+        _sync_folder(path.parent)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            draft.unlink()
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise StoreError(
+                f"no room left to write {path}: what is done is kept; free some space and run again to go on"
+            ) from None
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the folder; a second run is refused. The lock dies with the process, however it ends."""
+    try:
+        (path / PARTS).mkdir(parents=True, exist_ok=True)
+        handle = os.open(path / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be used as the folder of a run: {error.strerror or error}") from None
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreError(
+                f"{path} is in use by another run: wait for it, or choose another folder"
+            ) from None
+        yield
+    finally:
+        os.close(handle)
+
+
+def refuse_foreign(path: Path) -> None:
+    """Refuse a folder with things in it that are not of a run."""
+    if path.is_dir() and not (path / MANIFEST).exists():
+        others = sorted({entry.name for entry in path.iterdir()} - {PARTS, LOCK, f".{MANIFEST}.draft"})
+        if others:
+            raise InputError(f"{path} is not empty (it holds {others[0]!r}): choose a new or an empty folder")
+
+
+# --- parts ----------------------------------------------------------------------------------------------
+
+
+def write_part(path: Path, spec_sha: str, cell: Cell, frame: pl.DataFrame, notes: dict[str, str]) -> None:
+    """The rows of a finished cell."""
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer, compression="zstd", compression_level=3, metadata=notes)
+    data = buffer.getvalue()
+    name = f"{cell.point:04d}-{cell.trial:05d}-{_checksum(spec_sha, data)}.parquet"
+    write_atomically(path / PARTS / name, data)
+
+
+def valid_parts(path: Path, spec_sha: str) -> dict[Cell, Path]:
+    """The finished cells; what is damaged, half-written or of another run is left out."""
+    found: dict[Cell, Path] = {}
+    for part in sorted((path / PARTS).glob("*.parquet")):
+        name = PART_NAME.fullmatch(part.name)
+        if name and _checksum(spec_sha, _read(part)) == name[3]:
+            found[Cell(int(name[1]), int(name[2]))] = part
+    return found
+
+
+def remove_invalid(path: Path, valid: dict[Cell, Path]) -> int:
+    """Delete what is not a valid part; the number of damaged parts among it."""
+    keep = set(valid.values())
+    damaged = 0
+    for entry in (path / PARTS).iterdir():
+        if entry not in keep and not entry.is_dir():
+            damaged += entry.suffix == ".parquet"
+            entry.unlink()
+    return damaged
+
+
+def read_part(part: Path) -> tuple[pl.DataFrame, dict[str, str]]:
+    """The rows of a cell and the notes written with them."""
+    import polars as pl
+
+    data = _read(part)
+    return pl.read_parquet(io.BytesIO(data)), pl.read_parquet_metadata(io.BytesIO(data))
+
+
+def assemble(path: Path, manifest: dict[str, Any]) -> pl.DataFrame:
+    """All finished cells as one table, sorted by (sweep point, policy, trial, t)."""
+    import polars as pl
+
+    order = {label: number for number, label in enumerate(manifest["policies"])}
+    frames = []
+    for cell, part in sorted(valid_parts(path, manifest["spec_sha256"]).items()):
+        frame, _ = read_part(part)
+        frames.append(frame.with_columns(pl.lit(cell.point).alias("__point")))
+    if not frames:
+        raise DataError(f"{path} has no finished cell yet: run it again to go on")
+    table = pl.concat(frames).with_columns(
+        pl.col("policy").replace_strict(order, return_dtype=pl.Int64).alias("__policy")
+    )
+    return table.sort("__point", "__policy", "trial", "t").drop("__point", "__policy")
+
+
+def write_results(path: Path, frame: pl.DataFrame) -> str:
+    """The final table; returns its checksum. The same rows give the same bytes."""
+    buffer = io.BytesIO()
+    frame.rechunk().write_parquet(buffer, compression="zstd", compression_level=9, row_group_size=1 << 20)
+    write_atomically(path / RESULTS, buffer.getvalue())
+    return hashlib.sha256(buffer.getvalue()).hexdigest()
+
+
+def _checksum(spec_sha: str, data: bytes) -> str:
+    return hashlib.sha256(spec_sha.encode() + data).hexdigest()[:32]
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
