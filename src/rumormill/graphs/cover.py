@@ -73,12 +73,12 @@ def clique_cover(
     if method == "exact" and len(np.unique(colours)) > bound:
         colours, bound = _exact(power, colours, alone, time_limit)
     groups = _as_groups(colours)
-    if bound > len(groups):
-        raise SolverError(f"the {method} clique cover is wrong: {len(groups)} groups, yet {bound} needed")
     try:
         verify_cover(network, gamma, groups)
     except InputError as error:
         raise SolverError(f"the {method} clique cover is wrong: {error}") from error
+    if bound > len(groups):
+        raise SolverError(f"the {method} clique cover is wrong: {len(groups)} groups, yet {bound} needed")
     group_of = np.empty(power.n_agents, np.int64)
     for index, group in enumerate(groups):
         group_of[list(group)] = index
