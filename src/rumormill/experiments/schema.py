@@ -19,24 +19,24 @@ class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
 # --- networks -------------------------------------------------------------------------------------------
 
 
-class NetworkForm(Form, tag_field="kind", kw_only=True):
+class NetworkForm(Form, tag_field="kind", frozen=True, kw_only=True):
     """Where the network comes from. `fresh`: another random one in every trial."""
 
 
-class ErdosRenyi(NetworkForm, tag="erdos_renyi", kw_only=True):
+class ErdosRenyi(NetworkForm, tag="erdos_renyi", frozen=True, kw_only=True):
     n: Count
     p: Probability
     connected: bool = True
     fresh: bool = True
 
 
-class BarabasiAlbert(NetworkForm, tag="barabasi_albert", kw_only=True):
+class BarabasiAlbert(NetworkForm, tag="barabasi_albert", frozen=True, kw_only=True):
     n: Annotated[int, Meta(ge=2)]
     m: Count
     fresh: bool = True
 
 
-class WattsStrogatz(NetworkForm, tag="watts_strogatz", kw_only=True):
+class WattsStrogatz(NetworkForm, tag="watts_strogatz", frozen=True, kw_only=True):
     n: Annotated[int, Meta(ge=3)]
     k: Annotated[int, Meta(ge=2)]
     p: Probability
@@ -44,40 +44,40 @@ class WattsStrogatz(NetworkForm, tag="watts_strogatz", kw_only=True):
     fresh: bool = True
 
 
-class RandomRegular(NetworkForm, tag="random_regular", kw_only=True):
+class RandomRegular(NetworkForm, tag="random_regular", frozen=True, kw_only=True):
     n: Count
     d: Natural
     connected: bool = True
     fresh: bool = True
 
 
-class Ring(NetworkForm, tag="ring", kw_only=True):
+class Ring(NetworkForm, tag="ring", frozen=True, kw_only=True):
     n: Annotated[int, Meta(ge=3)]
 
 
-class Line(NetworkForm, tag="path", kw_only=True):
+class Line(NetworkForm, tag="path", frozen=True, kw_only=True):
     n: Count
 
 
-class Star(NetworkForm, tag="star", kw_only=True):
+class Star(NetworkForm, tag="star", frozen=True, kw_only=True):
     n: Count
 
 
-class Complete(NetworkForm, tag="complete", kw_only=True):
+class Complete(NetworkForm, tag="complete", frozen=True, kw_only=True):
     n: Count
 
 
-class Grid(NetworkForm, tag="grid", kw_only=True):
+class Grid(NetworkForm, tag="grid", frozen=True, kw_only=True):
     rows: Count
     cols: Count
 
 
-class BalancedTree(NetworkForm, tag="balanced_tree", kw_only=True):
+class BalancedTree(NetworkForm, tag="balanced_tree", frozen=True, kw_only=True):
     branching: Count
     height: Natural
 
 
-class FromFile(NetworkForm, tag="file", kw_only=True):
+class FromFile(NetworkForm, tag="file", frozen=True, kw_only=True):
     """`file` is a path, or the name of a graph in the data directory; `subgraph` the size of a snowball."""
 
     file: str
@@ -103,7 +103,7 @@ AnyNetwork = (
 # --- arms -----------------------------------------------------------------------------------------------
 
 
-class ArmsForm(Form, tag_field="law", kw_only=True):
+class ArmsForm(Form, tag_field="law", frozen=True, kw_only=True):
     """`means`: "uniform" (K means from U[0, 1], fresh in every trial) or the K means themselves.
 
     `eps` is the order of the moment bounds minus one; left out, the bandit chooses it.
@@ -114,27 +114,27 @@ class ArmsForm(Form, tag_field="law", kw_only=True):
     eps: Annotated[float, Meta(gt=0, le=1)] | None = None
 
 
-class AlphaStableArms(ArmsForm, tag="alpha-stable", kw_only=True):
+class AlphaStableArms(ArmsForm, tag="alpha-stable", frozen=True, kw_only=True):
     alpha: Annotated[float, Meta(gt=1, le=2)]
     scale: Positive = 1.0
     beta: Annotated[float, Meta(ge=-1, le=1)] = 0.0
 
 
-class GaussianArms(ArmsForm, tag="gaussian", kw_only=True):
+class GaussianArms(ArmsForm, tag="gaussian", frozen=True, kw_only=True):
     scale: Positive = 1.0
 
 
-class StudentTArms(ArmsForm, tag="student-t", kw_only=True):
+class StudentTArms(ArmsForm, tag="student-t", frozen=True, kw_only=True):
     df: Annotated[float, Meta(gt=1)]
     scale: Positive = 1.0
 
 
-class ParetoArms(ArmsForm, tag="pareto", kw_only=True):
+class ParetoArms(ArmsForm, tag="pareto", frozen=True, kw_only=True):
     tail: Annotated[float, Meta(gt=1)]
     scale: Positive = 1.0
 
 
-class LogNormalArms(ArmsForm, tag="lognormal", kw_only=True):
+class LogNormalArms(ArmsForm, tag="lognormal", frozen=True, kw_only=True):
     sigma: Positive = 1.0
 
 
@@ -146,13 +146,13 @@ AnyArms = AlphaStableArms | GaussianArms | StudentTArms | ParetoArms | LogNormal
 EstimatorName = Literal["trimmed", "median-of-means", "catoni", "empirical"]
 
 
-class PolicyForm(Form, tag_field="type", kw_only=True):
+class PolicyForm(Form, tag_field="type", frozen=True, kw_only=True):
     """`label` is its name in tables and figures; left out, one is made from the type."""
 
     label: str = ""
 
 
-class RobustForm(PolicyForm, tag="robust", kw_only=True):
+class RobustForm(PolicyForm, tag="robust", frozen=True, kw_only=True):
     """Every agent alone."""
 
     estimator: EstimatorName = "trimmed"
@@ -161,23 +161,23 @@ class RobustForm(PolicyForm, tag="robust", kw_only=True):
     confidence: Literal["paper", "anytime"] = "paper"
 
 
-class SharingForm(RobustForm, kw_only=True):
+class SharingForm(RobustForm, frozen=True, kw_only=True):
     gamma: Natural | Literal["half-diameter"] = "half-diameter"
 
 
-class DecentralizedForm(SharingForm, tag="decentralized", kw_only=True):
+class DecentralizedForm(SharingForm, tag="decentralized", frozen=True, kw_only=True):
     clique_filter: bool = True
 
 
-class CentralizedForm(SharingForm, tag="centralized", kw_only=True):
+class CentralizedForm(SharingForm, tag="centralized", frozen=True, kw_only=True):
     leaders: Literal["independent", "dominating"] = "independent"
 
 
-class KMPForm(SharingForm, tag="kmp", kw_only=True):
+class KMPForm(SharingForm, tag="kmp", frozen=True, kw_only=True):
     pass
 
 
-class ConsensusForm(PolicyForm, tag="consensus", kw_only=True):
+class ConsensusForm(PolicyForm, tag="consensus", frozen=True, kw_only=True):
     kappa: Positive | None = None
     epsilon: Annotated[float, Meta(ge=0)] | None = None
 
@@ -188,7 +188,7 @@ AnyPolicy = DecentralizedForm | CentralizedForm | KMPForm | ConsensusForm | Robu
 # --- the whole ------------------------------------------------------------------------------------------
 
 
-class Scale(Form, kw_only=True):
+class Scale(Form, frozen=True, kw_only=True):
     """How large a run is. `n` replaces the number of agents."""
 
     horizon: Count
@@ -197,7 +197,7 @@ class Scale(Form, kw_only=True):
     n: Count | None = None
 
 
-class Spec(Form, kw_only=True):
+class Spec(Form, frozen=True, kw_only=True):
     """One experiment. A spec that can be run has exactly one scale."""
 
     name: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]*$")]
