@@ -29,6 +29,29 @@ def test_trimmed_keeps_by_rank():
     assert spec.of(samples, 12.1, ONE) == 0.0
 
 
+def test_online_trimmed_at_equality():
+    """L = h stays in, whether the sample is new or has been in for long; h = last_L is not stored."""
+    stream = TrimmedMean().online(ONE, last_L=4.0)
+    for x in (1.0, 2.0, 0.0):  # h = 4, 2, inf
+        stream.update(x)
+    assert stream.mean(2.0) == 3.0 / 3  # new, and L = h
+    assert stream.stored == 1
+    assert stream.mean(2.0) == 3.0 / 3  # in for long, and L = h
+    assert stream.mean(2.5) == 1.0 / 3
+    assert stream.stored == 0
+    assert stream.mean(4.0) == 1.0 / 3
+
+
+def test_online_literal_at_equality():
+    stream = TrimmedMean(variant="literal").online(ONE, last_L=4.0)
+    for x in (1.0, 3.0, 1.0, -4.0):  # in from L = 1/4, 81/16, 1/36, 4
+        stream.update(x)
+    assert stream.stored == 3  # the second can never enter
+    assert stream.mean(0.25) == 2.0 / 4
+    assert stream.mean(4.0) == -2.0 / 4
+    assert stream.stored == 0
+
+
 def test_rank_matters_and_not_only_the_value():
     assert TrimmedMean().of([3.0, 1.0, 1.0], 1.0, ONE) == pytest.approx(2 / 3)  # 9 > 4 * 1
     assert TrimmedMean().of([1.0, 1.0, 3.0], 1.0, ONE) == pytest.approx(5 / 3)  # 9 <= 4 * 3
