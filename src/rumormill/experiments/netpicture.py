@@ -42,7 +42,7 @@ def network_figure(
         figure, axes = plt.subplots(figsize=(4.2, 4.4), layout="constrained")
         drawn = edges if len(edges) <= MOST_LINKS else edges[:: -(-len(edges) // MOST_LINKS)]
         strength = float(np.clip(250 / max(len(drawn), 1), 0.06, 0.6))
-        links = LineCollection(list(place[drawn]), colors="#555555", linewidths=0.5, alpha=strength)
+        links = LineCollection(list(place[drawn]), colors="#555555", linewidths=0.5, alpha=strength, zorder=0)
         links.set_rasterized(len(drawn) > 1_000)
         axes.add_collection(links)
         size = float(np.clip(2_600 / n_agents, 7, 60))
@@ -78,7 +78,7 @@ def _key(figure: Figure, n_cliques: int, n_leaders: int, named: int) -> None:
     handles = []
     if n_leaders:
         handles.append(dot("white", "*", "black", f"leaders ({n_leaders:,})"))
-    if n_cliques:
+    if named:
         own = f"the {named} largest of {n_cliques:,}" if named < n_cliques else f"{n_cliques:,}"
         handles.append(dot(LOOKS[0].colour, "o", "white", f"{own} cliques, a colour each"))
         if n_cliques > named:
@@ -131,22 +131,22 @@ def clustered(n_agents: int, cliques: Sequence[Sequence[int]]) -> NDArray[np.flo
 
 
 def network_figures(run: RunFolder) -> dict[str, Figure]:
-    """The network of the first trial; with a sweep, at its first and last point if they differ."""
-    found: dict[str, Any] = run.manifest.get("networks", {})
-    wanted = list(found)[:1]
-    if wanted and found[list(found)[-1]] != found[wanted[0]]:
-        wanted.append(list(found)[-1])
-    figures = {}
-    for key in wanted:
-        facts = found[key]
-        if "edges" not in facts:
-            continue
-        title = (
-            f"{facts['n_agents']:,} agents, {facts['n_edges']:,} links, diameter {facts['diameter']}, "
-            f"γ = {facts['gamma']}"
+    """The network of the first trial; with a sweep, also that of its last point if it looks different."""
+    found = [dict(facts) for facts in run.manifest.get("networks", {}).values()]
+    for facts in found:
+        if "edges_of" in facts:  # the same links as at an earlier point
+            facts["edges"] = run.manifest["networks"][facts.pop("edges_of")]["edges"]
+    # At gamma = 0 everyone is alone: there is nothing to see.
+    found = [facts for facts in found if facts.get("gamma", 1) > 0] or found[:1]
+    wanted = found[:1] + [facts for facts in found[-1:] if facts != found[0]]
+    return {
+        "network" if len(wanted) == 1 else f"network-{number}": network_figure(
+            facts["n_agents"],
+            facts["edges"],
+            facts.get("cliques", []),
+            facts.get("leaders", []),
+            f"{facts['n_agents']:,} agents, {facts['n_edges']:,} links, diameter {facts['diameter']}"
+            + (f", γ = {facts['gamma']}" if "gamma" in facts else ""),
         )
-        name = "network" if len(wanted) == 1 else f"network-{wanted.index(key) + 1}"
-        figures[name] = network_figure(
-            facts["n_agents"], facts["edges"], facts.get("cliques") or [], facts.get("leaders") or [], title
-        )
-    return figures
+        for number, facts in enumerate(wanted, start=1)
+    }
