@@ -32,3 +32,6 @@ lint: $(VENV)/.dev
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+bench: $(VENV)/.core
+	$(BIN)/python scripts/bench.py

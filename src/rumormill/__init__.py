@@ -4,75 +4,82 @@ Agents on a network play one bandit together, pass rumours (what I pulled, what 
 learn from rewards whose variance may be infinite.
 """
 
-from rumormill import checks
-from rumormill.arms import (
-    AlphaStable,
-    Arm,
-    Bandit,
-    Empirical,
-    Gaussian,
-    LogNormal,
-    Moments,
-    Pareto,
-    Replay,
-    StudentT,
-    TwoPoint,
-    two_point_pair,
-)
-from rumormill.engine import Result, simulate
-from rumormill.errors import ContractError, DataError, InputError, RumormillError, SolverError
-from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, OnlineMean, TrimmedMean
-from rumormill.graphs import Network
-from rumormill.policies import (
-    KMPUCB,
-    Agent,
-    CentralizedMPUCB,
-    ConsensusUCB,
-    DecentralizedMPUCB,
-    RobustUCB,
-    Seat,
-)
-from rumormill.protocol import Channel, Message, PerfectChannel, Relay
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rumormill import checks as checks
+    from rumormill.arms import AlphaStable as AlphaStable
+    from rumormill.arms import Arm as Arm
+    from rumormill.arms import Bandit as Bandit
+    from rumormill.arms import Empirical as Empirical
+    from rumormill.arms import Gaussian as Gaussian
+    from rumormill.arms import LogNormal as LogNormal
+    from rumormill.arms import Moments as Moments
+    from rumormill.arms import Pareto as Pareto
+    from rumormill.arms import Replay as Replay
+    from rumormill.arms import StudentT as StudentT
+    from rumormill.arms import TwoPoint as TwoPoint
+    from rumormill.arms import two_point_pair as two_point_pair
+    from rumormill.engine import Result as Result
+    from rumormill.engine import simulate as simulate
+    from rumormill.errors import ContractError as ContractError
+    from rumormill.errors import DataError as DataError
+    from rumormill.errors import InputError as InputError
+    from rumormill.errors import RumormillError as RumormillError
+    from rumormill.errors import SlowEngineNotice as SlowEngineNotice
+    from rumormill.errors import SolverError as SolverError
+    from rumormill.estimators import Catoni as Catoni
+    from rumormill.estimators import EmpiricalMean as EmpiricalMean
+    from rumormill.estimators import Estimator as Estimator
+    from rumormill.estimators import MedianOfMeans as MedianOfMeans
+    from rumormill.estimators import OnlineMean as OnlineMean
+    from rumormill.estimators import TrimmedMean as TrimmedMean
+    from rumormill.experiments.store import load as load
+    from rumormill.graphs import Network as Network
+    from rumormill.policies import KMPUCB as KMPUCB
+    from rumormill.policies import Agent as Agent
+    from rumormill.policies import CentralizedMPUCB as CentralizedMPUCB
+    from rumormill.policies import ConsensusUCB as ConsensusUCB
+    from rumormill.policies import DecentralizedMPUCB as DecentralizedMPUCB
+    from rumormill.policies import RobustUCB as RobustUCB
+    from rumormill.policies import Seat as Seat
+    from rumormill.protocol import Channel as Channel
+    from rumormill.protocol import Message as Message
+    from rumormill.protocol import PerfectChannel as PerfectChannel
+    from rumormill.protocol import Relay as Relay
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "Agent",
-    "AlphaStable",
-    "Arm",
-    "Bandit",
-    "Catoni",
-    "CentralizedMPUCB",
-    "Channel",
-    "ConsensusUCB",
-    "ContractError",
-    "DataError",
-    "DecentralizedMPUCB",
-    "Empirical",
-    "EmpiricalMean",
-    "Estimator",
-    "Gaussian",
-    "InputError",
-    "KMPUCB",
-    "LogNormal",
-    "MedianOfMeans",
-    "Message",
-    "Moments",
-    "Network",
-    "OnlineMean",
-    "Pareto",
-    "PerfectChannel",
-    "Relay",
-    "Replay",
-    "Result",
-    "RobustUCB",
-    "RumormillError",
-    "Seat",
-    "SolverError",
-    "StudentT",
-    "TrimmedMean",
-    "TwoPoint",
-    "checks",
-    "simulate",
-    "two_point_pair",
-]
+# A room is imported when one of its names is first used, so that `import rumormill` costs nothing.
+_ROOMS = {
+    "arms": (
+        "AlphaStable Arm Bandit Empirical Gaussian LogNormal Moments Pareto Replay StudentT TwoPoint "
+        "two_point_pair"
+    ),
+    "engine": "Result simulate",
+    "errors": "ContractError DataError InputError RumormillError SlowEngineNotice SolverError",
+    "estimators": "Catoni EmpiricalMean Estimator MedianOfMeans OnlineMean TrimmedMean",
+    "experiments.store": "load",
+    "graphs": "Network",
+    "policies": "Agent CentralizedMPUCB ConsensusUCB DecentralizedMPUCB KMPUCB RobustUCB Seat",
+    "protocol": "Channel Message PerfectChannel Relay",
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
+
+__all__ = sorted([*_ROOM_OF, "checks"])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOM_OF:
+        value = getattr(import_module(f"rumormill.{_ROOM_OF[name]}"), name)
+    elif name == "checks":
+        value = import_module("rumormill.checks")
+    else:
+        raise AttributeError(f"module 'rumormill' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

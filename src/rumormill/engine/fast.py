@@ -175,7 +175,7 @@ class _MessagePassing:
             powers=powers_table(radius.exponent, min(most_samples, POWERS_TABULATED) + 1),
             leader_of=run.prepared.leader_of,
             leader_distance=run.prepared.leader_distance,
-            gaps=np.ascontiguousarray(problem.source.gaps),
+            gaps=np.array(problem.source.gaps),
         )
         self.stores = self.rules.kind != RUNNING
         if self.stores:
@@ -324,8 +324,8 @@ def _consensus_loop(
         weight=plan.weight,
         exponent=moments.eps / moments.p,
         scale=np.array([consensus_scale(t, moments) for t in range(problem.horizon + 1)]),
-        epsilon=plan.epsilon,
-        gaps=np.ascontiguousarray(problem.source.gaps),
+        epsilon=np.array(plan.epsilon),
+        gaps=np.array(problem.source.gaps),
         mask=mask,
         indptr=network.indptr,
         indices=network.indices,

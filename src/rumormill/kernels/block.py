@@ -56,7 +56,8 @@ def play_block(
         slot = t % slots
         if t > n_arms:
             if rules.kind == RUNNING:
-                np.divide(total, n, mean)
+                for arm in range(n_arms):
+                    divide(total[arm], n[arm], mean[arm])
             elif rules.kind == MEDIAN_OF_MEANS:
                 estimate_by_medians(L[t], state)
             else:
@@ -81,7 +82,8 @@ def play_block(
                 )
             else:
                 choose(rules.scale[t], rules.least_n[t], mean, n, state.power, state.best_index, state.action)
-            changed[:] = False
+            for arm in range(n_arms):
+                changed[arm] = False
 
         act(t, hearing.learner_of, rules.leader_of, rules.leader_distance, n_arms, state.action, ring.arm)
         draw(slot, draws[row], shared, loc, scale, ring.arm, ring.x, state.pulls)
@@ -93,7 +95,8 @@ def play_block(
         sort_by_arm(ring.arm[slot], ring.order[slot], ring.start[slot])
 
         if actions.shape[0] > 0:
-            actions[t - 1] = ring.arm[slot]
+            for v in range(actions.shape[1]):
+                actions[t - 1, v] = ring.arm[slot, v]
         if t == marks[state.mark[0]]:
             record(agent_regret[state.mark[0]], state.pulls, rules.gaps)
             state.mark[0] = min(state.mark[0] + 1, marks.shape[0] - 1)
@@ -116,6 +119,12 @@ def play_block(
             else:
                 ptr, hearers = hearing.ptr[hop - 1], hearing.hearers
                 add_sparse(ptr, hearers, then, asked, u, p, L, ring, n, total, changed, calendar)
+
+
+@part
+def divide(total: Floats, n: Floats, mean: Floats) -> None:
+    for j in range(n.shape[0]):
+        mean[j] = total[j] / n[j]
 
 
 @part
@@ -166,7 +175,8 @@ def choose(
     scale: float, least: float, mean: Floats, n: Floats, power: Floats, best: Floats, action: Ids
 ) -> None:
     """The arm of the largest index for every learner; the lowest arm on ties."""
-    best[:] = -np.inf
+    for j in range(best.shape[0]):
+        best[j] = -np.inf
     for arm in range(mean.shape[0]):
         for j in range(best.shape[0]):
             index = mean[arm, j] + scale * power[arm, j]
@@ -207,9 +217,10 @@ def draw(
 @part
 def sort_by_arm(arms: Ids, order: Ids, start: Ids) -> None:
     """order lists the agents by arm, then id; arm k begins at start[k]."""
-    start[:] = 0
-    for arm in arms:
-        start[arm + 1] += 1
+    for k in range(start.shape[0]):
+        start[k] = 0
+    for v in range(arms.shape[0]):
+        start[arms[v] + 1] += 1
     for k in range(1, start.shape[0]):
         start[k] += start[k - 1]
     for v in range(arms.shape[0]):

@@ -21,7 +21,9 @@ def publish_rows(t: int, first: bool, n: Floats, mean: Floats, changed: Flags, r
         if changed[arm] or first:
             _rank_best(n[arm], rows.top[slot, arm])
         else:
-            rows.top[slot, arm] = rows.top[(t - 1) % slots, arm]
+            before = (t - 1) % slots
+            for i in range(rows.top.shape[2]):
+                rows.top[slot, arm, i] = rows.top[before, arm, i]
 
 
 @part
@@ -54,9 +56,11 @@ def best_informed(
     best_from: Ids,
 ) -> None:
     """Fill best_mean and best_n for the decision of round t."""
-    best_n[:] = n
-    best_mean[:] = mean
-    best_from[:] = -1
+    for arm in range(n.shape[0]):
+        for v in range(n.shape[1]):
+            best_n[arm, v] = n[arm, v]
+            best_mean[arm, v] = mean[arm, v]
+            best_from[arm, v] = -1
     n_arms, slots = n.shape[0], rows.n.shape[0]
     for hop in range(1, min(hearing.gamma, t - n_arms - 1) + 1):
         slot = (t - hop) % slots

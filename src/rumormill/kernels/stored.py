@@ -83,7 +83,7 @@ def catoni(x: Floats, L: float, p: float, rho: float, has_guess: bool, guess: fl
         a = math.sqrt(2.0 * L * (n - 2.0 * L) / rho) / n
     else:
         a = (L / (n * eps * 2.0**eps * curvature * rho)) ** (1.0 / p)
-    return _root(x, a, eps, curvature, guess if has_guess else np.median(x))
+    return _root(x, a, eps, curvature, guess if has_guess else x[n // 2])
 
 
 @part
