@@ -137,7 +137,8 @@ def check_arms(spec: Spec) -> None:
         raise InputError(f"arms.K = {form.K} is not allowed: arms.means has {len(form.means)} values")
     if spec.size.horizon < spec.n_arms:
         raise InputError(
-            f"horizon = {spec.size.horizon} is not allowed: the first K = {spec.n_arms} rounds try every arm once"
+            f"horizon = {spec.size.horizon} is not allowed: "
+            f"the first K = {spec.n_arms} rounds try every arm once"
         )
     try:
         build_bandit(spec, 0)

@@ -6,6 +6,7 @@ import os
 import platform
 import threading
 import time
+from contextlib import AbstractContextManager, nullcontext
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
@@ -75,12 +76,14 @@ def run(
         if not todo and manifest["status"] == "done" and _results_intact(path, manifest):
             return RunFolder(path, manifest)
         manifest["status"] = "running"
-        manifest["networks"] = manifest["networks"] or player.describe_networks()
+        with _one_blas_thread():
+            manifest["networks"] = manifest["networks"] or player.describe_networks()
         store.write_manifest(path, manifest)
         session = _Session(path, sha, progress, len(done))
         progress.start(len(player.cells), len(done))
         try:
-            (executor or workers).run(todo, player.play, session.keep, session.stop, session.tick)
+            with _one_blas_thread():
+                (executor or workers).run(todo, player.play, session.keep, session.stop, session.tick)
         except KeyboardInterrupt:
             raise RunInterrupted(path, session.done, len(player.cells)) from None
         finally:
@@ -114,6 +117,19 @@ class _Session:
         self.store_s += time.thread_time() - start
         self.done += 1
         self.progress.cell_done(cell, outcome.regret)
+
+
+def _one_blas_thread() -> AbstractContextManager[Any]:
+    """Workers are threads already: threads of the linear algebra would only wait for each other.
+
+    It also makes the last digits of eigenvectors independent of the number of cores.
+    """
+    try:
+        from threadpoolctl import threadpool_limits
+    except ImportError:  # slower, nothing else
+        return nullcontext()
+    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    return limits
 
 
 def _open_manifest(path: Path, spec: Spec) -> dict[str, Any]:

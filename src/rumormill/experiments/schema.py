@@ -10,6 +10,7 @@ Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
 Positive = Annotated[float, Meta(gt=0)]
 Probability = Annotated[float, Meta(ge=0, le=1)]
+AxisValues = Annotated[list[Any], Meta(min_length=1)]
 
 
 class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
@@ -143,6 +144,7 @@ AnyArms = AlphaStableArms | GaussianArms | StudentTArms | ParetoArms | LogNormal
 
 # --- policies -------------------------------------------------------------------------------------------
 
+ScaleName = Literal["quick", "full", "custom"]
 EstimatorName = Literal["trimmed", "median-of-means", "catoni", "empirical"]
 
 
@@ -207,8 +209,8 @@ class Spec(Form, frozen=True, kw_only=True):
     network: AnyNetwork
     arms: AnyArms
     policies: Annotated[list[AnyPolicy], Meta(min_length=1)]
-    sweep: dict[str, Annotated[list[Any], Meta(min_length=1)]] = {}
-    scale: dict[Literal["quick", "full", "custom"], Scale]
+    sweep: dict[str, AxisValues] = {}
+    scale: dict[ScaleName, Scale]
 
     @property
     def size(self) -> Scale:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
-import re
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import msgspec
 
 from rumormill.errors import InputError
 from rumormill.experiments import schema
+from rumormill.experiments.explain import explain, keys_of, nearest
 from rumormill.experiments.schema import Spec
-
-ScaleName = Literal["quick", "full", "custom"]
 
 # Parameters that an axis may name without saying where they stand.
 SHORT_AXES = {
@@ -35,11 +32,6 @@ LABELS = {
     "kmp": "KMP",
     "consensus": "Consensus",
     "robust": "Robust",
-}
-UNIONS: dict[str, Any] = {
-    "network": schema.AnyNetwork,
-    "arms": schema.AnyArms,
-    "policies": schema.AnyPolicy,
 }
 
 
@@ -63,7 +55,7 @@ def spec_names() -> list[str]:
 def named_spec(name: str) -> Spec:
     """An experiment that comes with the package."""
     if name not in spec_names():
-        raise InputError(f"there is no experiment {name!r}{_nearest(name, spec_names())}")
+        raise InputError(f"there is no experiment {name!r}{nearest(name, spec_names())}")
     text = (resources.files("rumormill.experiments") / "specs" / f"{name}.toml").read_text("utf-8")
     return parse_spec(text, f"{name}.toml")
 
@@ -74,9 +66,7 @@ def read_spec(path: str | PathLike[str]) -> Spec:
     try:
         text = path.read_text("utf-8")
     except FileNotFoundError:
-        raise InputError(
-            f"{path}: there is no such file; `rumormill list specs` names those shipped"
-        ) from None
+        raise InputError(f"{path}: there is no such file; see `rumormill list specs`") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
     return parse_spec(text, path.name)
@@ -119,8 +109,8 @@ def at_scale(
             raise InputError(f"{spec.name} has the scales {', '.join(spec.scale)}: choose one")
         (scale,) = spec.scale
     if scale not in spec.scale:
-        raise InputError(f"{spec.name} has no scale {scale!r}{_nearest(scale, list(spec.scale))}")
-    size = spec.scale[scale]  # type: ignore[index]
+        raise InputError(f"{spec.name} has no scale {scale!r}{nearest(scale, list(spec.scale))}")
+    size = spec.scale[scale]
     changed = {k: v for k, v in (("trials", trials), ("horizon", horizon)) if v is not None}
     network = spec.network
     if size.n is not None:
@@ -144,7 +134,7 @@ def points(spec: Spec) -> list[Point]:
         for axis, value in values.items():
             part, key = places[axis]
             for table in changed[part] if part == "policies" else [changed[part]]:
-                if key in _keys_of(part, table):
+                if key in keys_of(part, table):
                     table[key] = value
         try:
             done.append(Point(index, values, _convert(changed)))
@@ -181,98 +171,7 @@ def _convert(raw: dict[str, Any]) -> Spec:
     try:
         return msgspec.convert(raw, Spec, strict=True)
     except msgspec.ValidationError as error:
-        raise InputError(_explain(raw, str(error))) from None
-
-
-def _explain(raw: Any, text: str) -> str:
-    """The library's message with the key's path first, the value found there, and the nearest name."""
-    words, _, at = text.partition(" - at `$")
-    path = at.rstrip("`").lstrip(".")
-    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words)
-    if unknown:
-        allowed = _keys_at(raw, path)
-        return f"{_join(path, unknown[1])}: unknown key{_nearest(unknown[1], allowed)}"
-    missing = re.fullmatch(r"Object missing required field `(.*)`", words)
-    if missing:
-        hint = ""
-        tags = _tags(path)
-        if tags and missing[1] in ("kind", "law", "type"):
-            hint = f"; one of {', '.join(tags)}"
-        elif missing[1] == "scale":
-            hint = "; give horizon and trials, or [scale.quick] and [scale.full]"
-        return f"{_join(path, missing[1])}: missing{hint}"
-    found = _look_up(raw, path)
-    bad_name = re.fullmatch(r"Invalid (?:enum )?value (.*)", words)
-    if bad_name:
-        allowed = _tags(path.rpartition(".")[0]) or _choices(raw, path)
-        return f"{path} = {found!r} is not allowed{_nearest(str(found), allowed)}"
-    if "matching regex" in words:
-        words = "Expected small letters, digits and . _ - only"
-    return f"{path} = {found!r} is not allowed: {words[:1].lower()}{words[1:]}".replace("`", "")
-
-
-def _nearest(given: str, allowed: Iterable[str]) -> str:
-    """What is allowed instead: the nearest name first, if one is near."""
-    allowed = [str(name) for name in allowed]
-    near = difflib.get_close_matches(given, allowed, 1, 0.5)
-    hint = f": did you mean {near[0]!r}?" if near else ":"
-    return f"{hint} allowed: {', '.join(allowed)}" if near else f"{hint} allowed are {', '.join(allowed)}"
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
-
-
-def _steps(path: str) -> list[str | int]:
-    return [int(s) if s.isdigit() else s for s in re.findall(r"[^.\[\]]+", path)] if "..." not in path else []
-
-
-def _look_up(raw: Any, path: str) -> Any:
-    """The value at a path; the table above it where the library does not name the key."""
-    for step in _steps(path):
-        raw = raw[step]
-    return raw
-
-
-def _tags(path: str) -> list[str]:
-    """The kinds that a part of the file may be of."""
-    union = UNIONS.get(path.split("[")[0])
-    return [form.__struct_config__.tag for form in get_args(union)] if union else []
-
-
-def _form(part: str, table: dict[str, Any]) -> Any:
-    """The form that a table of this kind has to follow."""
-    for form in get_args(UNIONS[part]):
-        config = form.__struct_config__
-        if table.get(config.tag_field) == config.tag:
-            return form
-    return None
-
-
-def _keys_of(part: str, table: dict[str, Any]) -> list[str]:
-    form = _form(part, table)
-    return [] if form is None else list(form.__struct_fields__)
-
-
-def _keys_at(raw: Any, path: str) -> list[str]:
-    part = path.split("[")[0].split(".")[0]
-    if part == "":
-        return [*Spec.__struct_fields__, "horizon", "trials", "checkpoints"]
-    if part == "scale":
-        return list(schema.Scale.__struct_fields__)
-    return _keys_of(part, _look_up(raw, path))
-
-
-def _choices(raw: Any, path: str) -> list[str]:
-    """The words that a key takes."""
-    part = path.split("[")[0].split(".")[0]
-    if part == "scale":
-        return list(get_args(ScaleName))
-    table_path, _, key = path.rpartition(".")
-    form = _form(part, _look_up(raw, table_path))
-    info = {field.name: field.type for field in msgspec.structs.fields(form)}[key]
-    options = [info, *get_args(info)]
-    return [word for option in options for word in get_args(option) if isinstance(word, str)]
+        raise InputError(explain(raw, str(error))) from None
 
 
 def _drop_none(value: Any) -> Any:
@@ -289,7 +188,7 @@ def _with_labels(spec: Spec) -> Spec:
     named = [
         policy
         if policy.label
-        else msgspec.structs.replace(policy, label=LABELS[policy.__struct_config__.tag])
+        else msgspec.structs.replace(policy, label=LABELS[str(policy.__struct_config__.tag)])
         for policy in spec.policies
     ]
     for label, count in Counter(policy.label for policy in named).items():
@@ -311,12 +210,18 @@ def _place(spec: Spec, axis: str) -> tuple[str, str]:
         return "network", _size_key(spec.network, "sweep.M")
     part, _, key = axis.rpartition(".")
     part = part or SHORT_AXES.get(key, "")
-    parts = {"network": [spec.network], "arms": [spec.arms], "policies": spec.policies}
+    parts: dict[str, Sequence[schema.Form]] = {
+        "network": [spec.network],
+        "arms": [spec.arms],
+        "policies": spec.policies,
+    }
     keys = {name for form in parts.get(part, []) for name in form.__struct_fields__}
     if key not in keys - {"label"}:
         known = [short for short in SHORT_AXES if _exists(spec, short)]
-        dotted = [f"{p}.{k}" for p in parts for f in parts[p] for k in f.__struct_fields__ if k != "label"]
-        raise InputError(f"sweep.{axis}: unknown parameter{_nearest(axis, dict.fromkeys([*known, *dotted]))}")
+        every = (f"{p}.{k}" for p in parts for f in parts[p] for k in f.__struct_fields__ if k != "label")
+        dotted = list(dict.fromkeys(every))
+        hint = nearest(axis, dotted if "." in axis else known)
+        raise InputError(f"sweep.{axis}: unknown parameter{hint}")
     values = spec.sweep[axis]
     if len(set(map(repr, values))) < len(values):
         raise InputError(f"sweep.{axis} = {values!r} is not allowed: a value stands there twice")

@@ -81,9 +81,7 @@ class RunFolder:
 
         data = _read(self.path / RESULTS)
         if hashlib.sha256(data).hexdigest() != self.manifest["results_sha256"]:
-            raise DataError(
-                f"{self.path / RESULTS} is damaged: run it again, its parts are used to rebuild it"
-            )
+            raise DataError(f"{self.path / RESULTS} is damaged: run it again to rebuild it from its parts")
         return pl.read_parquet(io.BytesIO(data))
 
     def plot(self) -> Figure:
@@ -176,9 +174,7 @@ def locked(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise StoreError(
-                f"{path} is in use by another run: wait for it, or choose another folder"
-            ) from None
+            raise StoreError(f"{path} is in use by another run: wait, or choose another folder") from None
         yield
     finally:
         os.close(handle)

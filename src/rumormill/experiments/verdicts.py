@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -108,7 +109,7 @@ def matters(found: Interval) -> Word:
     """For claims that a parameter has an effect worth speaking of."""
     if found.low > MATTERS or found.high < -MATTERS:
         return HOLDS
-    return FAILS if -MATTERS < found.low and found.high < MATTERS else OPEN
+    return FAILS if found.low > -MATTERS and found.high < MATTERS else OPEN
 
 
 def hardly_matters(found: Interval) -> Word:
@@ -128,9 +129,11 @@ def _claims(run: RunFolder) -> list[_Claim]:
         return _alpha_claims(run, label)
     if run.axes:
         return []
-    ours = [kind for kind in ("kmp", "centralized", "decentralized") if kind in label]
-    pairs = [(a, b, "beats") for b in ("consensus", "robust") if b in label for a in ours]
-    pairs += [(a, b, "is no worse than") for a, b in zip(ours, ours[1:], strict=False)]
+    ours: list[str] = [kind for kind in ("kmp", "centralized", "decentralized") if kind in label]
+    pairs: list[tuple[str, str, str]] = [
+        (a, b, "beats") for b in ("consensus", "robust") if b in label for a in ours
+    ]
+    pairs += [(a, b, "does at least as well as") for a, b in pairwise(ours)]
     claims = []
     for a, b, word in pairs:
         data = _paired(run, [(label[a], {}), (label[b], {})])
@@ -148,7 +151,8 @@ def _claims(run: RunFolder) -> list[_Claim]:
 
 def _gamma_claims(run: RunFolder, label: dict[str, str]) -> list[_Claim]:
     # Without any message (gamma = 0) all are alone: what matters is how far messages travel.
-    values = sorted(p["gamma"] for p in run.manifest["points"] if isinstance(p["gamma"], int) and p["gamma"] > 0)
+    swept = [point["gamma"] for point in run.manifest["points"]]
+    values = sorted(gamma for gamma in swept if isinstance(gamma, int) and gamma > 0)
     if len(values) < 2:
         return []
     claims = []
