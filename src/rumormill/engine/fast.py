@@ -45,7 +45,7 @@ TOP = 16  # best informed agents kept per arm in KMP-UCB
 
 def why_not(policy: Any) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
-    if not isinstance(policy, FastPolicy):
+    if type(policy) not in FastPolicy.__args__:  # a subclass may do something else
         return "it runs the built-in policies only"
     if isinstance(policy, RobustPolicy):
         estimator = policy.estimator
