@@ -89,6 +89,7 @@ def regret_over_time(run: RunFolder, *, log: bool = False) -> Figure:
         columns = 2 if len(shown) == 4 else min(len(shown), 3)
         rows = math.ceil(len(shown) / columns)
         size = (WIDTH, HEIGHT) if len(shown) == 1 else (2.1 * columns, 1.8 * rows + 0.6)
+        figure: Figure
         figure, grid = plt.subplots(
             rows, columns, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey=True
         )
@@ -151,6 +152,7 @@ def regret_by_parameter(run: RunFolder, axis: str) -> Figure:
     shown = spread(groups, MOST_PANELS)
     with style():
         size = (WIDTH, HEIGHT) if len(shown) == 1 else (2.3 * len(shown), 2.8)
+        figure: Figure
         figure, grid = plt.subplots(
             1, len(shown), figsize=size, layout="constrained", squeeze=False, sharey=True
         )
@@ -196,6 +198,7 @@ def agent_distribution(run: RunFolder, point: Point | None = None) -> Figure:
 
     point = points(run)[-1] if point is None else point
     with style():
+        figure: Figure
         figure, axes = plt.subplots(figsize=(WIDTH, 0.36 * len(run.policies) + 1.1), layout="constrained")
         for row, policy in enumerate(run.policies):
             frame = part(run, policy, point)
@@ -223,6 +226,7 @@ def regret_per_message(run: RunFolder) -> Figure:
 
     units = {"messages": "messages per round", "wire_bytes": "bytes per round"}
     with style():
+        figure: Figure
         figure, grid = plt.subplots(1, 2, figsize=(5.6, 3.2), layout="constrained", sharey=True)
         for axes, (column, unit) in zip(grid, units.items(), strict=True):
             _against_sent(axes, run, column)

@@ -39,6 +39,7 @@ def network_figure(
     place = layout(n_agents, edges, cliques)
     colour, named = colours(n_agents, cliques)
     with style():
+        figure: Figure
         figure, axes = plt.subplots(figsize=(4.2, 4.4), layout="constrained")
         drawn = edges if len(edges) <= MOST_LINKS else edges[:: -(-len(edges) // MOST_LINKS)]
         strength = float(np.clip(250 / max(len(drawn), 1), 0.06, 0.6))
@@ -72,7 +73,7 @@ def _key(figure: Figure, n_cliques: int, n_leaders: int, named: int) -> None:
     from matplotlib.lines import Line2D
 
     def dot(colour: str, marker: str, edge: str, label: str) -> Any:
-        look = {"marker": marker, "color": colour, "markeredgecolor": edge, "markersize": 7}
+        look: dict[str, Any] = {"marker": marker, "color": colour, "markeredgecolor": edge, "markersize": 7}
         return Line2D([], [], linestyle="none", label=label, **look)
 
     handles = []

@@ -1,0 +1,69 @@
+"""Tables for people, JSON for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+# Where nobody looks at a window, lines may be as long as a log takes.
+LOG_WIDTH = 160
+
+
+def print_table(
+    rows: Sequence[Mapping[str, Any]], *, title: str = "", styles: Mapping[str, str] = {}
+) -> None:
+    """Rows of equal keys as a table; numbers to the right. `styles` colours cells by their text."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    known_width = sys.stdout.isatty() or "COLUMNS" in os.environ
+    console = Console(width=None if known_width else LOG_WIDTH, highlight=False)
+    table = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    for name in rows[0] if rows else ():
+        numbers = all(isinstance(row[name], int | float) for row in rows)
+        heading = name.replace("_", " ")
+        table.add_column(heading, justify="right" if numbers else "left", no_wrap=numbers, header_style="dim")
+    for row in rows:
+        cells = [text_of(value) for value in row.values()]
+        table.add_row(*(Text(cell, style=styles.get(cell, "")) for cell in cells))
+    console.print(table)
+
+
+def text_of(value: Any) -> str:
+    """A cell as people write it: thousands apart, few digits."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if value is None:
+        return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        if math.isnan(value):
+            return "–"
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
+    return str(value)
+
+
+def print_json(value: Any) -> None:
+    """Indented JSON; what is not a number becomes null."""
+    print(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def note(text: str) -> None:
+    """A word to the user beside the output proper."""
+    print(text, file=sys.stderr)
