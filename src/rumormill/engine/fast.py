@@ -38,7 +38,7 @@ FastPolicy = DecentralizedMPUCB | CentralizedMPUCB | KMPUCB | RobustUCB | Consen
 DELIVERIES_PER_BLOCK = 4_000_000
 ROUNDS_PER_BLOCK = 256
 # Samples that a policy may have to store, in bytes, before it is refused.
-STORE_LIMIT = 16 << 30
+STORE_LIMIT = 4 << 30
 POWERS_TABULATED = 1 << 21
 TOP = 16  # best informed agents kept per arm in KMP-UCB
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rumormill.kernels.jit import kernel, part
+from rumormill.kernels.jit import kernel, masked_part, part
 from rumormill.kernels.state import Floats, Ids, Ints, Mask
 
 
@@ -117,7 +117,7 @@ def average(rules: ConsensusRules, state: ConsensusState) -> None:
             opinion[r, v] = own * opinion[r, v] + rules.weight * heard[r, v]
 
 
-@part
+@masked_part
 def _sum_dense(values: Floats, sums: Floats, mask: Mask) -> None:
     """sums[v] += the values of v's neighbours in ascending order, four origins at a time."""
     n = values.shape[0]

@@ -30,6 +30,15 @@ def part(function: F) -> F:
     return compiled
 
 
+def masked_part(function: F) -> F:
+    """A part that multiplies by masks of 0 and 1 only.
+
+    Such a product is exact, so fusing it with the addition that follows cannot change a bit.
+    """
+    compiled: F = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
+    return compiled
+
+
 def _stamp() -> str:
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).parent.glob("*.py")):

@@ -6,7 +6,7 @@ added and forgotten; `need` is the rank from which that is sure. The others go t
 
 from __future__ import annotations
 
-from rumormill.kernels.jit import part
+from rumormill.kernels.jit import masked_part, part
 from rumormill.kernels.state import Calendar, Flags, Floats, Ids, Ints, Mask, Ring
 
 # Margin on `need`, so that rounding can never make a sample sure that the exact rule would drop.
@@ -152,7 +152,7 @@ def add_dense(
                 i += 1
 
 
-@part
+@masked_part
 def _add_four(
     mask: Mask, slot: int, i: int, arm: int, order: Ids, xs: Floats, n: Floats, total: Floats
 ) -> None:
@@ -165,7 +165,7 @@ def _add_four(
         ]
 
 
-@part
+@masked_part
 def _add_one(mask: Mask, slot: int, origin: int, arm: int, xs: Floats, n: Floats, total: Floats) -> None:
     x, m = xs[slot, origin], mask[origin]
     n_k, total_k = n[arm], total[arm]
