@@ -93,3 +93,60 @@ def games(draw, policies=POLICIES, largest=7, longest=60):
     """(table, graph, rules)."""
     graph = draw(graphs(largest, connected=policies == ("consensus",)))
     return draw(tables(len(graph), longest)), graph, draw(rules(graph, policies))
+
+
+@st.composite
+def networks(draw, largest=30):
+    """Every generator of the package, and any links at all (in parts or not)."""
+    kind = draw(
+        st.sampled_from(
+            ("any", "er", "er", "ba", "ws", "regular", "ring", "path", "star", "complete", "grid", "tree")
+        )
+    )
+    seed, n = draw(st.integers(0, 10**6)), draw(st.integers(4, largest))
+    make = rm.Network
+    if kind == "any":
+        return make(draw(graphs(7)))
+    if kind == "er":
+        return make.erdos_renyi(n, draw(st.floats(0.05, 0.9)), rng=seed, connected=False)
+    if kind == "ba":
+        return make.barabasi_albert(n, draw(st.integers(1, 3)), rng=seed)
+    if kind == "ws":
+        return make.watts_strogatz(n, 2, draw(st.floats(0.0, 1.0)), rng=seed, connected=False)
+    if kind == "regular":
+        return make.random_regular(2 * (n // 2), 3, rng=seed)
+    if kind == "grid":
+        return make.grid(draw(st.integers(1, 5)), draw(st.integers(2, 5)))
+    if kind == "tree":
+        return make.balanced_tree(draw(st.integers(2, 3)), draw(st.integers(1, 3)))
+    return getattr(make, kind)(n)
+
+
+LAWS = ("stable", "stables", "gaussian", "student", "pareto", "two-point", "empirical", "mixed")
+
+
+def bandit_of(kind, K, seed):
+    """A bandit of K arms of one kind; "stables" and what follows cannot share their draws."""
+    rng = np.random.default_rng(seed)
+    loc = rng.permutation(K) / K + np.round(rng.random(), 2)  # all different
+    laws = {
+        "stable": lambda k: rm.AlphaStable(alpha=1.6, loc=loc[k], scale=1 + k / 4),
+        "stables": lambda k: rm.AlphaStable(alpha=1.3 + k / 20, loc=loc[k]),
+        "gaussian": lambda k: rm.Gaussian(loc=loc[k], scale=0.5),
+        "student": lambda k: rm.StudentT(df=2.5, loc=loc[k]),
+        "pareto": lambda k: rm.Pareto.with_mean(loc[k], tail=1.7),
+        "two-point": lambda k: rm.TwoPoint(probability=(1 + loc[k]) / 4, high=8.0),
+        "empirical": lambda k: rm.Empirical([0.0, loc[k], 2 * loc[k], 50 * rng.random()]),
+    }
+    names = list(laws)
+    return rm.Bandit([laws[names[k % len(names)] if kind == "mixed" else kind](k) for k in range(K)])
+
+
+@st.composite
+def sources(draw, M, longest):
+    """(rewards, horizon): a bandit or a recorded table."""
+    if draw(st.booleans()):
+        table = draw(tables(M, longest))
+        return rm.Replay(table, means=np.arange(table.shape[2]) / 8), len(table)
+    kind, K, seed = draw(st.sampled_from(LAWS)), draw(st.integers(2, 8)), draw(st.integers(0, 10**6))
+    return bandit_of(kind, K, seed), draw(st.integers(1, longest))

@@ -84,9 +84,7 @@ CASES = {
         PATH,
         PATH_TABLE,
         Rules("centralized", gamma=2, leaders=(0,), **MOMENTS),
-        rm.CentralizedMPUCB(
-            gamma=2, leaders=[0], estimator=rm.TrimmedMean(), c=1.0, moments=RM_MOMENTS
-        ),
+        rm.CentralizedMPUCB(gamma=2, leaders=[0], estimator=rm.TrimmedMean(), c=1.0, moments=RM_MOMENTS),
         [[0, 1, 1, 0, 1, 1, 0, 0, 0, 0], [0, 1, 1, 1, 0, 1, 1, 0, 0, 0], [0, 1, 0, 1, 1, 0, 1, 1, 0, 0]],
     ),
     "path, KMP": (
@@ -276,7 +274,14 @@ def test_reference_engine_reproduces_the_table(name):
 def test_fast_engine_reproduces_the_table(name):
     G, table, _, policy, expected = CASES[name]
     result = rm.simulate(
-        rm.Replay(table), rm.Network(G), policy, horizon=len(table), trials=1, rng=0, engine="fast", actions=True
+        rm.Replay(table),
+        rm.Network(G),
+        policy,
+        horizon=len(table),
+        trials=1,
+        rng=0,
+        engine="fast",
+        actions=True,
     )
     assert result.actions[0].T.tolist() == expected
 

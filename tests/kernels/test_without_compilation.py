@@ -1,0 +1,20 @@
+"""Kernels are plain Python underneath: the small games pass with the compiler switched off."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_small_games_pass_uncompiled():
+    games = Path(__file__).with_name("test_small_games.py")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", str(games)],
+        env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
+        cwd=games.parents[2],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout[-3000:] + run.stderr[-2000:]
