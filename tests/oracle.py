@@ -145,10 +145,8 @@ def consensus_parts(graph, r):
             b, ll = U[:, p] * U[:, j], lam[p] * lam[j]
             plus, minus = b[b > 0].sum(), b[b < 0].sum()
             for v in range(M):
-                if ll >= 0:
-                    a = plus * b[v] if b[v] >= 0 else minus * b[v]
-                else:
-                    a = max(plus, -minus) * abs(b[v])
+                weight = (plus if b[v] >= 0 else -minus) if ll >= 0 else max(plus, -minus)
+                a = weight * abs(b[v])
                 eps_v[v] += M * abs(ll) / (1 - abs(ll)) * a
     return P, eps_v
 

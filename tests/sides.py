@@ -2,8 +2,8 @@
 
 import networkx as nx
 import numpy as np
-import oracle
 
+import oracle
 import rumormill as rm
 from rumormill.engine import Role, root_seed, stream_seed
 

@@ -3,10 +3,10 @@
 import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
-from oracle import Rules
-from sides import clique_cover, leaders
 
 import rumormill as rm
+from oracle import Rules
+from sides import clique_cover, leaders
 
 POLICIES = ("decentralized", "centralized", "kmp", "consensus", "robust")
 
@@ -22,7 +22,7 @@ def graphs(draw, largest=7, connected=False):
     graph.add_edges_from(links)
     if connected:
         parts = [min(part) for part in nx.connected_components(graph)]
-        graph.add_edges_from(zip(parts, parts[1:], strict=False))
+        graph.add_edges_from(nx.utils.pairwise(parts))
     return graph
 
 

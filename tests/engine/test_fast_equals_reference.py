@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sides import ties_between_engines
-from strategies import LAWS, bandit_of, constants, networks, sources
 
 import rumormill as rm
+from sides import ties_between_engines
+from strategies import LAWS, bandit_of, constants, networks, sources
 
 ESTIMATORS = {
     "trimmed": rm.TrimmedMean(),

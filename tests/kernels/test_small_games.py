@@ -1,14 +1,14 @@
-"""Small games on the compiled engine: short enough to run without compilation, where coverage sees kernels."""
+"""Small games on the compiled engine: short enough to run uncompiled too, where coverage sees the kernels."""
 
 import os
 
 import networkx as nx
 import numpy as np
 import pytest
-from oracle import Rules
-from sides import actions_of, policy_of, ties_against_oracle, ties_between_engines
 
 import rumormill as rm
+from oracle import Rules
+from sides import actions_of, policy_of, ties_against_oracle, ties_between_engines
 
 PATH, STAR = nx.path_graph(4), nx.star_graph(4)
 IN_PARTS = nx.Graph([(0, 1), (1, 2), (3, 4)])
@@ -29,7 +29,7 @@ RULES = [
 
 
 def table(graph, seed):
-    return np.random.default_rng(seed).standard_cauchy((30, len(graph), 3)) + [0.0, 0.5, 1.0]
+    return np.random.default_rng(seed).standard_cauchy((30, len(graph), 3)) + np.array([0.0, 0.5, 1.0])
 
 
 @pytest.mark.parametrize("graph", [PATH, STAR, IN_PARTS], ids=["path", "star", "in parts"])

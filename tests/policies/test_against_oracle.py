@@ -2,9 +2,10 @@
 
 import networkx as nx
 import numpy as np
-import oracle
 import pytest
 from hypothesis import HealthCheck, given, settings
+
+import oracle
 from oracle import Rules
 from sides import actions_of, clique_cover, leaders, policy_of, ties_against_oracle
 from strategies import POLICIES, games

@@ -2,11 +2,11 @@
 
 import networkx as nx
 import numpy as np
-import oracle
 import pytest
-from oracle import Rules
 
+import oracle
 import rumormill as rm
+from oracle import Rules
 
 PATH = nx.path_graph(3)
 STAR = nx.star_graph(3)  # agent 0 in the middle
@@ -126,8 +126,8 @@ CASES = {
         ],
     ),
     # Round 5, agent 1, L = 3.219. Arm 0: [0, -0.25], mean -0.125. Arm 1: [2 (out: 11.2 > 3), -0.25], -0.125.
-    #   Arm 2: [-1.75 (out), 0.75, 0, 0.25], mean 0.25. Radius at n = 2: 3^(1/1.8) (0.5 L/2)^(0.8/1.8) = 1.671,
-    #   at n = 4: 1.228. Indices 1.546, 1.546, 1.478: arm 0.
+    #   Arm 2: [-1.75 (out), 0.75, 0, 0.25], mean 0.25. Radius 3^(1/1.8) (0.5 L/n)^(0.8/1.8): 1.671 at n = 2,
+    #   1.228 at n = 4. Indices 1.546, 1.546, 1.478: arm 0.
     "star, decentralized": (
         STAR,
         STAR_TABLE,
@@ -156,7 +156,7 @@ CASES = {
     # Round 5, agent 1: same samples as without rows (above), but the message that agent 0 made in round 4
     #   brings its rows of that decision: four samples an arm, means 0.0625 (arm 0), -0.125 (arm 1: 2 and 5.75
     #   are out), and these replace its own two samples. For arm 2 its own four samples tie with the row's
-    #   four: its own 0.25 stays. All counts are 4, so the means decide: arm 2, where "decentralized" took arm 0.
+    #   four: its own 0.25 stays. All counts are 4, so the means decide: arm 2 ("decentralized" took arm 0).
     "star, KMP": (
         STAR,
         STAR_TABLE,

@@ -1,0 +1,181 @@
+"""Flooding, message by message, against the distance rule it must amount to."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rumormill as rm
+from rumormill.protocol import wire_size
+from strategies import graphs
+
+
+def flood(graph, gamma, rounds, channel=None):
+    """What each agent accepts at the end of each round, [(origin, round)] in order; and what was sent."""
+    relays = [rm.Relay(v, gamma) for v in range(len(graph))]
+    channel = channel or rm.PerfectChannel()
+    news, sent = [], []
+    for t in range(1, rounds + 1):
+        for v, relay in enumerate(relays):
+            relay.post(rm.Message(v, t, 0, float(v)))
+        batches = [relay.outgoing(t) for relay in relays]
+        sent.append(sum(len(batch) * graph.degree(v) for v, batch in enumerate(batches)))
+        for v, batch in enumerate(batches):
+            for w in graph.neighbors(v):
+                channel.send(t, v, w, batch)
+        news.append(
+            [[(m.origin, m.round) for m in r.accept(channel.deliver(t, v))] for v, r in enumerate(relays)]
+        )
+    return news, sent
+
+
+def by_distance(graph, gamma, rounds):
+    """At the end of round t agent v hears (w, t - d + 1) of every w at distance d <= gamma, nearest first."""
+    dist = dict(nx.all_pairs_shortest_path_length(graph))
+    return [
+        [
+            [(w, t - d + 1) for d, w in sorted((d, w) for w, d in dist[v].items()) if 0 < d <= min(gamma, t)]
+            for v in range(len(graph))
+        ]
+        for t in range(1, rounds + 1)
+    ]
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(graphs(largest=9), st.integers(0, 10), st.integers(1, 12))
+def test_flooding_is_the_distance_rule(graph, gamma, rounds):
+    news, _ = flood(graph, gamma, rounds)
+    assert news == by_distance(graph, gamma, rounds)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(graphs(largest=8), st.integers(0, 6), st.randoms(use_true_random=False))
+def test_order_and_copies_on_the_way_change_nothing(graph, gamma, random):
+    class Shuffled(rm.PerfectChannel):
+        def deliver(self, t, receiver):
+            messages = super().deliver(t, receiver) * 2
+            random.shuffle(messages)
+            return messages
+
+    assert flood(graph, gamma, 8, Shuffled())[0] == by_distance(graph, gamma, 8)
+
+
+def test_the_pair_is_worked_out_by_hand():
+    # Path 0 - 1 - 2, gamma 2. Round 1: neighbours only. Round 2: the neighbour's second, then the first of
+    # the agent two hops away.
+    news, sent = flood(nx.path_graph(3), 2, 2)
+    assert news[0] == [[(1, 1)], [(0, 1), (2, 1)], [(1, 1)]]
+    assert news[1] == [[(1, 2), (2, 1)], [(0, 2), (2, 2)], [(1, 2), (0, 1)]]
+    # Round 1: 1 + 2 + 1 edge ends, a message each. Round 2: one's own and those heard in round 1:
+    # agents 0 and 2 send 2 to one neighbour each, agent 1 sends 3 to two.
+    assert sent == [4, 2 + 6 + 2]
+
+
+def test_gamma_zero_sends_nothing():
+    news, sent = flood(nx.complete_graph(4), 0, 3)
+    assert sent == [0, 0, 0]
+    assert news == [[[]] * 4] * 3
+
+
+@pytest.mark.parametrize("gamma", [0, 1, 2, 5])
+def test_a_message_is_passed_on_while_it_is_younger_than_gamma(gamma):
+    relay = rm.Relay(0, gamma)
+    old = [rm.Message(v, r, 0, 0.0) for v, r in ((1, 10), (2, 9), (3, 8), (4, 6))]
+    assert len(relay.accept(old)) == 4  # all are news, whatever their age
+    assert {m.round for m in relay.outgoing(11)} == {m.round for m in old if 11 - m.round < gamma}
+    assert relay.outgoing(11) == []  # and only once
+
+
+def test_ones_own_message_is_no_news():
+    relay = rm.Relay(3, 4)
+    assert relay.accept([rm.Message(3, 1, 0, 1.0)]) == []
+    assert relay.outgoing(2) == []
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.lists(st.tuples(st.integers(1, 4), st.integers(1, 9)), max_size=6), max_size=12))
+def test_each_origin_and_round_is_news_once_in_any_order(batches):
+    relay, seen = rm.Relay(0, 100), set()
+    for batch in batches:
+        news = [(m.origin, m.round) for m in relay.accept(rm.Message(v, r, 0, 0.5) for v, r in batch)]
+        assert len(news) == len(set(news))
+        assert set(news) == set(batch) - seen
+        seen |= set(batch)
+
+
+def test_equal_rewards_of_two_agents_are_two_samples():
+    relay = rm.Relay(0, 1)
+    assert len(relay.accept([rm.Message(1, 1, 0, 0.5), rm.Message(2, 1, 0, 0.5)])) == 2
+
+
+finite = st.floats(allow_nan=False)
+messages = st.builds(
+    rm.Message,
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 2**16 - 1),
+    finite,
+    st.lists(st.tuples(finite, finite), max_size=8).map(tuple),
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(messages)
+def test_decode_reads_what_encode_wrote(message):
+    data = message.encode()
+    assert len(data) == message.wire_size == wire_size(len(message.rows)) == 20 + 16 * len(message.rows)
+    assert rm.Message.decode(data) == message
+
+
+@settings(max_examples=100, deadline=None, derandomize=True)
+@given(messages, st.data())
+def test_damaged_bytes_are_refused(message, data):
+    whole = message.encode()
+    cut = data.draw(st.integers(0, len(whole) - 1))
+    with pytest.raises(rm.DataError, match="bytes"):
+        rm.Message.decode(whole[:cut])
+    with pytest.raises(rm.DataError, match="rows"):
+        rm.Message.decode(whole + b"\0")
+
+
+def test_messages_can_be_compared_and_not_changed():
+    message = rm.Message(1, 2, 0, 0.5)
+    assert message == rm.Message(1, 2, 0, 0.5)
+    assert len({message, rm.Message(1, 2, 0, 0.5), rm.Message(1, 3, 0, 0.5)}) == 2
+    with pytest.raises(AttributeError):
+        message.reward = 9.0
+
+
+def run(policy, network, K, engine):
+    bandit = rm.Bandit([rm.Gaussian(loc=k) for k in range(K)])
+    return rm.simulate(
+        bandit, network, policy, horizon=6, trials=1, rng=0, engine=engine, checkpoints=range(1, 7)
+    )
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_messages_and_bytes_by_hand(engine):
+    # Path of 3, gamma 2, as above: 4 messages in round 1, 10 in every later round.
+    network, counts = rm.Network.path(3), np.array([4, 14, 24, 34, 44, 54])
+    for K in (2, 7):
+        plain = run(rm.DecentralizedMPUCB(gamma=2), network, K, engine)
+        rows = run(rm.KMPUCB(gamma=2), network, K, engine)
+        assert plain.messages[0].tolist() == rows.messages[0].tolist() == counts.tolist()
+        assert plain.wire_bytes[0].tolist() == (20 * counts).tolist()  # O(1) a message
+        assert rows.wire_bytes[0].tolist() == ((20 + 16 * K) * counts).tolist()  # O(K)
+        consensus = run(rm.ConsensusUCB(), network, K, engine)  # one message per edge end and round
+        assert consensus.messages[0].tolist() == [4, 8, 12, 16, 20, 24]
+        assert consensus.wire_bytes[0].tolist() == [(20 + 16 * K) * n for n in (4, 8, 12, 16, 20, 24)]
+        alone = run(rm.RobustUCB(), network, K, engine)
+        assert not alone.messages.any()
+        assert not alone.wire_bytes.any()
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(graphs(largest=7), st.integers(0, 5))
+def test_engines_count_the_messages_of_the_flooding(graph, gamma):
+    _, sent = flood(graph, gamma, 6)
+    for engine in ("reference", "fast"):
+        result = run(rm.DecentralizedMPUCB(gamma=gamma, clique_filter=False), rm.Network(graph), 2, engine)
+        assert np.diff(result.messages[0], prepend=0).tolist() == sent
