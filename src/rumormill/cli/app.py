@@ -44,16 +44,18 @@ def options(
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
 ) -> None:
-    """Options of every command; `--debug` is read where errors are caught."""
+    """Options of every command; `--debug` is here for the help text and read in `main`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code: 0 well, 1 failed, 2 wrong input, 130 interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    # Wherever it stands: one looks back at a command that failed and adds it at the end.
+    plain = [word for word in arguments if word != "--debug"]
     try:
-        code = app(args=arguments, prog_name="rumormill", standalone_mode=False)
+        code = app(args=plain, prog_name="rumormill", standalone_mode=False)
     except Exception as error:
-        if "--debug" in arguments:
+        if plain != arguments:
             traceback.print_exc()
         code = _explained(error, arguments)
     except KeyboardInterrupt:

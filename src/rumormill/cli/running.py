@@ -238,6 +238,8 @@ def _present(runs: list[RunFolder], json: bool, *, hint: bool = True, claims: bo
         typer.echo()
     if found:
         rows = [verdict_row(verdict) for verdict in found]
+        for row in rows:  # for the report, where there is room
+            row.pop("detail")
         print_table(rows, title="The paper's claims", styles=WORD_STYLES)
     for path in reports:
         note(f"report: {path}")

@@ -54,7 +54,7 @@ def network_figure(
         if len(leaders):
             axes.scatter(
                 *place[list(leaders)].T,
-                s=max(4.5 * size, 70),
+                s=max(4.5 * size, 70 if len(leaders) <= 40 else 35),
                 c=[colour[v] for v in leaders],
                 marker="*",
                 edgecolors="black",

@@ -1,0 +1,194 @@
+"""The page as text: what it says, what it must not do, and the spec it carries."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import tomllib
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rumormill.experiments.report import chart_data, command_for, report_html, write_report
+from rumormill.experiments.runner import run
+from rumormill.experiments.spec import at_scale, decode, encode, named_spec, spec_names
+from rumormill.experiments.store import RunFolder
+from rumormill.experiments.toml import to_toml
+
+VOID = {"meta", "link", "img", "input", "br"}
+
+
+class Outline(HTMLParser):
+    """Checks that tags close in order, and collects addresses and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.addresses: list[str] = []
+        self.words: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.addresses += [value or "" for name, value in attrs if name in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("script", "style"):
+            self.words.append(data)
+
+
+@pytest.fixture(scope="session")
+def page(sweep_run: RunFolder) -> str:
+    return report_html(sweep_run)
+
+
+def outline(page: str) -> Outline:
+    parsed = Outline()
+    parsed.feed(page)
+    assert parsed.open == []
+    return parsed
+
+
+def test_the_page_is_whole_and_loads_nothing(page: str) -> None:
+    parsed = outline(page)
+    assert parsed.addresses
+    assert all(address.startswith("data:") for address in parsed.addresses)
+
+
+def test_the_page_says_what_was_asked_and_how_to_ask_again(page: str) -> None:
+    words = " ".join(outline(page).words)
+    for expected in (
+        "A small run <sweep>",
+        "Does it show & tell?",
+        "rumormill run sweep.toml",
+        "watts_strogatz",
+        "γ matters for Decentralized",
+        "γ hardly matters for KMP",
+        "6 trials",
+        "At round 60",
+    ):
+        assert expected in words
+    assert "not finished" not in words
+
+
+def test_the_spec_on_the_page_gives_the_same_run(page: str, sweep_run: RunFolder) -> None:
+    words = outline(page).words
+    (text,) = [word for word in words if word.startswith("name = ")]
+    assert encode(decode(tomllib.loads(text))) == sweep_run.manifest["spec"]
+
+
+def test_charts_show_the_means_of_the_table(sweep_run: RunFolder) -> None:
+    data = chart_data(sweep_run)
+    assert data["rounds"] == sorted(sweep_run.frame["t"].unique().to_list())
+    assert [point["name"] for point in data["points"]] == ["γ = 0", "γ = 1", "γ = 2"]
+    for gamma, point in enumerate(data["points"]):
+        for policy, curve in zip(sweep_run.policies, point["curves"], strict=True):
+            rows = sweep_run.frame.filter(pl.col("policy") == policy, pl.col("gamma") == gamma)
+            mean = rows.group_by("t").agg(pl.col("regret").mean()).sort("t")["regret"].to_numpy()
+            assert curve["mean"] == pytest.approx(mean, rel=1e-5)
+            assert np.all(np.array(curve["low"]) <= np.array(curve["mean"]) * (1 + 1e-5))
+            assert np.all(np.array(curve["high"]) >= np.array(curve["mean"]) * (1 - 1e-5))
+    ends = data["sweep"]["ends"]
+    assert data["sweep"]["values"] == [0, 1, 2]
+    for i in range(len(sweep_run.policies)):
+        for j, point in enumerate(data["points"]):
+            assert ends[i][j][0] == point["curves"][i]["mean"][-1]
+
+
+def test_nothing_is_swept_without_a_sweep(plain_run: RunFolder) -> None:
+    data = chart_data(plain_run)
+    assert data["sweep"] is None
+    assert [point["name"] for point in data["points"]] == [""]
+
+
+def test_words_of_a_spec_cannot_break_out(plain_run: RunFolder) -> None:
+    manifest = json.loads(json.dumps(plain_run.manifest))
+    bad = "</script><script>alert(1)</script>"
+    manifest["spec"]["title"] = bad
+    manifest["spec"]["policies"][0]["label"] = bad
+    manifest["policies"][0] = bad
+    renamed = dataclasses.replace(plain_run, manifest=manifest)
+    first = plain_run.policies[0]
+    table = plain_run.frame.with_columns(pl.col("policy").replace({first: bad}))
+    object.__setattr__(renamed, "frame", table)  # fills the cache of the property
+    page = report_html(renamed)
+    assert "alert(1)</script>" not in page
+    outline(page)
+
+
+def test_a_run_under_way_says_so(plain_run: RunFolder) -> None:
+    manifest = {**plain_run.manifest, "status": "running"}
+    assert "This run is not finished" in report_html(dataclasses.replace(plain_run, manifest=manifest))
+
+
+def test_the_same_run_gives_the_same_file(plain_run: RunFolder, tmp_path: Path) -> None:
+    one = write_report(plain_run, tmp_path / "a" / "one.html").read_bytes()
+    assert one == write_report(plain_run, tmp_path / "two.html").read_bytes()
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["one.html"]
+
+
+def test_no_path_of_the_machine_in_the_page(plain_run: RunFolder) -> None:
+    assert str(plain_run.path.parent) not in report_html(plain_run)
+
+
+@pytest.mark.parametrize("name", ["fig1a", "fig1e"])
+def test_the_command_to_run_again(name: str) -> None:
+    shipped = named_spec(name)
+
+    def command(spec: Any) -> str:
+        ((scale, size),) = spec.scale.items()
+        about = {"name": name, "scale": scale, "trials": size.trials, "horizon": size.horizon}
+        return command_for(RunFolder(Path("run"), {**about, "spec": encode(spec)}))
+
+    assert command(at_scale(shipped, "quick")) == f"rumormill reproduce {name} --quick"
+    assert command(at_scale(shipped, "full")) == f"rumormill reproduce {name} --full"
+    smaller = at_scale(shipped, "quick", trials=3, horizon=50)
+    assert re.fullmatch(
+        rf"rumormill reproduce {name} --(quick|full) --trials 3 --horizon 50", command(smaller)
+    )
+    other = decode({**encode(smaller), "seed": 99})
+    assert command(other) == f"rumormill run {name}.toml"
+
+
+def test_one_trial_is_enough_for_a_report(tmp_path: Path, plain_run: RunFolder) -> None:
+    spec = decode({**plain_run.manifest["spec"], "scale": {"custom": {"horizon": 10, "trials": 1}}})
+    page = report_html(run(spec, tmp_path / "one", 1))
+    assert "1 trial;" in " ".join(outline(page).words)
+
+
+@pytest.mark.parametrize("name", spec_names())
+def test_shipped_specs_read_back_from_toml(name: str) -> None:
+    plain = encode(named_spec(name))
+    assert tomllib.loads(to_toml(plain)) == plain
+
+
+keys = st.text(min_size=1, max_size=8)
+scalars = st.one_of(
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=20),
+)
+tables = st.recursive(
+    st.dictionaries(keys, st.one_of(scalars, st.lists(scalars, max_size=3)), max_size=4),
+    lambda inner: st.dictionaries(
+        keys, st.one_of(scalars, inner, st.lists(inner, min_size=1, max_size=3)), max_size=4
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None)
+@given(tables)
+def test_any_table_reads_back_from_toml(table: dict[str, Any]) -> None:
+    assert tomllib.loads(to_toml(table)) == table
