@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import platform
 import threading
@@ -60,50 +61,58 @@ def run(
 
     The table depends on the spec alone: not on `jobs`, nor on how often the run was stopped or killed.
     """
-    began = time.monotonic()
     spec = at_scale(spec)
     path = Path(out)
     workers = LocalExecutor(jobs)
-    progress = progress or Silence()
     store.refuse_foreign(path)
     with store.locked(path):
         manifest = _open_manifest(path, spec)
-        player = CellPlayer(spec, workers.jobs)
-        sha = manifest["spec_sha256"]
-        done = store.valid_parts(path, sha)
-        store.remove_invalid(path, done)
-        todo = [cell for cell in player.cells if cell not in done]
-        if not todo and manifest["status"] == "done" and _results_intact(path, manifest):
-            return RunFolder(path, manifest)
+        try:
+            _complete(path, spec, manifest, workers.jobs, executor or workers, progress or Silence())
+        except KeyboardInterrupt:
+            done = len(store.valid_parts(path, manifest["spec_sha256"]))
+            raise RunInterrupted(path, done, spec.size.trials * len(manifest["points"])) from None
+        return RunFolder(path, manifest)
+
+
+def _complete(
+    path: Path, spec: Spec, manifest: dict[str, Any], jobs: int, executor: Executor, progress: Progress
+) -> None:
+    """Play what is missing and write table and manifest."""
+    began = time.monotonic()
+    player = CellPlayer(spec, jobs)
+    sha = manifest["spec_sha256"]
+    done = store.valid_parts(path, sha)
+    store.remove_invalid(path, done)
+    todo = [cell for cell in player.cells if cell not in done]
+    if not todo and manifest["status"] == "done" and _results_intact(path, manifest):
+        return
+    session = _Session(path, sha, progress)
+    with _one_blas_thread():
         manifest["status"] = "running"
-        with _one_blas_thread():
-            manifest["networks"] = manifest["networks"] or player.describe_networks()
+        manifest["networks"] = manifest["networks"] or player.describe_networks()
         store.write_manifest(path, manifest)
-        session = _Session(path, sha, progress, len(done))
         progress.start(len(player.cells), len(done))
         try:
-            with _one_blas_thread():
-                (executor or workers).run(todo, player.play, session.keep, session.stop, session.tick)
-        except KeyboardInterrupt:
-            raise RunInterrupted(path, session.done, len(player.cells)) from None
+            executor.run(todo, player.play, session.keep, session.stop, session.tick)
         finally:
             progress.finish()
-        started = time.thread_time()
-        _finish(path, manifest)
-        timings = _timings(path, sha)
-        earlier = manifest["timings"]
-        timings["wall_s"] = earlier.get("wall_s", 0.0) + time.monotonic() - began
-        timings["store_s"] = earlier.get("store_s", 0.0) + session.store_s + time.thread_time() - started
-        manifest["timings"] = {key: round(seconds, 3) for key, seconds in timings.items()}
-        store.write_manifest(path, manifest)
-        return RunFolder(path, manifest)
+    started = time.thread_time()
+    manifest["results_sha256"] = store.write_results(path, store.assemble(path, manifest))
+    manifest["status"] = "done"
+    timings = _timings(path, sha)
+    # Sessions that were killed could not tell how long they took: these two count the last one only.
+    timings["wall_s"] = time.monotonic() - began
+    timings["store_s"] = session.store_s + time.thread_time() - started
+    manifest["timings"] = {key: round(seconds, 3) for key, seconds in timings.items()}
+    store.write_manifest(path, manifest)
 
 
 class _Session:
     """Keeps what the workers bring."""
 
-    def __init__(self, path: Path, spec_sha: str, progress: Progress, done: int) -> None:
-        self.path, self.spec_sha, self.progress, self.done = path, spec_sha, progress, done
+    def __init__(self, path: Path, spec_sha: str, progress: Progress) -> None:
+        self.path, self.spec_sha, self.progress = path, spec_sha, progress
         self.stop = threading.Event()
         self.store_s = 0.0
 
@@ -115,7 +124,6 @@ class _Session:
         notes = {"kernel_s": repr(outcome.kernel_s), "prepare_s": repr(outcome.prepare_s)}
         store.write_part(self.path, self.spec_sha, cell, outcome.frame, notes)
         self.store_s += time.thread_time() - start
-        self.done += 1
         self.progress.cell_done(cell, outcome.regret)
 
 
@@ -125,10 +133,10 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
     It also makes the last digits of eigenvectors independent of the number of cores.
     """
     try:
-        from threadpoolctl import threadpool_limits
+        control = importlib.import_module("threadpoolctl")
     except ImportError:  # slower, nothing else
         return nullcontext()
-    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
+    limits: AbstractContextManager[Any] = control.threadpool_limits(1, user_api="blas")
     return limits
 
 
@@ -186,12 +194,6 @@ def _results_intact(path: Path, manifest: dict[str, Any]) -> bool:
         return len(RunFolder(path, manifest).frame) > 0
     except RumormillError:
         return False
-
-
-def _finish(path: Path, manifest: dict[str, Any]) -> None:
-    frame = store.assemble(path, manifest)
-    manifest["results_sha256"] = store.write_results(path, frame)
-    manifest["status"] = "done"
 
 
 def _timings(path: Path, spec_sha: str) -> dict[str, float]:

@@ -196,7 +196,7 @@ def write_part(path: Path, spec_sha: str, cell: Cell, frame: pl.DataFrame, notes
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd", compression_level=3, metadata=notes)
     data = buffer.getvalue()
-    name = f"{cell.point:04d}-{cell.trial:05d}-{_checksum(spec_sha, data)}.parquet"
+    name = f"{cell.point:04d}-{cell.trial:05d}-{_checksum(spec_sha, cell, data)}.parquet"
     write_atomically(path / PARTS / name, data)
 
 
@@ -205,8 +205,10 @@ def valid_parts(path: Path, spec_sha: str) -> dict[Cell, Path]:
     found: dict[Cell, Path] = {}
     for part in sorted((path / PARTS).glob("*.parquet")):
         name = PART_NAME.fullmatch(part.name)
-        if name and _checksum(spec_sha, _read(part)) == name[3]:
-            found[Cell(int(name[1]), int(name[2]))] = part
+        if name:
+            cell = Cell(int(name[1]), int(name[2]))
+            if _checksum(spec_sha, cell, _read(part)) == name[3]:
+                found[cell] = part
     return found
 
 
@@ -254,8 +256,9 @@ def write_results(path: Path, frame: pl.DataFrame) -> str:
     return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
-def _checksum(spec_sha: str, data: bytes) -> str:
-    return hashlib.sha256(spec_sha.encode() + data).hexdigest()[:32]
+def _checksum(spec_sha: str, cell: Cell, data: bytes) -> str:
+    """It covers where the rows belong too: a part under a wrong name does not count."""
+    return hashlib.sha256(f"{spec_sha} {cell.point} {cell.trial} ".encode() + data).hexdigest()[:32]
 
 
 def _read(path: Path) -> bytes:

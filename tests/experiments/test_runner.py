@@ -1,0 +1,312 @@
+"""Runs: the same table whatever the workers, kills and pauses."""
+
+import contextlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+from tiny import SWEPT, TINY
+
+from rumormill.errors import InputError
+from rumormill.experiments import cells, store
+from rumormill.experiments.executor import LocalExecutor
+from rumormill.experiments.runner import RunInterrupted, run
+from rumormill.experiments.spec import parse_spec
+from rumormill.experiments.store import Cell
+
+LONG = SWEPT.replace("horizon = 400", "horizon = 1500")
+
+CHILD = """
+import os, signal, sys
+from rumormill.experiments.runner import run
+from rumormill.experiments.spec import parse_spec
+spec = parse_spec(sys.stdin.read())
+moment = sys.argv[2]
+if moment != "any":
+    name, count = moment.split(":")
+    real, left = getattr(os, name), [int(count)]
+    def deadly(*args):
+        left[0] -= 1
+        if left[0] == 0: os.kill(os.getpid(), signal.SIGKILL)
+        return real(*args)
+    setattr(os, name, deadly)
+print("go", flush=True)
+try:
+    run(spec, sys.argv[1], jobs=2)
+except BaseException as error:
+    print(type(error).__name__, error, flush=True)
+    sys.exit(3)
+"""
+
+
+def start(folder, moment, text=LONG):
+    """A process that runs the experiment; it says when it begins."""
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, folder, moment],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    child.stdin.write(text)
+    child.stdin.close()
+    assert child.stdout.readline() == "go\n"
+    return child
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return run(parse_spec(LONG), tmp_path_factory.mktemp("runs") / "undisturbed", jobs=2)
+
+
+def same_table(folder, undisturbed):
+    return (folder / "results.parquet").read_bytes() == (undisturbed.path / "results.parquet").read_bytes()
+
+
+def test_killed_at_random_moments_of_writing_it_ends_with_the_same_table(undisturbed, tmp_path):
+    """Ten kills around the calls that make a file durable: of the manifest (the first file) and of parts."""
+    chance, folder = random.Random(20), tmp_path / "run"
+    done = [0]
+    for _ in range(10):
+        child = start(folder, f"{chance.choice(['fsync', 'replace'])}:{chance.randint(1, 5)}")
+        child.stdout.close()
+        assert child.wait() == -signal.SIGKILL
+        done.append(len(list((folder / "parts").glob("*.parquet"))))
+    assert done == sorted(done)  # what is done stays done
+    assert 0 < done[-1] < 36
+    run(parse_spec(LONG), folder, jobs=1)
+    assert same_table(folder, undisturbed)
+    assert not list((folder / "parts").glob(".*"))
+
+
+def test_killed_at_any_moment_it_ends_with_the_same_table(undisturbed, tmp_path):
+    chance, folder = random.Random(21), tmp_path / "run"
+    for wait in (0.0, 1.0, 2.0):
+        child = start(folder, "any")
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            child.wait(timeout=wait + chance.random())
+        child.kill()
+        child.wait()
+        child.stdout.close()
+    run(parse_spec(LONG), folder)
+    assert same_table(folder, undisturbed)
+
+
+@pytest.mark.parametrize("moment", ["fsync:3", "replace:2", "fsync:4", "fsync:5", "replace:3", "fsync:6"])
+def test_killed_while_the_table_is_written_it_ends_with_the_same_table(undisturbed, tmp_path, moment):
+    """All parts are there: the second file written is the table, the third the final manifest."""
+    folder = tmp_path / "run"
+    shutil.copytree(undisturbed.path, folder)
+    (folder / "results.parquet").unlink()
+    child = start(folder, moment)
+    child.stdout.close()
+    assert child.wait() == -signal.SIGKILL
+    assert run(parse_spec(LONG), folder).done
+    assert same_table(folder, undisturbed)
+
+
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(undisturbed, tmp_path):
+    child = start(tmp_path / "run", "any")
+    parts = tmp_path / "run" / "parts"
+    while child.poll() is None and not list(parts.glob("*.parquet")):
+        threading.Event().wait(0.01)
+    child.send_signal(signal.SIGINT)
+    words = child.stdout.read()
+    child.stdout.close()
+    assert child.wait() == 3
+    kept = len(list(parts.glob("*.parquet")))
+    assert words == (
+        f"RunInterrupted stopped after {kept} of 36 cells, all kept in {tmp_path / 'run'}; "
+        "run it again to go on\n"
+    )
+    assert kept >= 1
+    run(parse_spec(LONG), tmp_path / "run")
+    assert same_table(tmp_path / "run", undisturbed)
+
+
+class Heard:
+    """A display that writes down what it is told."""
+
+    def __init__(self):
+        self.calls = []
+        self.deliveries = 0
+
+    def start(self, total_cells, done_cells):
+        self.calls.append(("start", total_cells, done_cells))
+
+    def cell_done(self, cell, summary):
+        self.calls.append(("cell", cell, tuple(summary)))
+
+    def rounds(self, deliveries):
+        self.deliveries += deliveries
+
+    def finish(self):
+        self.calls.append(("finish",))
+
+
+def test_progress_hears_of_every_cell_and_of_all_deliveries(tmp_path):
+    heard = Heard()
+    spec = parse_spec(TINY.replace('kind = "erdos_renyi"\nn = 6\np = 0.7', 'kind = "complete"\nn = 6'))
+    run(spec, tmp_path / "run", progress=heard)
+    assert heard.calls[0] == ("start", 2, 0)
+    assert heard.calls[-1] == ("finish",)
+    assert sorted(heard.calls[1:-1]) == [("cell", Cell(0, t), ("Decentralized", "Robust")) for t in (0, 1)]
+    # Every round: 36 samples reach agents that all hear each other, 6 reach lone agents.
+    assert heard.deliveries == 2 * 50 * (36 + 6)
+
+
+def test_a_finished_run_is_not_played_again(tmp_path, monkeypatch):
+    run(parse_spec(TINY), tmp_path / "run")
+    monkeypatch.setattr(cells, "play_trial", None)
+    assert run(parse_spec(TINY), tmp_path / "run").done
+
+
+def test_an_interrupted_run_plays_only_what_is_missing(tmp_path, monkeypatch):
+    class Impatient(Heard):
+        def cell_done(self, cell, summary):
+            super().cell_done(cell, summary)
+            raise KeyboardInterrupt
+
+    with pytest.raises(RunInterrupted, match="stopped after 1 of 36 cells") as stopped:
+        run(parse_spec(SWEPT), tmp_path / "run", jobs=1, progress=Impatient())
+    assert (stopped.value.done, stopped.value.total) == (1, 36)
+    heard = Heard()
+    run(parse_spec(SWEPT), tmp_path / "run", progress=heard)
+    assert heard.calls[0] == ("start", 36, 1)
+    assert Counter(call[0] for call in heard.calls) == {"start": 1, "cell": 35, "finish": 1}
+
+
+GOLDEN = """
+Decentralized,1.5,0,25,500,10000,16.858953513306655,2.1850013721217607,2.527743677955732,3.6631446695364387
+Decentralized,1.5,0,50,1000,20000,38.098903261259494,3.7703187436152312,6.389053018928855,8.932980173605488
+Decentralized,1.5,1,25,600,12000,16.883139082932434,2.55974812490473,2.7018435256537328,3.594845916305405
+Decentralized,1.5,1,50,1200,24000,32.63780404824665,4.46399649754702,5.261591650558463,7.28509907025104
+Robust,1.5,0,25,0,0,20.093708645411017,2.709878252113061,3.464979998099755,4.070160743929376
+Robust,1.5,0,50,0,0,36.342291426569815,4.070160743929376,5.842802675898414,7.99040048770168
+Robust,1.5,1,25,0,0,16.835435464112322,2.06190649442755,2.7848171307332628,3.5865568279316054
+Robust,1.5,1,50,0,0,32.888838496249456,3.9578657786960405,5.9015286817846455,6.596442964493401
+Decentralized,1.9,0,25,500,10000,25.20293641780342,3.3846761322614336,4.086190841208731,4.969993503754904
+Decentralized,1.9,0,50,1000,20000,46.699674481109035,6.36233619012993,7.6101012421076675,9.093587905282131
+Decentralized,1.9,1,25,600,12000,13.257167724554517,1.24045953200605,1.9592256241248627,3.7130895076443506
+Decentralized,1.9,1,50,1200,24000,23.060569477841288,1.6511830132168002,3.6456786236010776,6.225134013728965
+Robust,1.9,0,25,0,0,18.572818421918058,2.442096446357626,3.0472771921872472,4.059474012409806
+Robust,1.9,0,50,0,0,30.858107774343175,2.720564983632631,4.809232392636716,7.326289339072877
+Robust,1.9,1,25,0,0,18.675402041186896,2.599162655351045,3.2152478771671706,3.6653858888242357
+Robust,1.9,1,50,0,0,35.83444283724354,4.416292878726905,5.652607866546056,7.473882634108816
+"""
+
+
+@pytest.mark.parametrize("jobs", [1, 2, 5])
+def test_a_tiny_run_gives_these_very_numbers(tmp_path, jobs):
+    spec = parse_spec(
+        TINY.replace("trials = 2", "trials = 2\ncheckpoints = 2") + "[sweep]\nalpha = [1.5, 1.9]\n"
+    )
+    frame = run(spec, tmp_path / "run", jobs=jobs).frame
+    rows = [line.split(",") for line in GOLDEN.split()]
+    assert frame["experiment"].unique().to_list() == ["tiny"]
+    columns = ["policy", "alpha", "trial", "t", "messages", "wire_bytes"]
+    found = [tuple(map(str, row)) for row in frame.select(columns).iter_rows()]
+    assert found == [tuple(row[:6]) for row in rows]
+    for place, column in enumerate(["regret", "agent_min", "agent_q50", "agent_max"], 6):
+        # The last digits depend on the mathematical library of the system.
+        assert frame[column].to_list() == pytest.approx(
+            [float(row[place]) for row in rows], rel=1e-9, abs=1e-9
+        )
+
+
+def test_the_table_does_not_depend_on_the_workers(undisturbed, tmp_path):
+    for jobs in (1, 3):
+        run(parse_spec(LONG), tmp_path / str(jobs), jobs=jobs)
+        assert same_table(tmp_path / str(jobs), undisturbed)
+
+
+def test_policies_do_not_see_who_plays_beside_them(tmp_path):
+    both = run(parse_spec(TINY), tmp_path / "both").frame
+    alone = TINY.replace('[[policies]]\ntype = "decentralized"\ngamma = 1\n', "")
+    robust = run(parse_spec(alone), tmp_path / "alone").frame
+    assert both.filter(pl.col("policy") == "Robust").equals(robust)
+
+
+def test_a_plan_that_is_used_again_changes_nothing(tmp_path):
+    """Sweep points and policies that share cliques, leaders or weights get them from one computation."""
+    text = SWEPT.replace("gamma = [0, 1, 3]", "zeta = [0.5, 1.0]")
+    text = text.replace(
+        'type = "consensus"', 'type = "consensus"\n[[policies]]\ntype = "decentralized"\ngamma = 2'
+    )
+    shared = run(parse_spec(text), tmp_path / "shared").frame
+    for zeta in (0.5, 1.0):
+        own = run(parse_spec(text.replace("[0.5, 1.0]", f"[{zeta}]")), tmp_path / str(zeta)).frame
+        assert shared.filter(pl.col("zeta") == zeta).equals(own)
+
+
+# --- executors ------------------------------------------------------------------------------------------
+
+
+class OneByOne:
+    """The smallest executor: what a cluster's would do, without one."""
+
+    def run(self, tasks, work, on_done, stop, on_tick=lambda amount: None):
+        for task in reversed(tasks):
+            on_done(task, work(task, on_tick))
+
+
+def test_another_executor_takes_the_place_of_the_workers(undisturbed, tmp_path):
+    run(parse_spec(LONG), tmp_path / "run", executor=OneByOne())
+    assert same_table(tmp_path / "run", undisturbed)
+
+
+def test_local_workers_do_every_task_once_and_report_in_the_callers_thread():
+    here, done = threading.current_thread(), []
+
+    def on_done(task, outcome):
+        assert threading.current_thread() is here
+        done.append((task, outcome))
+
+    LocalExecutor(3).run(range(50), lambda task, tick: task * task, on_done, threading.Event())
+    assert sorted(done) == [(n, n * n) for n in range(50)]
+    LocalExecutor(3).run([], lambda task, tick: task, on_done, threading.Event())
+
+
+def test_an_error_in_a_task_or_in_keeping_it_ends_the_run():
+    def fail(task, tick):
+        if task == 3:
+            raise InputError("task 3")
+        return task
+
+    with pytest.raises(InputError, match="task 3"):
+        LocalExecutor(2).run(range(50), fail, lambda task, outcome: None, threading.Event())
+
+    def full(task, outcome):
+        raise store.StoreError("full")
+
+    with pytest.raises(store.StoreError, match="full"):
+        LocalExecutor(2).run(range(50), lambda task, tick: task, full, threading.Event())
+
+
+def test_stop_ends_tasks_at_their_next_tick():
+    stop, done = threading.Event(), []
+
+    def endless(task, tick):
+        while True:
+            tick(1)
+
+    threading.Timer(0.05, stop.set).start()
+    LocalExecutor(2).run(range(50), endless, lambda task, outcome: done.append(task), stop)
+    assert done == []
+
+
+@pytest.mark.parametrize("jobs", [0, -1, True, 1.5])
+def test_a_bad_number_of_jobs(jobs):
+    with pytest.raises(InputError, match=r"jobs = .* is not allowed: a whole number >= 1"):
+        LocalExecutor(jobs)
+
+
+def test_shipped_specs_are_part_of_the_package():
+    folder = Path(cells.__file__).parent / "specs"
+    assert len(list(folder.glob("*.toml"))) == 9
