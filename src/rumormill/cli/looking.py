@@ -57,6 +57,8 @@ def network(
     json: Json = False,
 ) -> None:
     """Describe a network: size, diameter, and cliques and leaders for every γ."""
+    if picture is not None and picture.suffix not in (".png", ".svg"):
+        raise InputError(f"{picture} is not a picture: the name must end in .png or .svg")
     made = _made(words, seed)
     gammas = sorted(set(gamma)) if gamma else _gammas(made)
     rows = [_row(made, hops) for hops in gammas]
@@ -118,8 +120,6 @@ def _draw(made: Network, gamma: int, path: Path) -> None:
     from rumormill.experiments.netpicture import network_figure
     from rumormill.graphs import clique_cover, independent_set
 
-    if path.suffix not in (".png", ".svg"):
-        raise InputError(f"{path} is not a picture: the name must end in .png or .svg")
     figure = network_figure(
         made.n_agents,
         made.edges(),

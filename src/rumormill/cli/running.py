@@ -23,6 +23,7 @@ Trials = Annotated[int | None, typer.Option(min=1, help="Trials, instead of thos
 Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds, instead of those of the scale.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Workers; all cores by default.")]
 Out = Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME-SCALE by default.")]
+Report = Annotated[bool, typer.Option(help="Write report.html and figures/ into the folder.")]
 Folder = Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)]
 
 
@@ -32,7 +33,8 @@ def add_running(app: typer.Typer) -> None:
         app.command()(command)
 
 
-def _names(incomplete: str) -> list[str]:
+def names_starting_with(incomplete: str) -> list[str]:
+    """For the shell's completion."""
     from rumormill.experiments.spec import spec_names
 
     return [name for name in ["all", *spec_names()] if name.startswith(incomplete)]
@@ -45,6 +47,7 @@ def run(
     horizon: Horizon = None,
     jobs: Jobs = None,
     out: Out = None,
+    report: Report = True,
     json: Json = False,
 ) -> None:
     """Run an experiment of your own; run it again to go on after a stop."""
@@ -52,7 +55,7 @@ def run(
 
     ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)
     folder = _run(ready, out or default_folder(ready), jobs)
-    _present([folder], json)
+    _present([folder], json, report=report)
 
 
 def reproduce(
@@ -60,7 +63,7 @@ def reproduce(
         str,
         typer.Argument(
             help="fig1a … fig1f, theory, gamma-sparse, estimators, or all.",
-            autocompletion=_names,
+            autocompletion=names_starting_with,
             show_default=False,
         ),
     ],
@@ -72,6 +75,7 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="Folder; with `all`, the folder of all runs. runs/ by default.")
     ] = None,
+    report: Report = True,
     json: Json = False,
 ) -> None:
     """Run an experiment of the paper, draw it, and test the paper's claims on it."""
@@ -92,7 +96,7 @@ def reproduce(
             if not everything:
                 raise
             missing.append(f"{each} is left out: {error}")
-    _present(runs, json)
+    _present(runs, json, report=report)
     for line in missing:
         note(line)
 
@@ -113,7 +117,7 @@ def show(folder: Folder, json: Json = False) -> None:
     """Print what a run came to."""
     from rumormill.experiments.store import open_run
 
-    _present([open_run(folder)], json, hint=False)
+    _present([open_run(folder)], json, report=False)
 
 
 def compare(
@@ -154,7 +158,7 @@ def simulate(
     trials: Annotated[int, typer.Option(min=1, help="Trials.")] = 5,
     seed: Annotated[int, typer.Option(min=0, help="The seed of all randomness.")] = 0,
     jobs: Jobs = None,
-    out: Annotated[Path | None, typer.Option(help="Keep the run in this folder.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Keep the run in this folder, with a report.")] = None,
     json: Json = False,
 ) -> None:
     """Play a few policies without writing a spec, and print what they came to."""
@@ -178,7 +182,7 @@ def simulate(
         _present([_run(ready, out, jobs)], json)
         return
     with tempfile.TemporaryDirectory(prefix="rumormill-") as folder:
-        _present([_run(ready, Path(folder), jobs)], json, hint=False, claims=False)
+        _present([_run(ready, Path(folder), jobs)], json, report=False, claims=False)
 
 
 def network_part(words: list[str]) -> dict[str, Any]:
@@ -217,13 +221,13 @@ def _write_report(run: RunFolder, out: Path | None = None, figures: bool = True)
     return [*drawn, write_report(run, out or run.path / "report.html")]
 
 
-def _present(runs: list[RunFolder], json: bool, *, hint: bool = True, claims: bool = True) -> None:
+def _present(runs: list[RunFolder], json: bool, *, report: bool = True, claims: bool = True) -> None:
     """The tables of the runs, then the verdicts over all of them."""
     from rumormill.experiments.summary import summary, verdict_row
     from rumormill.experiments.verdicts import verdicts
 
     found = verdicts(runs) if claims else []
-    reports = [str(_write_report(run)[-1]) for run in runs] if hint else []
+    reports = [str(_write_report(run)[-1]) for run in runs] if report else []
     if json:
         print_json(
             {

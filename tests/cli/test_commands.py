@@ -1,0 +1,341 @@
+"""Every command once, as a user calls it; errors are one line that names the fix."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import rumormill
+from rumormill.experiments.spec import spec_names
+from rumormill.experiments.store import open_run
+
+
+def test_version(cli: Any) -> None:
+    answer = cli("--version")
+    assert (answer.code, answer.out) == (0, f"rumormill {rumormill.__version__}\n")
+
+
+def test_help_names_every_command(cli: Any) -> None:
+    answer = cli("--help")
+    assert answer.code == 0
+    for command in ("run", "reproduce", "report", "show", "compare", "simulate", "network", "list", "data"):
+        assert f"\n  {command} " in answer.out
+        assert cli(command, "--help").code == 0
+
+
+def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
+    code = """
+import sys
+from rumormill.cli import main
+try:
+    main(["--help"])
+except SystemExit:
+    pass
+heavy = {"numba", "scipy", "networkx", "rustworkx", "matplotlib", "polars", "plotly", "dimod", "ortools"}
+print(sorted(heavy & set(sys.modules)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("\n[]\n")
+
+
+# --- running --------------------------------------------------------------------------------------------
+
+
+def test_run_show_report(cli: Any, spec_file: Path) -> None:
+    ran = cli("run", "mine.toml")
+    assert ran.code == 0
+    folder = Path("runs/mine-5x30")
+    assert "mine: 5 cells" in ran.err
+    assert f"report: {folder / 'report.html'}" in ran.err
+    frame = open_run(folder).frame
+    shown = cli("show", str(folder))
+    assert shown.code == 0
+    mean = frame.filter(pl.col("policy") == "KMP", pl.col("t") == 30)["regret"].mean()
+    line = next(line for line in shown.out.splitlines() if line.startswith("KMP"))
+    assert float(line.split()[1]) == pytest.approx(mean, abs=0.01)
+    written = cli("report", str(folder), "--out", "page.html", "--no-figures")
+    assert written.out == "page.html\n"
+    assert Path("page.html").read_text().startswith("<!doctype html>")
+    assert (folder / "figures" / "regret.svg").is_file()
+
+
+def test_json_is_json_and_nothing_else(cli: Any, spec_file: Path) -> None:
+    answer = cli("run", "mine.toml", "--out", "here", "--json")
+    told = json.loads(answer.out)
+    assert told["reports"] == ["here/report.html"]
+    rows = told["runs"][0]["rows"]
+    assert [row["policy"] for row in rows] == ["KMP", "Robust"]
+    assert all(row["low"] <= row["regret"] <= row["high"] for row in rows)
+    assert [verdict["claim"] for verdict in told["verdicts"]] == ["KMP beats Robust"]
+    assert json.loads(cli("show", "here", "--json").out)["runs"] == told["runs"]
+
+
+def test_numbers_that_are_not_known_are_null(cli: Any, spec_file: Path) -> None:
+    told = json.loads(cli("run", "mine.toml", "--trials", "2", "--out", "few", "--no-report", "--json").out)
+    assert told["verdicts"][0]["low"] is None
+    assert told["verdicts"][0]["word"] == "not decided at this size"
+
+
+def test_other_sizes_go_to_other_folders(cli: Any, spec_file: Path) -> None:
+    assert cli("run", "mine.toml", "--trials", "1", "--horizon", "10", "--no-report").code == 0
+    assert cli("run", "mine.toml", "--trials", "2", "--horizon", "10", "--no-report").code == 0
+    assert sorted(path.name for path in Path("runs").iterdir()) == ["mine-1x10", "mine-2x10"]
+
+
+def test_running_again_goes_on(cli: Any, spec_file: Path) -> None:
+    cli("run", "mine.toml", "--out", "here", "--no-report")
+    before = Path("here/results.parquet").read_bytes()
+    sorted(Path("here/parts").iterdir())[0].unlink()
+    again = cli("run", "mine.toml", "--out", "here", "--no-report")
+    assert again.code == 0
+    assert "5 cells, 4 done before" in again.err
+    assert Path("here/results.parquet").read_bytes() == before
+
+
+def test_compare(cli: Any, spec_file: Path) -> None:
+    cli("run", "mine.toml", "--out", "one", "--no-report")
+    spec_file.write_text(spec_file.read_text().replace("n = 6", "n = 12"))
+    cli("run", "mine.toml", "--out", "two", "--no-report")
+    answer = cli("compare", "one", "two")
+    assert answer.code == 0
+    assert "network.n" in answer.out
+    assert "KMP" in answer.out
+    told = json.loads(cli("compare", "one", "two", "--json").out)
+    assert told["settings"] == [{"key": "network.n", "first": 6, "second": 12}]
+    for row in told["rows"]:
+        assert row["change"] == pytest.approx(row["second"] / row["first"] - 1)
+        assert row["low"] <= row["change"] <= row["high"]
+        assert row["paired"]
+    same = json.loads(cli("compare", "one", "one", "--json").out)
+    assert same["settings"] == []
+    assert [row["change"] for row in same["rows"]] == [0.0, 0.0]
+
+
+def test_runs_without_a_policy_in_common_are_not_compared(cli: Any, spec_file: Path) -> None:
+    cli("run", "mine.toml", "--out", "one", "--no-report")
+    text = spec_file.read_text().replace('type = "kmp"', 'type = "kmp"\nlabel = "a"')
+    spec_file.write_text(text.replace('type = "robust"', 'type = "robust"\nlabel = "b"'))
+    cli("run", "mine.toml", "--out", "two", "--no-report")
+    answer = cli("compare", "one", "two")
+    assert answer.code == 2
+    assert "compare runs of the same experiment" in answer.err
+
+
+def test_simulate(cli: Any) -> None:
+    words = ("--network", "ring n=5", "--arms", "gaussian K=2", "--horizon", "20", "--trials", "2")
+    policies = ("--policy", "kmp gamma=1 zeta=1", "--policy", "robust zeta=0.5")
+    told = json.loads(cli("simulate", *words, *policies, "--json").out)
+    assert [row["policy"] for row in told["runs"][0]["rows"]] == ["KMP", "Robust"]
+    assert told["runs"][0]["rows"][0]["messages_per_round"] == 10
+    assert list(Path().iterdir()) == []
+    again = json.loads(cli("simulate", *words, *policies, "--json", "--jobs", "1").out)
+    assert again == told
+    other = json.loads(cli("simulate", *words, *policies, "--json", "--seed", "1").out)
+    assert other != told
+    assert cli("simulate", *words, "--out", "kept").code == 0
+    assert Path("kept/report.html").is_file()
+
+
+def test_reproduce_ends_in_verdicts(cli: Any) -> None:
+    answer = cli("reproduce", "fig1a", "--trials", "1", "--horizon", "20", "--out", "a", "--no-report")
+    assert answer.code == 0
+    assert "The paper's claims" in answer.out
+    assert "KMP beats Consensus" in answer.out
+    assert "not decided at this size" in answer.out
+
+
+def test_reproduce_all_leaves_out_what_has_no_data(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rumormill.experiments import spec
+
+    monkeypatch.setattr(spec, "spec_names", lambda: ["fig1a", "fig1c"])
+    answer = cli("reproduce", "all", "--trials", "1", "--horizon", "10", "--out", "all", "--no-report")
+    assert answer.code == 0
+    assert "fig1a (custom)" in answer.out
+    assert "fig1c is left out: p2p-Gnutella04 is not in" in answer.err
+    assert "rumormill data --download p2p-Gnutella04" in answer.err
+    assert [path.name for path in Path("all").iterdir()] == ["fig1a-1x10"]
+    assert not Path("all/fig1a-1x10/report.html").exists()
+
+
+def test_interrupt_keeps_what_is_done_and_says_how_to_go_on(cli: Any, spec_file: Path) -> None:
+    spec_file.write_text(
+        spec_file.read_text().replace("trials = 5", "trials = 100000").replace("n = 6", "n = 40")
+    )
+    running = subprocess.Popen(
+        [sys.executable, "-c", "from rumormill.cli import main; main()", "run", "mine.toml", "--out", "long"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    try:
+        parts = Path("long/parts")
+        deadline = time.monotonic() + 120
+        while not (parts.is_dir() and any(parts.glob("*.parquet"))) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        out, err = running.communicate(timeout=60)
+    finally:
+        running.kill()
+    assert running.returncode == 130
+    last = err.strip().splitlines()[-1]
+    assert last.startswith("stopped: ")
+    assert last.endswith("kept in long; go on with: rumormill run mine.toml --out long")
+    done = int(last.split()[1].replace(",", ""))
+    assert done == len(list(parts.glob("*.parquet"))) > 0
+    assert out == ""
+
+
+# --- looking --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "some"),
+    [
+        ("policies", {"kmp", "centralized", "decentralized", "consensus", "robust"}),
+        ("arms", {"alpha-stable", "gaussian", "pareto"}),
+        ("networks", {"erdos_renyi", "ring", "file"}),
+        ("estimators", {"trimmed", "median-of-means", "catoni", "empirical"}),
+        ("specs", {"fig1a", "fig1f", "theory", "gamma-sparse", "estimators"}),
+    ],
+)
+def test_list(cli: Any, kind: str, some: set[str]) -> None:
+    told = json.loads(cli("list", kind, "--json").out)
+    assert some <= {row["name"] for row in told}
+    shown = cli("list", kind)
+    assert shown.code == 0
+    assert all(name in shown.out for name in some)
+
+
+def test_list_tells_needed_settings_from_free_ones(cli: Any) -> None:
+    told = {row["name"]: row["settings"] for row in json.loads(cli("list", "networks", "--json").out)}
+    assert told["watts_strogatz"] == "n k p connected=true fresh=true"
+
+
+def test_network(cli: Any) -> None:
+    told = json.loads(cli("network", "path", "n=4", "--json").out)
+    assert (told["agents"], told["links"], told["diameter"], told["parts"]) == (4, 3, 3, 1)
+    by_gamma = [
+        (
+            row["gamma"],
+            row["cliques"],
+            row["independent_leaders"],
+            row["dominating_leaders"],
+            row["mean_heard"],
+        )
+        for row in told["gammas"]
+    ]
+    assert by_gamma == [(0, 4, 4, 4, 0.0), (1, 2, 2, 2, 1.5), (2, 2, 2, 1, 2.5), (3, 1, 1, 1, 3.0)]
+    assert "4 agents, 3 links" in cli("network", "path", "n=4").out
+
+
+def test_network_of_a_file_with_a_picture(cli: Any, tmp_path: Path) -> None:
+    Path("mine.txt").write_text("a b\nb c\nc a\nc d\n")
+    answer = cli("network", "mine.txt", "--gamma", "1", "--picture", "drawn/net.svg")
+    assert answer.code == 0
+    assert "4 agents, 4 links" in answer.out
+    assert Path("drawn/net.svg").read_text().startswith("<?xml")
+
+
+def test_random_networks_follow_the_seed(cli: Any) -> None:
+    words = ("network", "erdos_renyi", "n=20", "p=0.3", "--gamma", "1", "--json")
+    assert cli(*words).out == cli(*words).out
+    assert cli(*words).out != cli(*words, "--seed", "1").out
+
+
+def test_only_some_hops_of_a_long_path(cli: Any) -> None:
+    told = json.loads(cli("network", "path", "n=21", "--json").out)
+    gammas = [row["gamma"] for row in told["gammas"]]
+    assert len(gammas) == 8
+    assert (gammas[0], gammas[-1]) == (0, 20)
+    assert "choose with --gamma" in cli("network", "path", "n=21").err
+
+
+# --- errors ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["runn"], "Did you mean 'run'?"),
+        (["run"], "see `rumormill run --help`"),
+        (["run", "nope.toml"], "nope.toml: there is no such file"),
+        (["run", "mine.toml", "--scale", "quick"], "quick"),
+        (["run", "mine.toml", "--jobs", "0"], "--jobs"),
+        (["run", "mine.toml", "--trials", "many"], "--trials"),
+        (["reproduce", "fig1g"], "did you mean 'fig1"),
+        (["reproduce", "fig1a", "--quick", "--full"], "choose one"),
+        (["reproduce", "fig1c"], "rumormill data --download p2p-Gnutella04"),
+        (["show", "."], "is not the folder of a run"),
+        (["report", "nowhere"], "nowhere is not the folder of a run"),
+        (["compare", ".", "."], "is not the folder of a run"),
+        (["list", "things"], "things"),
+        (["network", "rng", "n=4"], "did you mean 'ring'?"),
+        (["network", "ring", "n=2"], "network.n = 2 is not allowed"),
+        (["network", "ring", "4"], "write key=value"),
+        (["network", "ring", "n=4", "n=5"], "n is given twice"),
+        (["network", "./no.txt"], "neither a file nor a known graph"),
+        (["network", "ring", "n=4", "--picture", "net.gif"], "must end in .png or .svg"),
+        (["simulate", "--policy", ""], "a name is missing"),
+        (["simulate", "--policy", 'kmp "'], "cannot be split"),
+        (["simulate", "--policy", "kmp gama=1"], "did you mean 'gamma'?"),
+        (["simulate", "--arms", "alpha-stable alpha=3"], "arms.alpha = 3"),
+        (["data", "--download", "ego-Twitter"], "p2p-Gnutella04 or ego-Facebook"),
+        (["data", "--download", "all", "--url", "ftp://there"], "must begin with https:// or http://"),
+    ],
+)
+def test_wrong_input_gets_one_line_and_code_2(
+    cli: Any, spec_file: Path, words: list[str], expected: str
+) -> None:
+    answer = cli(*words)
+    assert answer.code == 2
+    assert answer.out == ""
+    lines = answer.err.strip().splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("error: ")
+    assert expected in lines[0]
+    assert not Path("runs").exists()
+
+
+def test_a_traceback_only_when_asked_for(cli: Any) -> None:
+    assert "Traceback" not in cli("show", "nowhere").err
+    for words in (("--debug", "show", "nowhere"), ("show", "nowhere", "--debug")):
+        answer = cli(*words)
+        assert answer.code == 2
+        assert "Traceback" in answer.err
+        assert answer.err.strip().splitlines()[-1].startswith("error: nowhere is not")
+
+
+def test_a_failure_of_the_run_is_code_1(cli: Any, spec_file: Path) -> None:
+    Path("here").write_text("a file where a folder should be")
+    answer = cli("run", "mine.toml", "--out", "here")
+    assert answer.code == 1
+    assert answer.err.startswith("error: here cannot be used as the folder of a run")
+
+
+def test_a_defect_is_named_and_is_code_1(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rumormill.experiments import store
+
+    def broken(path: Path) -> None:
+        raise ZeroDivisionError("oh\nno")
+
+    monkeypatch.setattr(store, "open_run", broken)
+    answer = cli("show", "anything")
+    assert answer.code == 1
+    assert answer.err == "error: ZeroDivisionError: oh no (a defect; --debug shows where)\n"
+
+
+def test_names_are_completed() -> None:
+    from rumormill.cli.running import names_starting_with
+
+    assert names_starting_with("fig1") == [name for name in spec_names() if name.startswith("fig1")]
+    assert names_starting_with("al") == ["all"]
