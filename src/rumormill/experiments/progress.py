@@ -133,7 +133,7 @@ class LiveProgress:
 
         self._tally.start(total_cells, done_cells)
         self._live = Live(
-            get_renderable=self._draw,
+            get_renderable=self.picture,
             console=self._console,
             refresh_per_second=REFRESH_PER_S,
             transient=True,
@@ -156,7 +156,8 @@ class LiveProgress:
             highlight=False,
         )
 
-    def _draw(self) -> Group:
+    def picture(self) -> Group:
+        """What is on the screen now."""
         from rich.console import Group
         from rich.progress_bar import ProgressBar
         from rich.table import Table
@@ -181,10 +182,8 @@ class LiveProgress:
         return Group(*rows)
 
 
-def progress_for(title: str, *, quiet: bool = False) -> PlainProgress | LiveProgress | None:
+def progress_for(title: str) -> PlainProgress | LiveProgress:
     """The display that suits where standard error goes."""
-    if quiet:
-        return None
     return LiveProgress(title) if sys.stderr.isatty() else PlainProgress(title)
 
 
@@ -210,7 +209,7 @@ def amount(number: float) -> str:
 
 def duration(seconds: float) -> str:
     """Seconds as people say them."""
-    if seconds < 60:
+    if round(seconds) < 60:
         return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
