@@ -334,6 +334,19 @@ def test_a_defect_is_named_and_is_code_1(cli: Any, monkeypatch: pytest.MonkeyPat
     assert answer.err == "error: ZeroDivisionError: oh no (a defect; --debug shows where)\n"
 
 
+def test_ctrl_c_outside_of_a_run(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    from rumormill.experiments import store
+
+    def interrupted(path: Path) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(store, "open_run", interrupted)
+    answer = cli("show", "a folder")
+    assert answer.code == 130
+    last = answer.err.strip().splitlines()[-1]
+    assert last == "stopped: what is done is kept; go on with: rumormill show 'a folder'"
+
+
 def test_names_are_completed() -> None:
     from rumormill.cli.running import names_starting_with
 

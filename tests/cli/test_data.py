@@ -120,6 +120,7 @@ def test_download_from_the_command_line(server: Server, cli: Any) -> None:
         (b"", "is not a whole gzip file"),
         (None, "answers 404"),
     ],
+    ids=["other content", "cut off", "not packed", "empty", "not found"],
 )
 def test_what_is_not_the_file_is_never_kept(server: Server, body: bytes | None, message: str) -> None:
     if body is not None:

@@ -58,8 +58,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if plain != arguments:
             traceback.print_exc()
         code = _explained(error, arguments)
-    except KeyboardInterrupt:
-        code = _say("interrupted", INTERRUPTED)
     sys.exit(code or OK)
 
 
@@ -67,13 +65,13 @@ def _explained(error: Exception, arguments: Sequence[str]) -> int:
     """One line on standard error, and the exit code that fits."""
     from rumormill.experiments.runner import RunInterrupted
 
-    if isinstance(error, typer.Abort):
-        return _say("interrupted", INTERRUPTED)
+    again = shlex.join(["rumormill", *arguments])
+    if isinstance(error, typer.Abort):  # what typer makes of Ctrl-C
+        return _say(f"stopped: what is done is kept; go on with: {again}", INTERRUPTED)
     if isinstance(error, UsageError):
         command = error.ctx.command_path if error.ctx else "rumormill"
         return _say(f"error: {_one_line(error.format_message())} (see `{command} --help`)", WRONG_INPUT)
     if isinstance(error, RunInterrupted):
-        again = shlex.join(["rumormill", *arguments])
         return _say(
             f"stopped: {error.done:,} of {error.total:,} cells are done and kept in {error.path}; "
             f"go on with: {again}",

@@ -227,7 +227,7 @@ def regret_per_message(run: RunFolder) -> Figure:
     units = {"messages": "messages per round", "wire_bytes": "bytes per round"}
     with style():
         figure: Figure
-        figure, grid = plt.subplots(1, 2, figsize=(5.6, 3.2), layout="constrained", sharey=True)
+        figure, grid = plt.subplots(1, 2, figsize=(4.8, 3.3), layout="constrained", sharey=True)
         for axes, (column, unit) in zip(grid, units.items(), strict=True):
             _against_sent(axes, run, column)
             axes.set_xlabel(f"{unit}, all links together")

@@ -224,7 +224,11 @@ def _settings(run: RunFolder) -> str:
 
 
 def _pairs(table: dict[str, Any], leave_out: tuple[str, ...] = ()) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in table.items() if key not in leave_out)
+    return ", ".join(f"{key} = {_plain(value)}" for key, value in table.items() if key not in leave_out)
+
+
+def _plain(value: Any) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
 def _plural(number: int, thing: str) -> str:
