@@ -54,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     plain = [word for word in arguments if word != "--debug"]
     try:
         code = app(args=plain, prog_name="rumormill", standalone_mode=False)
+        if code == INTERRUPTED:  # typer's answer to Ctrl-C; older versions raise Abort
+            raise typer.Abort
     except Exception as error:
         if plain != arguments:
             traceback.print_exc()
@@ -66,7 +68,7 @@ def _explained(error: Exception, arguments: Sequence[str]) -> int:
     from rumormill.experiments.runner import RunInterrupted
 
     again = shlex.join(["rumormill", *arguments])
-    if isinstance(error, typer.Abort):  # what typer makes of Ctrl-C
+    if isinstance(error, typer.Abort):
         return _say(f"stopped: what is done is kept; go on with: {again}", INTERRUPTED)
     if isinstance(error, UsageError):
         command = error.ctx.command_path if error.ctx else "rumormill"

@@ -230,7 +230,7 @@ def regret_per_message(run: RunFolder) -> Figure:
         figure, grid = plt.subplots(1, 2, figsize=(4.8, 3.3), layout="constrained", sharey=True)
         for axes, (column, unit) in zip(grid, units.items(), strict=True):
             _against_sent(axes, run, column)
-            axes.set_xlabel(f"{unit}, all links together")
+            axes.set_xlabel(unit)
         grid[0].set_ylabel(f"group regret at round {horizon(run):,}")
         _legend(figure)
     return figure
