@@ -129,24 +129,23 @@ class _Honest:
         self._agent = agent
         self._v = v
         self._heard: set[Message] = set()
-        self._own: tuple[int, float] = (-1, math.nan)
+        self._own: dict[int, tuple[int, float]] = {}  # round -> (arm, reward)
 
     def choose(self, t: int) -> int:
         return self._agent.choose(t)
 
     def observe(self, t: int, arm: int, reward: float) -> None:
-        self._own = (arm, reward)
+        self._own[t] = (arm, reward)
         self._agent.observe(t, arm, reward)
 
     def outgoing(self, t: int) -> Sequence[Message]:
-        batch = self._agent.outgoing(t)
+        batch = reference.checked_batch(self._agent.outgoing(t), self._v, t)
         for message in batch:
-            if not isinstance(message, Message):
-                raise ContractError(f"agent {self._v} sent {message!r}: outgoing() returns a list of Message")
-            own = message.origin == self._v and message.round == t
-            if own and (message.arm, message.reward) != self._own:
-                raise ContractError(f"agent {self._v} sent {message} in round {t} but saw {self._own}")
-            if not own and message not in self._heard:
+            if message.origin == self._v:
+                saw = self._own.get(message.round)
+                if saw != (message.arm, message.reward):
+                    raise ContractError(f"agent {self._v} sent {message} in round {t} but saw {saw}")
+            elif message not in self._heard:
                 raise ContractError(f"agent {self._v} sent {message} in round {t}, which it never heard")
         return batch
 
@@ -184,6 +183,12 @@ def check_estimator(estimator: Estimator) -> None:
         )
         if not estimator.moment(moments) > 0:
             raise ContractError(f"{name}.moment() is not positive")
+        try:
+            c = estimator.theory(moments).c
+        except InputError:
+            c = 1.0  # no lemma, and it says so
+        if not c > 0:
+            raise ContractError(f"{name}.theory() gives c = {c}, which is not positive")
         for n, level in ((1, 0.5), (5, 2.0), (400, 10.0)):
             if estimator.valid(n, level, moments) and not estimator.defined(n, level, moments):
                 raise ContractError(

@@ -73,6 +73,8 @@ class Replay:
             raise InputError(f"eps = {eps!r} is not allowed: it must lie in (0, 1]")
         raw = (np.abs(self._table) ** (1 + eps)).mean(axis=(0, 1))
         central = (np.abs(self._table - self.means) ** (1 + eps)).mean(axis=(0, 1))
+        if not central.max() > 0:
+            raise InputError("every arm of the table pays a constant: its moments say nothing, give moments=")
         return Moments(eps=float(eps), u=float(raw.max()), rho=float(central.max()))
 
     def stream(self, seed: np.random.SeedSequence, agents: int, horizon: int) -> RewardStream:

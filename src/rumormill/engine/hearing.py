@@ -50,8 +50,7 @@ def build_hearing(
     for h in range(1, gamma + 1):
         here = hop == h
         count = int(here.sum())
-        cells = n_agents * n_learners
-        if n_learners >= DENSE_LEARNERS and count >= DENSE_FROM * cells and 4 * cells <= DENSE_BYTES:
+        if dense_enough(count, n_agents, n_learners):
             mask = np.zeros((n_agents, n_learners), dtype=np.float32)
             mask[origin[here], hearer[here]] = 1.0
             dense[h - 1] = len(masks)
@@ -74,6 +73,12 @@ def build_hearing(
         source_ptr=source_ptr,
         sources=origin.astype(np.int32),
     )
+
+
+def dense_enough(pairs: int, n_agents: int, n_learners: int) -> bool:
+    """Whether so many pairs that hear each other are better held in a mask than in lists."""
+    cells = n_agents * n_learners
+    return n_learners >= DENSE_LEARNERS and pairs >= DENSE_FROM * cells and 4 * cells <= DENSE_BYTES
 
 
 def messages_sent(network: Network, gamma: int, horizon: int) -> NDArray[np.int64]:

@@ -51,7 +51,7 @@ def play(
                 actions[t - 1, v] = arm
 
         for v, agent in enumerate(agents):
-            batch = _checked_batch(agent.outgoing(t), v, t)
+            batch = checked_batch(agent.outgoing(t), v, t)
             sent[0, t] += len(batch) * len(neighbours[v])
             sent[1, t] += sum(message.wire_size for message in batch) * len(neighbours[v])
             for w in neighbours[v]:
@@ -80,7 +80,8 @@ def _checked_arm(arm: object, n_arms: int, v: int, t: int) -> int:
     return index
 
 
-def _checked_batch(batch: object, v: int, t: int) -> Sequence[Message]:
+def checked_batch(batch: object, v: int, t: int) -> Sequence[Message]:
+    """What an agent sent, if it is a list of messages."""
     if not isinstance(batch, list | tuple) or not all(isinstance(m, Message) for m in batch):
         raise ContractError(f"agent {v} sent {batch!r} in round {t}: outgoing() returns a list of Message")
     return batch

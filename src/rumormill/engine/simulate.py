@@ -45,6 +45,8 @@ def simulate(
     over all trials. `channel` makes the channel of each trial (perfect by default).
     """
     horizon, trials = whole("horizon", horizon), whole("trials", trials)
+    if not isinstance(bandit, RewardSource):
+        raise InputError(f"bandit is a {type(bandit).__name__}: give rm.Bandit([...]) or rm.Replay(table)")
     if isinstance(bandit, Replay) and trials != 1:
         raise InputError(f"trials = {trials} of a Replay would all be the same: trials=1")
     block = None if block is None else whole("block", block)

@@ -54,8 +54,15 @@ def prepare(
     """Work out cliques, leaders or weights once, and pick the engine."""
     if engine not in ("auto", "reference", "fast"):
         raise InputError(f'engine = {engine!r} is not allowed: "auto", "reference" or "fast"')
+    if _is_policy_class(policy):
+        name = getattr(policy, "__name__", policy)
+        raise InputError(f"policy = {name} is a class: give rm.{name}(...)")
     if not callable(policy) and not isinstance(policy, Policy):
         raise InputError(f"policy = {policy!r} is neither a built-in policy nor a class that makes agents")
+    if not isinstance(network, Network):
+        raise InputError(f"network is a {type(network).__name__}: give rm.Network(graph)")
+    if channel is not None and not callable(channel):
+        raise InputError(f"channel = {channel!r} must make channels: give the class, not an instance")
     prepared = None
     plan = policy.plan(network) if isinstance(policy, Policy) else None
     if engine != "reference":
@@ -68,6 +75,11 @@ def prepare(
             name = getattr(policy, "__name__", type(policy).__name__)
             warnings.warn(f"{name} runs on the reference engine: {reason}", SlowEngineNotice, stacklevel=3)
     return Contender(policy, network, plan, prepared, channel or PerfectChannel)
+
+
+def _is_policy_class(policy: object) -> bool:
+    """Brackets forgotten: rm.KMPUCB instead of rm.KMPUCB(...)."""
+    return isinstance(policy, type) and issubclass(policy, Policy)
 
 
 def play_trial(

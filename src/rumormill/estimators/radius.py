@@ -14,7 +14,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from rumormill.arms.moments import Moments
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.arms.moments import Moments, is_number
 from rumormill.errors import InputError
 from rumormill.estimators.base import Estimator
 
@@ -88,6 +91,16 @@ class Radius:
         assert self.c is not None
         return self._root * math.pow(self.c * (L + self.shift), self.exponent)
 
+    def scales(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+        """`scale` of many levels, with the same bits."""
+        root, exponent, power = self._root, self.exponent, math.pow
+        if self.zeta is not None:
+            factor = self.zeta * root
+            return np.array([factor * power(L, exponent) for L in levels.tolist()])
+        assert self.c is not None
+        c, shift = self.c, self.shift
+        return np.array([root * power(c * (L + shift), exponent) for L in levels.tolist()])
+
     def usable(self, n: float, L: float) -> bool:
         """Whether n samples are enough for an index at L; if not, the arm must be pulled."""
         if not self.estimator.defined(n, L, self.moments):
@@ -108,5 +121,5 @@ class Radius:
 
 
 def _check_positive(name: str, value: object, allowed: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (0 < value < math.inf):
+    if not (is_number(value) and 0 < value < math.inf):  # type: ignore[operator]
         raise InputError(f"{name} = {value!r} is not allowed: it must be {allowed}")

@@ -12,6 +12,7 @@ import numpy as np
 
 from rumormill.kernels.jit import kernel, part
 from rumormill.kernels.kmp import best_informed, publish_rows
+from rumormill.kernels.regret import record
 from rumormill.kernels.running import add_dense, add_own, add_sparse, rank_needed, sure_size, take_out
 from rumormill.kernels.state import (
     MEDIAN_OF_MEANS,
@@ -97,9 +98,7 @@ def play_block(
         if actions.shape[0] > 0:
             for v in range(actions.shape[1]):
                 actions[t - 1, v] = ring.arm[slot, v]
-        if t == marks[state.mark[0]]:
-            record(agent_regret[state.mark[0]], state.pulls, rules.gaps)
-            state.mark[0] = min(state.mark[0] + 1, marks.shape[0] - 1)
+        record(t, marks, state.mark, state.pulls, rules.gaps, agent_regret)
         if t == rules.horizon:
             return
 
@@ -229,15 +228,6 @@ def sort_by_arm(arms: Ids, order: Ids, start: Ids) -> None:
     for k in range(start.shape[0] - 1, 0, -1):  # filling moved every start to its end
         start[k] = start[k - 1]
     start[0] = 0
-
-
-@part
-def record(agent_regret: Floats, pulls: Ints, gaps: Floats) -> None:
-    for v in range(agent_regret.shape[0]):
-        regret = 0.0
-        for arm in range(gaps.shape[0]):
-            regret += pulls[v, arm] * gaps[arm]
-        agent_regret[v] = regret
 
 
 @part

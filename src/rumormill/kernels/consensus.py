@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rumormill.kernels.jit import kernel, masked_part, part
+from rumormill.kernels.regret import record
 from rumormill.kernels.state import Floats, Ids, Ints, Mask
 
 
@@ -36,7 +37,8 @@ class ConsensusState(NamedTuple):
     best_index: Floats
     action: Ids
     pulls: Ints
-    counters: Ints
+    mark: Ints
+    """[the next checkpoint]."""
 
 
 @kernel
@@ -68,14 +70,7 @@ def play_consensus_block(
             state.pulls[v, arm] += 1
         if actions.shape[0] > 0:
             actions[t - 1] = state.action
-        mark = state.counters[0]
-        if t == marks[mark]:
-            for v in range(n_agents):
-                regret = 0.0
-                for arm in range(n_arms):
-                    regret += state.pulls[v, arm] * rules.gaps[arm]
-                agent_regret[mark, v] = regret
-            state.counters[0] = min(mark + 1, marks.shape[0] - 1)
+        record(t, marks, state.mark, state.pulls, rules.gaps, agent_regret)
         average(rules, state)
 
 

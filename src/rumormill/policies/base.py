@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Moments, RewardSource
+from rumormill.errors import InputError
 from rumormill.graphs import Network
 from rumormill.protocol import Message
 
@@ -82,6 +83,18 @@ class Seat:
     def moments(self) -> Moments:
         """Moment bounds of the arms, at the default eps of the bandit."""
         return self.problem.source.moments()
+
+
+def usable_moments(given: Moments | None, source: RewardSource) -> Moments:
+    """The moments given to a policy, if the arms have moments of that order; else those of the arms."""
+    if given is None:
+        return source.moments()
+    if given.p >= source.tail_index:
+        raise InputError(
+            f"moments with eps = {given.eps} cannot hold: the arms have moments only below order "
+            f"{source.tail_index:.6g}; give eps below {source.tail_index - 1:.6g}"
+        )
+    return given
 
 
 OwnPolicy = Callable[[Seat], Agent]

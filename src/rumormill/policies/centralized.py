@@ -14,7 +14,7 @@ What differs from the printed text:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -34,13 +34,13 @@ class CentralizedMPUCB(MessagePassingPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.leaders, str):
-            if self.leaders not in ("independent", "dominating"):
-                raise InputError(
-                    f'leaders = {self.leaders!r} is not allowed: "independent", "dominating" or a list'
-                )
-        else:
-            object.__setattr__(self, "leaders", tuple(self.leaders))
+        if self.leaders in ("independent", "dominating"):
+            return
+        if isinstance(self.leaders, str) or not isinstance(self.leaders, Iterable):
+            raise InputError(
+                f'leaders = {self.leaders!r} is not allowed: "independent", "dominating" or a list of agents'
+            )
+        object.__setattr__(self, "leaders", tuple(self.leaders))
 
     def plan(self, network: Network) -> Assignment:
         """Who follows whom, and from how far."""

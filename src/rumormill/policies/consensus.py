@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Moments
+from rumormill.arms.moments import is_number
 from rumormill.errors import InputError
 from rumormill.graphs import Network, consensus_epsilon, consensus_weights
-from rumormill.policies.base import Agent, Policy, Problem
+from rumormill.policies.base import Agent, Policy, Problem, usable_moments
 from rumormill.policies.samples import first_best
 from rumormill.protocol import Message
 
@@ -49,12 +50,17 @@ class ConsensusUCB(Policy):
     def __post_init__(self) -> None:
         if self.moments is not None and not isinstance(self.moments, Moments):
             raise InputError(f"moments = {self.moments!r} is not allowed: rm.Moments(eps=, u=, rho=)")
-        if self.kappa is not None and not 0 < self.kappa <= 1:
+        if self.kappa is not None and not (is_number(self.kappa) and 0 < self.kappa <= 1):
             raise InputError(f"kappa = {self.kappa!r} is not allowed: it must lie in (0, 1]")
         if self.epsilon is not None:
-            values = np.atleast_1d(np.asarray(self.epsilon, dtype=float))
+            try:
+                values = np.atleast_1d(np.asarray(self.epsilon, dtype=float))
+            except (TypeError, ValueError):
+                values = np.array([np.nan])
             if values.ndim != 1 or not (np.isfinite(values).all() and (values >= 0).all()):
-                raise InputError("epsilon must be one number >= 0, or one per agent")
+                raise InputError(
+                    f"epsilon = {self.epsilon!r} is not allowed: one number >= 0, or one per agent"
+                )
             scalar = np.ndim(self.epsilon) == 0
             object.__setattr__(self, "epsilon", float(values[0]) if scalar else tuple(values.tolist()))
 
@@ -76,7 +82,7 @@ class ConsensusUCB(Policy):
         return ConsensusPlan(weight, np.broadcast_to(given, network.n_agents).copy())
 
     def agents(self, problem: Problem, plan: ConsensusPlan) -> list[Agent]:
-        moments = self.moments or problem.source.moments()
+        moments = usable_moments(self.moments, problem.source)
         return [
             ConsensusAgent(problem, v, moments, plan.weight, float(plan.epsilon[v]))
             for v in range(problem.n_agents)

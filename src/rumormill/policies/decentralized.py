@@ -38,7 +38,11 @@ class DecentralizedMPUCB(MessagePassingPolicy):
         if self.cover is not None:
             if not self.clique_filter:
                 raise InputError("a cover was given with clique_filter=False: drop one of the two")
-            object.__setattr__(self, "cover", tuple(tuple(group) for group in self.cover))
+            try:
+                groups = tuple(tuple(group) for group in self.cover)
+            except TypeError:
+                raise InputError(f"cover = {self.cover!r} is not allowed: a list of groups") from None
+            object.__setattr__(self, "cover", groups)
 
     def plan(self, network: Network) -> Groups | None:
         """The cliques whose members listen to each other; None when everybody in reach is heard."""

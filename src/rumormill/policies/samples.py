@@ -13,7 +13,7 @@ from rumormill.arms import Moments, RewardSource
 from rumormill.errors import InputError
 from rumormill.estimators import Estimator, Radius, TrimmedMean
 from rumormill.graphs import Network
-from rumormill.policies.base import Policy, Problem
+from rumormill.policies.base import Policy, Problem, usable_moments
 
 Confidence = Literal["paper", "anytime"]
 
@@ -57,7 +57,7 @@ class RobustPolicy(Policy):
 
     def radius(self, source: RewardSource) -> Radius:
         """The confidence radius for these rewards."""
-        return self._build_radius(self.moments or source.moments())
+        return self._build_radius(usable_moments(self.moments, source))
 
     def _build_radius(self, moments: Moments) -> Radius:
         zeta = 1.0 if self.c is None and self.zeta is None else self.zeta
