@@ -1,0 +1,234 @@
+"""Laws that the policies must obey whatever the rewards."""
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rumormill as rm
+from strategies import graphs
+
+MOMENTS = rm.Moments(eps=1.0, u=4.0, rho=2.0)
+ESTIMATORS = [rm.TrimmedMean(), rm.MedianOfMeans(), rm.Catoni(), rm.EmpiricalMean()]
+engines = pytest.mark.parametrize("engine", ["reference", "fast"])
+quick = settings(
+    max_examples=15, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+seeds = st.integers(0, 10**6)
+
+
+def play(table, graph, policy, engine):
+    result = rm.simulate(
+        rm.Replay(table, means=np.arange(table.shape[2]) / 4),
+        rm.Network(graph) if isinstance(graph, nx.Graph) else graph,
+        policy,
+        horizon=len(table),
+        trials=1,
+        rng=0,
+        engine=engine,
+        actions=True,
+    )
+    return result.actions[0]
+
+
+def quarters(seed, T, M, K):
+    """Rewards in multiples of 1/4: sums of them are exact in any order."""
+    return np.clip(np.round(4 * np.random.default_rng(seed).standard_cauchy((T, M, K))), -99, 99) / 4
+
+
+@engines
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: e.name)
+def test_gamma_zero_is_isolation(engine, estimator):
+    @quick
+    @given(graphs(), seeds)
+    def check(graph, seed):
+        table = quarters(seed, 25, len(graph), 3)
+        common = {"estimator": estimator, "c": 0.5, "moments": MOMENTS}
+        alone = play(table, graph, rm.RobustUCB(**common), engine)
+        for cls in (rm.DecentralizedMPUCB, rm.CentralizedMPUCB, rm.KMPUCB):
+            np.testing.assert_array_equal(play(table, graph, cls(gamma=0, **common), engine), alone)
+        # Each agent is as if it were the only one.
+        last = play(table[:, -1:], nx.empty_graph(1), rm.RobustUCB(**common), engine)
+        np.testing.assert_array_equal(last[:, 0], alone[:, -1])
+
+    check()
+
+
+@engines
+def test_one_agent_hears_nobody(engine):
+    table = quarters(3, 50, 1, 4)
+    network = rm.Network.complete(1)
+    alone = play(table, network, rm.RobustUCB(c=0.5, moments=MOMENTS), engine)
+    for cls in (rm.DecentralizedMPUCB, rm.CentralizedMPUCB, rm.KMPUCB):
+        for gamma in (0, 1, "half-diameter"):
+            np.testing.assert_array_equal(
+                play(table, network, cls(gamma=gamma, c=0.5, moments=MOMENTS), engine), alone
+            )
+    assert play(table, network, rm.ConsensusUCB(moments=MOMENTS), engine).shape == (50, 1)
+
+
+@engines
+@pytest.mark.parametrize(
+    "cls", [rm.DecentralizedMPUCB, rm.CentralizedMPUCB, rm.KMPUCB, rm.RobustUCB, rm.ConsensusUCB]
+)
+def test_fewer_rounds_than_arms(engine, cls):
+    table = quarters(1, 3, 4, 6)
+    actions = play(table, rm.Network.star(4), cls(moments=MOMENTS), engine)
+    np.testing.assert_array_equal(actions, np.repeat([[0], [1], [2]], 4, axis=1))
+
+
+@engines
+def test_parts_of_a_network_do_not_disturb_each_other(engine):
+    @quick
+    @given(graphs(largest=5), graphs(largest=5), st.integers(0, 4), seeds)
+    def check(one, two, gamma, seed):
+        both = nx.disjoint_union(one, two)
+        table = quarters(seed, 25, len(both), 3)
+        for policy in (
+            rm.KMPUCB(gamma=gamma, c=0.5, moments=MOMENTS),
+            rm.DecentralizedMPUCB(gamma=gamma, clique_filter=False, c=0.5, moments=MOMENTS),
+        ):
+            together = play(table, both, policy, engine)
+            left = play(table[:, : len(one)], one, policy, engine)
+            right = play(table[:, len(one) :], two, policy, engine)
+            np.testing.assert_array_equal(together, np.hstack([left, right]))
+
+    check()
+
+
+@engines
+def test_complete_information_on_a_complete_network(engine):
+    """All hear all at once, so all act alike: as one who draws M samples a round."""
+
+    @quick
+    @given(st.integers(2, 6), seeds)
+    def check(M, seed):
+        T, K = 30, 3
+        table = quarters(seed, T, M, K)
+        policy = rm.DecentralizedMPUCB(
+            gamma=1, clique_filter=False, estimator=rm.EmpiricalMean(), c=0.5, moments=MOMENTS
+        )
+        actions = play(table, nx.complete_graph(M), policy, engine)
+        sums, n = np.zeros(K), np.zeros(K)
+        for t in range(1, T + 1):
+            if t <= K:
+                arm = t - 1
+            else:  # p = 2: the radius is sqrt(rho c L / n)
+                index = sums / n + np.sqrt(MOMENTS.rho * 0.5 * 2 * np.log(t) / n)
+                arm = int(actions[t - 1, 0])
+                assert index[arm] >= index.max() - 1e-12
+            assert (actions[t - 1] == arm).all()
+            sums[arm] += table[t - 1, :, arm].sum()
+            n[arm] += M
+
+    check()
+
+
+@quick
+@given(graphs(largest=7, connected=True), seeds)
+def test_complete_information_up_to_delay(graph, seed):
+    """With gamma at least the diameter an agent lacks, of one d hops away, only the last d - 1 samples."""
+    M, K, T = len(graph), 3, 12
+    network = rm.Network(graph)
+    table = quarters(seed, T, M, K)
+    for policy in (
+        rm.DecentralizedMPUCB(gamma=M, clique_filter=False, moments=MOMENTS),
+        rm.KMPUCB(gamma=M, moments=MOMENTS),
+    ):
+        agents = policy.agents(rm.policies.Problem(rm.Replay(table), network, T), policy.plan(network))
+        dist = dict(nx.all_pairs_shortest_path_length(graph))
+        pulled = np.zeros((T + 1, M), dtype=int)
+        for t in range(1, T + 1):
+            for v, agent in enumerate(agents):
+                counts = [n for _, n in agent.samples.estimates(t)]
+                known = [pulled[s, w] for w, d in dist[v].items() for s in range(1, t - max(d, 1) + 1)]
+                assert counts == np.bincount(known, minlength=K).tolist()
+            for v, agent in enumerate(agents):
+                pulled[t, v] = agent.choose(t)
+                agent.observe(t, pulled[t, v], table[t - 1, v, pulled[t, v]])
+            batches = [agent.outgoing(t) for agent in agents]
+            for v, agent in enumerate(agents):
+                agent.receive([m for w in graph.neighbors(v) for m in batches[w]])
+
+
+@engines
+def test_renumbering_agents_renumbers_actions(engine):
+    """The plain mean does not mind the order of samples, so numbers of agents do not matter."""
+
+    @quick
+    @given(graphs(), st.integers(0, 4), seeds)
+    def check(graph, gamma, seed):
+        M = len(graph)
+        new = np.random.default_rng(seed).permutation(M)
+        table = quarters(seed, 25, M, 3)
+        renumbered = nx.empty_graph(M)
+        renumbered.add_edges_from((new[v], new[w]) for v, w in graph.edges)
+        moved = np.empty_like(table)
+        moved[:, new] = table
+        policy = rm.DecentralizedMPUCB(
+            gamma=gamma, clique_filter=False, estimator=rm.EmpiricalMean(), c=0.5, moments=MOMENTS
+        )
+        np.testing.assert_array_equal(
+            play(moved, renumbered, policy, engine)[:, new], play(table, graph, policy, engine)
+        )
+
+    check()
+
+
+def every_policy(moments, estimators):
+    yield rm.ConsensusUCB(moments=moments, epsilon=1.0)
+    for estimator in estimators:
+        common = {"estimator": estimator, "c": 0.5, "moments": moments}
+        yield rm.RobustUCB(**common)
+        yield rm.KMPUCB(gamma=2, **common)
+        yield rm.DecentralizedMPUCB(gamma=1, cover=[[0, 1], [2, 3]], **common)
+        yield rm.CentralizedMPUCB(gamma=2, leaders=[1, 3], **common)
+
+
+@engines
+@pytest.mark.parametrize("seed", range(4))
+def test_twice_the_rewards_and_scale_change_nothing(engine, seed):
+    """A factor of two is exact in floating point; moments of order two grow by four."""
+    table, graph = quarters(seed, 40, 4, 3), nx.path_graph(4)
+    doubled = rm.Moments(eps=1.0, u=4 * MOMENTS.u, rho=4 * MOMENTS.rho)
+    for one, two in zip(every_policy(MOMENTS, ESTIMATORS), every_policy(doubled, ESTIMATORS), strict=True):
+        np.testing.assert_array_equal(
+            play(table, graph, one, engine), play(2 * table, graph, two, engine), err_msg=repr(one)
+        )
+
+
+@engines
+@pytest.mark.parametrize("seed", range(4))
+def test_a_shift_of_all_rewards_changes_nothing(engine, seed):
+    """For the means that look at differences only; the trimmed mean looks at sizes and does change."""
+    table = np.random.default_rng(seed).standard_cauchy((40, 4, 3))
+    graph, central = nx.path_graph(4), [rm.MedianOfMeans(), rm.Catoni(), rm.EmpiricalMean()]
+    for policy in every_policy(MOMENTS, central):
+        np.testing.assert_array_equal(
+            play(table, graph, policy, engine), play(table + 8, graph, policy, engine), err_msg=repr(policy)
+        )
+    trimmed = rm.RobustUCB(c=0.5, moments=MOMENTS)
+    assert (play(table, graph, trimmed, engine) != play(table + 8, graph, trimmed, engine)).any()
+
+
+@engines
+def test_followers_copy_their_leader(engine):
+    table = quarters(5, 60, 6, 3)
+    policy = rm.CentralizedMPUCB(gamma=5, leaders=[2], c=0.5, moments=MOMENTS)
+    actions = play(table, nx.path_graph(6), policy, engine)
+    for v in range(6):
+        d = abs(v - 2)
+        np.testing.assert_array_equal(actions[max(3, d) :, v], actions[max(3, d) - d : 60 - d, 2])
+
+
+@engines
+def test_shared_knowledge_lowers_regret(engine):
+    """Not a statistical claim but a sanity check on one fixed game, far from any boundary."""
+    bandit = rm.Bandit([rm.AlphaStable(alpha=1.8, loc=loc) for loc in (0.0, 1.0)])
+    network = rm.Network.complete(12)
+    regret = {
+        cls: rm.simulate(bandit, network, cls(zeta=0.5), horizon=300, rng=1, engine=engine).regret[0, -1]
+        for cls in (rm.RobustUCB, rm.KMPUCB)
+    }
+    assert regret[rm.KMPUCB] < regret[rm.RobustUCB] / 2

@@ -1,0 +1,46 @@
+"""Every example in a docstring and in the README is executed."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import warnings
+from pathlib import Path
+
+import pytest
+
+import rumormill
+
+MODULES = sorted(
+    info.name
+    for info in pkgutil.walk_packages(rumormill.__path__, "rumormill.")
+    if not info.name.endswith("__main__")
+)
+README = Path(__file__).parents[1] / "README.md"
+BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("name", ["rumormill", *MODULES])
+def test_docstrings(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with warnings.catch_warnings():
+        outcome = doctest.testmod(
+            importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+        )
+    assert outcome.failed == 0
+
+
+def test_some_docstrings_have_examples():
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    found = [t for name in MODULES for t in finder.find(importlib.import_module(name)) if t.examples]
+    assert len(found) >= 5
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.strip().splitlines()[-1][:40])
+def test_readme(block, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_readme_has_examples():
+    assert BLOCKS
