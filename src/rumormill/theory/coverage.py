@@ -1,0 +1,178 @@
+"""How often the true mean is outside an estimator's radius, against the delta its lemma allows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.arms import Arm, Moments
+from rumormill.errors import InputError
+from rumormill.estimators import EmpiricalMean, Estimator, MedianOfMeans, Radius, TrimmedMean
+from rumormill.estimators.median_of_means import group_count
+
+# Samples drawn at a time: 32 MB.
+BLOCK = 4_000_000
+
+
+@dataclass(frozen=True)
+class CoverageRow:
+    """One estimator on one law with n samples at L = ln(1/delta).
+
+    above counts lists whose estimate exceeds the mean by more than the radius, below the converse. A lemma
+    promises that either has probability at most delta. `low`..`high` is the exact (Clopper-Pearson) interval
+    of the worse of the two rates at the given confidence.
+    """
+
+    estimator: str
+    law: str
+    eps: float
+    n: int
+    L: float
+    delta: float
+    radius: float
+    valid: bool
+    repeats: int
+    above: int
+    below: int
+    confidence: float
+    low: float
+    high: float
+
+    @property
+    def rate(self) -> float:
+        """The share of failures on the side that fails more often."""
+        return max(self.above, self.below) / self.repeats
+
+    @property
+    def refuted(self) -> bool:
+        """Whether the failures are too many for a rate of at most delta."""
+        return self.low > self.delta
+
+
+def coverage(
+    estimator: Estimator,
+    law: Arm,
+    *,
+    n: int | Sequence[int],
+    L: float | Sequence[float],
+    repeats: int = 2_000,
+    seed: int = 0,
+    eps: float | None = None,
+    moments: Moments | None = None,
+    c: float | Literal["theory"] | None = None,
+    zeta: float | None = None,
+    confidence: float = 0.999,
+) -> list[CoverageRow]:
+    """A row for every n and L: `repeats` lists of n fresh samples each, and how many estimates failed.
+
+    The radius is theory's unless c or zeta is given. Moments are those of the law at eps (by default the
+    eps a bandit would take). Rows do not depend on each other: each has random numbers of its own.
+    """
+    sizes = [_whole("n", size) for size in ([n] if isinstance(n, int) else n)]
+    levels = [float(L)] if isinstance(L, int | float) else [float(level) for level in L]
+    repeats = _whole("repeats", repeats)
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence = {confidence!r} is not allowed: it must lie in (0, 1)")
+    for level in levels:
+        if not 0 < level < math.inf:
+            raise InputError(f"L = {level!r} is not allowed: L = ln(1/delta) is a finite number above 0")
+    moments = moments if moments is not None else _moments(law, eps)
+    radius = Radius.build(estimator, moments, c="theory" if c is None and zeta is None else c, zeta=zeta)
+    rows = []
+    for size in sizes:
+        for level in levels:
+            reach = radius.at(size, level)
+            above, below = _failures(estimator, law, moments, size, level, reach, repeats, seed)
+            low, high = clopper_pearson(max(above, below), repeats, confidence)
+            rows.append(
+                CoverageRow(
+                    estimator=repr(estimator),
+                    law=repr(law),
+                    eps=moments.eps,
+                    n=size,
+                    L=level,
+                    delta=math.exp(-level),
+                    radius=reach,
+                    valid=estimator.valid(size, level, moments),
+                    repeats=repeats,
+                    above=above,
+                    below=below,
+                    confidence=confidence,
+                    low=low,
+                    high=high,
+                )
+            )
+    return rows
+
+
+def clopper_pearson(count: int, trials: int, confidence: float) -> tuple[float, float]:
+    """The exact two-sided interval of a binomial rate."""
+    from scipy.special import betaincinv
+
+    tail = (1 - confidence) / 2
+    low = 0.0 if count == 0 else float(betaincinv(count, trials - count + 1, tail))
+    high = 1.0 if count == trials else float(betaincinv(count + 1, trials - count, 1 - tail))
+    return low, high
+
+
+def estimates(
+    estimator: Estimator, samples: NDArray[np.float64], L: float, moments: Moments
+) -> NDArray[np.float64]:
+    """The estimate of every row, as `estimator.of` gives it up to rounding; whole arrays where possible."""
+    n = samples.shape[1]
+    if isinstance(estimator, EmpiricalMean):
+        mean: NDArray[np.float64] = samples.mean(axis=1)
+        return mean
+    if estimator == TrimmedMean():
+        ranks = np.arange(1, n + 1)
+        stays = np.abs(samples) ** moments.p * L <= moments.u * ranks
+        trimmed: NDArray[np.float64] = np.where(stays, samples, 0.0).sum(axis=1) / n
+        return trimmed
+    if isinstance(estimator, MedianOfMeans):
+        k = group_count(n, L)
+        used = samples[:, : k * (n // k)].reshape(len(samples), k, n // k)
+        median: NDArray[np.float64] = np.median(used.mean(axis=2), axis=1)
+        return median
+    return np.array([estimator.of(row, L, moments) for row in samples.tolist()])
+
+
+def _failures(
+    estimator: Estimator,
+    law: Arm,
+    moments: Moments,
+    n: int,
+    L: float,
+    reach: float,
+    repeats: int,
+    seed: int,
+) -> tuple[int, int]:
+    if not math.isfinite(reach):  # below the lemma's range the arm is pulled, whatever the estimate
+        return 0, 0
+    rng = np.random.default_rng([seed, n, *np.frombuffer(np.float64(L).tobytes(), np.uint32).tolist()])
+    above = below = 0
+    at_once = max(1, BLOCK // n)
+    for start in range(0, repeats, at_once):
+        samples = law.sample(rng, (min(at_once, repeats - start), n))
+        error = estimates(estimator, samples, L, moments) - law.mean
+        above += int((error > reach).sum())
+        below += int((error < -reach).sum())
+    return above, below
+
+
+def _moments(law: Arm, eps: float | None) -> Moments:
+    if eps is None:
+        eps = 1.0 if law.tail_index > 2 else 0.85 * (law.tail_index - 1)
+    if not 0 < eps <= 1:
+        raise InputError(f"eps = {eps!r} is not allowed for {law!r}: it must lie in (0, 1]")
+    return Moments(eps=eps, u=law.moment(1 + eps), rho=law.moment(1 + eps, central=True))
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise InputError(f"{name} = {value!r} is not allowed: a whole number >= 1")
+    return int(value)

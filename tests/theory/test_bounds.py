@@ -1,0 +1,267 @@
+"""Upper bounds: worked examples by hand, and what must hold between them."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import rumormill as rm
+from rumormill.theory import individual_bound, regret_bound
+
+# Two coins with P(1) = 1/4 and 3/4: one gap of 1/2.
+COINS = rm.Bandit([rm.TwoPoint(probability=0.25), rm.TwoPoint(probability=0.75)])
+
+
+def near(value: float) -> object:
+    return pytest.approx(value, rel=1e-9)
+
+
+def test_worked_example_1_decentralized_on_a_path():
+    """Three agents in a row, one hop: two cliques. Trimmed mean, eps = 1, u = 1: c = 16, delta = 1/(3 t^3).
+
+    L = ln(3 * 100^3) = 14.9141; samples 16 L (2/0.5)^2 = 256 L; regret until known 0.5 * 2 * 256 L.
+    """
+    policy = rm.DecentralizedMPUCB(
+        gamma=1, c="theory", confidence="anytime", moments=rm.Moments(eps=1.0, u=1.0, rho=0.25)
+    )
+    network = rm.Network.path(3)
+    L = math.log(3e6)
+    bound = regret_bound(COINS, network, policy, 100)
+    assert dict(bound.terms) == {
+        "learning": near(256 * L),
+        "delay": 0.0,  # one hop costs no round
+        "start": near(0.5 * (2 + 6)),
+        "failures": near(0.5 * 3 * math.pi**2 / 3),
+    }
+    assert round(bound.value, 2) == 3826.95  # 3818.015 + 4 + 4.935
+    assert bound.ceiling == 100 * 3 * 0.5
+    assert bound.vacuous
+    assert bound.dominant == "learning"
+
+    # Printed: 4 * 16 * 1 * 2 cliques * (2 * 0.5)^-1 ln 100, then (3 * 3 + 1 * 2 * 2) * 0.5.
+    printed = regret_bound(COINS, network, policy, 100, "printed")
+    assert dict(printed.terms) == {
+        "learning": near(128 * math.log(100)),
+        "delay": near(2.0),
+        "start": near(4.5),
+    }
+    assert round(printed.value, 2) == 595.96
+
+
+def test_worked_example_2_centralized_on_a_path_and_its_followers():
+    """Five in a row, two hops, the middle one leads all. eps = 1/2, u = 1: c = 64, delta = t^-2, T = 50.
+
+    L = 2 ln 50; samples 64 L (2/0.5)^3 = 4096 L. The leader hears 5 agents: failures in rounds 3..50 are
+    6 (rounds 3..8, where 10 (t-1)/t^2 > 1) + 10 (H50 - H8) - 10 (sum of 1/t^2) = 22.8364.
+    """
+    policy = rm.CentralizedMPUCB(
+        gamma=2, leaders="dominating", c="theory", moments=rm.Moments(eps=0.5, u=1.0, rho=1.0)
+    )
+    network = rm.Network.path(5)
+    L = 2 * math.log(50)
+    failed = 6 + sum(10 / t - 10 / t**2 for t in range(9, 51))
+    assert round(failed, 4) == 22.8364
+    bound = regret_bound(COINS, network, policy, 50)
+    assert dict(bound.terms) == {
+        "learning": near(0.5 * 4096 * L),
+        "delay": near(0.5 * 4 * 1),
+        "start": near(0.5 * (1 + 10)),
+        "following": near(0.5 * 4 * 2),
+        "failures": near(0.5 * 5 * failed),
+    }
+    assert round(bound.value, 1) == 16092.2
+
+    # Printed: 2^3 * 64 * 0.5^-2 ln 50, then (1 * 5 * 2 + 5 + 1) * 0.5.
+    printed = regret_bound(COINS, network, policy, 50, "printed")
+    assert dict(printed.terms) == {
+        "learning": near(2048 * math.log(50)),
+        "delay": near(5.0),
+        "start": near(3.0),
+    }
+
+    leader = individual_bound(COINS, network, policy, 50, 2)
+    follower = individual_bound(COINS, network, policy, 50, 0)
+    assert dict(follower.terms) == {
+        "learning": near(0.5 * 4096 * L / 5),
+        "delay": near(0.5 * 3),
+        "following": near(0.5 * 2),
+        "start": near(0.5 * 2),
+        "failures": near(0.5 * failed),
+    }
+    assert follower.value - leader.value == near(1.0)
+    assert follower.ceiling == 25.0
+    alone = individual_bound(COINS, network, policy, 50, 0, "printed")
+    assert alone.value == near(2048 * math.log(50) / 5 + 5 * 1.5)
+
+
+def test_worked_example_3_kmp_on_a_star():
+    """Five agents, one hop: the hub reaches all (1 centre), four leaves are independent. Median of means,
+    eps = 1, rho = 1/4: c = 192 with L + 1/8. T = 1000, L = ln(5 * 10^9) = 22.3327; samples
+    192 (L + 1/8) (1/4) 16 = 768 (L + 1/8). The hub is heard by 5, each leaf by 2: 13 in all.
+    """
+    policy = rm.KMPUCB(
+        gamma=1,
+        estimator=rm.MedianOfMeans(),
+        c="theory",
+        confidence="anytime",
+        moments=rm.Moments(eps=1.0, u=1.0, rho=0.25),
+    )
+    network = rm.Network.star(5)
+    L = math.log(5e9)
+    bound = regret_bound(COINS, network, policy, 1000)
+    assert dict(bound.terms) == {
+        "learning": near(0.5 * 768 * (L + 0.125)),
+        "delay": near(0.5 * 5),
+        "start": near(0.5 * (1 + 10)),
+        "failures": near(0.5 * 13 * math.pi**2 / 3),
+    }
+    assert round(bound.value, 1) == 8653.1
+    # Printed: 2 * 192 * (1/4) * 4 leaves * 0.5^-1 ln 1000, then 4 (1 + 2 + 5) * 0.5.
+    printed = regret_bound(COINS, network, policy, 1000, "printed")
+    assert dict(printed.terms) == {
+        "learning": near(768 * math.log(1000)),
+        "delay": near(2.0),
+        "start": near(14.0),
+    }
+
+
+def test_worked_example_4_consensus_of_two():
+    """Two linked agents average everything at once: the second eigenvalue is 0, nothing is lost in mixing."""
+    policy = rm.ConsensusUCB(moments=rm.Moments(eps=1.0, u=1.0, rho=0.25))
+    network = rm.Network.complete(2)
+    bound = regret_bound(COINS, network, policy, 1000)
+    failed = sum(min(1.0, 2 / 3 * (math.floor(math.log2(2 * t)) + 1) * t ** (-2 / 3)) for t in range(3, 1001))
+    assert dict(bound.terms) == {
+        "learning": near(0.5 * 6 * 0.25 * 100 * 16),
+        "mixing": pytest.approx(0.0, abs=1e-9),
+        "start": near(0.5 * 4),
+        "failures": near(0.5 * 2 * failed),
+    }
+    printed = regret_bound(COINS, network, policy, 1000, "printed")
+    assert dict(printed.terms) == {
+        "learning": near(100 * 6 * 0.25 / 0.5),
+        "mixing": pytest.approx(0.0, abs=1e-9),
+        "start": near(1.0),
+        "failures": near(100.0),
+    }
+
+
+def test_robust_is_m_times_one_agent():
+    policy = rm.RobustUCB(c="theory", confidence="paper")
+    one = regret_bound(COINS, rm.Network.complete(1), policy, 500)
+    many = regret_bound(COINS, rm.Network.ring(7), policy, 500)
+    assert many.value == near(7 * one.value)
+
+
+def test_without_the_filter_the_cover_still_counts():
+    policy = rm.DecentralizedMPUCB(gamma=1, c="theory", confidence="anytime")
+    loose = rm.DecentralizedMPUCB(gamma=1, c="theory", confidence="anytime", clique_filter=False)
+    network = rm.Network.ring(6)
+    assert regret_bound(COINS, network, policy, 500).terms == regret_bound(COINS, network, loose, 500).terms
+
+
+@pytest.mark.parametrize("form", ["corrected", "printed"])
+@pytest.mark.parametrize(
+    "policy",
+    [
+        rm.DecentralizedMPUCB(gamma=1, c="theory"),
+        rm.CentralizedMPUCB(gamma=1, c="theory"),
+        rm.KMPUCB(gamma=1, c="theory"),
+        rm.RobustUCB(c="theory"),
+        rm.ConsensusUCB(),
+    ],
+    ids=lambda policy: type(policy).__name__,
+)
+def test_terms_add_up_and_grow(policy, form):
+    network = rm.Network.path(5)
+    values = []
+    for horizon in (10, 100, 1000):
+        bound = regret_bound(COINS, network, policy, horizon, form)
+        assert bound.value == near(math.fsum(bound.terms.values()))
+        assert min(bound.terms.values()) >= 0
+        assert bound.form == form
+        assert bound.vacuous == (bound.value > horizon * 5 * 0.5)
+        assert bound.describe().startswith(f"{form} bound")
+        assert ("vacuous" in bound.describe()) == bound.vacuous
+        values.append(bound.value)
+    assert values == sorted(values)
+
+
+def test_the_first_rounds_are_exact():
+    bandit = rm.Bandit([rm.Gaussian(loc=m) for m in (0.0, 0.3, 1.0)])
+    policy = rm.KMPUCB(gamma=1)
+    network = rm.Network.ring(4)
+    for horizon in (1, 2, 3):
+        bound = regret_bound(bandit, network, policy, horizon)
+        played = rm.simulate(bandit, network, policy, horizon=horizon, rng=1)
+        assert bound.value == near(float(played.regret[0, -1]))
+
+
+def test_it_says_what_is_not_covered():
+    network = rm.Network.path(3)
+    words = {
+        c: regret_bound(COINS, network, rm.DecentralizedMPUCB(gamma=1, c=c), 100).assumptions
+        for c in ("theory", 1.0, 16.0, 17.0)
+    }
+    assert [c for c, text in words.items() if "NOT COVERED" in text] == [1.0]
+    for estimator in (rm.MedianOfMeans(), rm.Catoni(), rm.EmpiricalMean()):
+        policy = rm.RobustUCB(estimator=estimator, c=1e6)
+        assert "NOT COVERED" in regret_bound(COINS, network, policy, 100).assumptions
+    wrong = rm.RobustUCB(c="theory", moments=rm.Moments(eps=1.0, u=0.1, rho=0.1))
+    assert "moment bounds given" in regret_bound(COINS, network, wrong, 100).assumptions
+    literal = rm.RobustUCB(estimator=rm.TrimmedMean(variant="literal"), c="theory")
+    assert "NOT COVERED" in regret_bound(COINS, network, literal, 100).assumptions
+
+
+def test_order_of_arrival_is_named_beyond_one_hop_only():
+    network = rm.Network.path(3)
+
+    def says(gamma: int, estimator: rm.Estimator) -> bool:
+        policy = rm.KMPUCB(gamma=gamma, estimator=estimator, c="theory")
+        return "order of arrival" in regret_bound(COINS, network, policy, 100).assumptions
+
+    assert [says(1, rm.TrimmedMean()), says(2, rm.TrimmedMean()), says(2, rm.Catoni())] == [
+        False,
+        True,
+        False,
+    ]
+
+
+def test_arms_below_the_range_of_the_lemma_are_pulled():
+    """With hardly any noise Catoni's lemma starts at n >= 4 L, and that is what costs."""
+    bandit = rm.Bandit([rm.Gaussian(loc=m, scale=1e-3) for m in (0.0, 1.0)])
+    policy = rm.RobustUCB(estimator=rm.Catoni(), c="theory")
+    bound = regret_bound(bandit, rm.Network.complete(1), policy, 1000)
+    assert bound.terms["learning"] == math.ceil(8 * math.log(1000)) - 1
+
+
+def test_constants_beyond_the_floats_are_infinite():
+    bandit = rm.Bandit([rm.Gaussian(loc=m) for m in (0.0, 1e-3)])
+    policy = rm.RobustUCB(zeta=4.0, moments=rm.Moments(eps=0.004, u=3.0, rho=3.0))
+    bound = regret_bound(bandit, rm.Network.complete(2), policy, 100)
+    assert bound.value == math.inf
+    assert bound.vacuous
+
+
+def test_refusals():
+    network = rm.Network.path(3)
+    policy = rm.RobustUCB()
+    with pytest.raises(rm.InputError, match="form"):
+        regret_bound(COINS, network, policy, 10, "wrong")
+    with pytest.raises(rm.InputError, match="horizon"):
+        regret_bound(COINS, network, policy, 0)
+    with pytest.raises(rm.InputError, match="built-in"):
+        regret_bound(COINS, network, lambda seat: None, 10)
+    with pytest.raises(rm.InputError, match="single agents"):
+        individual_bound(COINS, network, policy, 10, 0)
+    with pytest.raises(rm.InputError, match="same mean"):
+        regret_bound(rm.Replay(np.ones((3, 3, 2))), network, policy, 10)
+
+
+def test_a_given_plan_is_used():
+    network = rm.Network.path(4)
+    policy = rm.DecentralizedMPUCB(gamma=1, c="theory")
+    alone = regret_bound(COINS, network, policy, 100, plan=((0,), (1,), (2,), (3,)))
+    assert alone.terms["learning"] == near(2 * regret_bound(COINS, network, policy, 100).terms["learning"])
