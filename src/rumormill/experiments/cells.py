@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -54,6 +54,8 @@ class Site:
 
     network: Network
     plans: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    trials: dict[str, Trial] = field(default_factory=dict)
+    """Outcomes of policies that an axis leaves as they are: the next points take them from here."""
 
     def contender(self, form: schema.AnyPolicy, n_arms: int) -> Contender:
         """The policy made ready; what it shares with another one (or another sweep point) is done once."""
@@ -85,15 +87,25 @@ class CellPlayer:
         self.spec = spec
         self.points = points(spec)
         self.marks = resolve_checkpoints(spec.size.checkpoints, spec.size.horizon)
-        self._room = jobs + SPARE_NETWORKS
+        self._jobs, self._room = jobs, jobs + SPARE_NETWORKS
+        named = (_game(point.spec, form) for point in self.points for form in point.spec.policies)
+        self._repeated = {game for game, count in Counter(named).items() if count > 1}
         self._sites: OrderedDict[tuple[str, int], tuple[threading.Lock, list[Site]]] = OrderedDict()
         self._lock = threading.Lock()
 
     @property
     def cells(self) -> list[Cell]:
-        """All cells. Points of one trial stand together, so that they find its network ready."""
-        trials = range(self.spec.size.trials)
-        return [Cell(point.index, trial) for trial in trials for point in self.points]
+        """All cells. Points of a trial stand near each other, so that they find its network ready.
+
+        Workers get different trials at a time: what one point leaves for the next is then there.
+        """
+        trials = self.spec.size.trials
+        return [
+            Cell(point.index, trial)
+            for first in range(0, trials, self._jobs)
+            for point in self.points
+            for trial in range(first, min(first + self._jobs, trials))
+        ]
 
     def play(self, cell: Cell, tick: Tick) -> Outcome:
         """All policies of the point on the very same rewards."""
@@ -101,27 +113,34 @@ class CellPlayer:
         spec = point.spec
         start = time.thread_time()
         bandit = build_bandit(spec, cell.trial)
-        contenders = self.contenders(point, cell.trial)
+        games = [_game(spec, form) for form in spec.policies]
+        site, contenders = self.prepare(point, cell.trial)
+        known = {game: site.trials[game] for game in games if game in site.trials}
+        missing = {game: c for game, c in zip(games, contenders, strict=True) if game not in known}
         tick(0)
-        deliveries = float(np.mean([_deliveries(contender) for contender in contenders]))
         ready = time.thread_time()
-        trials = play_trial(
-            contenders,
-            bandit,
-            spec.size.horizon,
-            trial_seed(spec, cell.trial),
-            self.marks,
-            on_rounds=lambda rounds: tick(rounds * deliveries),
-        )
-        played = time.thread_time()
-        frame = self._table(point, cell.trial, trials)
+        if missing:
+            deliveries = float(np.mean([_deliveries(contender) for contender in missing.values()]))
+            played = play_trial(
+                list(missing.values()),
+                bandit,
+                spec.size.horizon,
+                trial_seed(spec, cell.trial),
+                self.marks,
+                on_rounds=lambda rounds: tick(rounds * deliveries),
+            )
+            known.update(zip(missing, played, strict=True))
+            if is_fresh(spec.network):  # else the network's place is shared by all trials
+                site.trials.update({game: known[game] for game in missing if game in self._repeated})
+        done = time.thread_time()
+        trials = [known[game] for game in games]
         regret = {
             label: float(trial.agent_regret[-1].sum())
             for label, trial in zip(spec.labels, trials, strict=True)
         }
-        return Outcome(frame, regret, played - ready, ready - start)
+        return Outcome(self._table(point, cell.trial, trials), regret, done - ready, ready - start)
 
-    def contenders(self, point: Point, trial: int) -> list[Contender]:
+    def prepare(self, point: Point, trial: int) -> tuple[Site, list[Contender]]:
         """Network and plans of a trial; another point with the same network finds them done."""
         number = trial if is_fresh(point.spec.network) else 0
         key = (repr(point.spec.network), number)
@@ -133,7 +152,7 @@ class CellPlayer:
         with lock:
             if not made:
                 made.append(Site(build_network(point.spec, number)))
-            return [made[0].contender(form, point.spec.n_arms) for form in point.spec.policies]
+            return made[0], [made[0].contender(form, point.spec.n_arms) for form in point.spec.policies]
 
     def _table(self, point: Point, trial: int, trials: list[Trial]) -> pl.DataFrame:
         import polars as pl
@@ -163,7 +182,7 @@ class CellPlayer:
         seen: dict[str, str] = {}
         described: dict[str, dict[str, Any]] = {}
         for point in self.points:
-            contenders = self.contenders(point, 0)
+            _, contenders = self.prepare(point, 0)
             network = contenders[0].network
             about: dict[str, Any] = {
                 "n_agents": network.n_agents,
@@ -186,6 +205,11 @@ class CellPlayer:
                 about["edges"] = network.edges().tolist()
             described[str(point.index)] = about
         return described
+
+
+def _game(spec: Spec, form: schema.AnyPolicy) -> str:
+    """Everything that decides a policy's outcome in a trial, as a key."""
+    return repr((spec.network, spec.arms, form))
 
 
 def axis_types(spec: Spec) -> dict[str, type]:

@@ -90,7 +90,10 @@ def _complete(
     session = _Session(path, sha, progress)
     with _one_blas_thread():
         manifest["status"] = "running"
-        manifest["networks"] = manifest["networks"] or player.describe_networks()
+        started = time.thread_time()
+        if not manifest["networks"]:
+            manifest["networks"] = player.describe_networks()
+        described_s = time.thread_time() - started
         store.write_manifest(path, manifest)
         progress.start(len(player.cells), len(done))
         try:
@@ -101,6 +104,7 @@ def _complete(
     manifest["results_sha256"] = store.write_results(path, store.assemble(path, manifest))
     manifest["status"] = "done"
     timings = _timings(path, sha)
+    timings["prepare_s"] += described_s
     # Sessions that were killed could not tell how long they took: these two count the last one only.
     timings["wall_s"] = time.monotonic() - began
     timings["store_s"] = session.store_s + time.thread_time() - started
