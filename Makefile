@@ -16,7 +16,7 @@ $(VENV)/.dev: $(VENV)/.core
 	touch $@
 
 demo: $(VENV)/.core
-	$(BIN)/python scripts/demo.py
+	$(BIN)/rumormill reproduce fig1a --quick
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow"
