@@ -47,7 +47,7 @@ def brute(closed: tuple[int, ...]) -> tuple[int, int, int]:
 def closed_neighbourhoods(network: rm.Network, gamma: int) -> tuple[int, ...]:
     distances = network.distances()
     near = (distances >= 0) & (distances <= gamma)
-    return tuple(int(sum(1 << w for w in np.flatnonzero(row))) for row in near)
+    return tuple(int(sum(1 << w for w in np.flatnonzero(row).tolist())) for row in near)
 
 
 def check_witnesses(network: rm.Network, found: Invariants) -> None:

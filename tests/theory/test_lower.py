@@ -39,7 +39,7 @@ def test_a_scaled_coin_is_a_coin():
 def test_cauchy_has_a_closed_form(gap):
     """KL of two Cauchy laws a distance d apart is ln(1 + d^2/4)."""
     value = location_divergence(lambda x: 1 / (math.pi * (1 + x**2)), gap)
-    assert value == pytest.approx(math.log(1 + gap**2 / 4), rel=1e-4)
+    assert value == pytest.approx(math.log(1 + gap**2 / 4), rel=1e-5)
 
 
 def test_student_against_an_integrator_and_the_gaussian_limit():
@@ -62,8 +62,18 @@ def test_stable_near_and_at_the_gaussian():
     # Scale and place do not matter, only the gap in units of the scale.
     moved = divergence(rm.AlphaStable(alpha=1.3, loc=-2.0, scale=3.0), 1.0).value
     assert moved == pytest.approx(heavy, rel=1e-6)
-    # A mirror image moved the other way is not the same question unless the law is symmetric.
-    assert divergence(rm.AlphaStable(alpha=1.5, beta=0.5), 0.8).value > 0
+    # Fully skewed, one tail is too thin for floats; the other still tells the laws apart.
+    assert 0.05 < divergence(rm.AlphaStable(alpha=1.5, beta=1.0), 0.8).value < 0.3
+
+
+def test_stable_against_the_definition():
+    from scipy.stats import levy_stable
+
+    x, step = np.linspace(-60, 60, 1201, retstep=True)
+    here, there = levy_stable.pdf(x, 1.5, 0.0), levy_stable.pdf(x - 1.0, 1.5, 0.0)
+    expected = float(step * (here * np.log(here / there)).sum())
+    # What the plain sum leaves out beyond 60 is below 1e-4.
+    assert divergence(rm.AlphaStable(alpha=1.5), 1.0).value == pytest.approx(expected, rel=1e-3)
 
 
 def test_pareto_and_lognormal_against_a_search():
@@ -127,7 +137,7 @@ def test_the_printed_two_point_bound_exceeds_what_is_possible():
     assert two_point_coefficient(0.125, 1.0, 2) == pytest.approx(7.5)
     assert two_point_coefficient(0.125, 1.0, 2, "printed") == pytest.approx(16.0)
     exact = lower_bound(rm.Bandit(rm.two_point_pair(0.125, 1.0))).coefficient
-    assert exact == pytest.approx(12.368, abs=1e-3)
+    assert exact == pytest.approx(12.371, abs=1e-3)
 
 
 def test_refusals():
