@@ -66,10 +66,10 @@ def test_theory_is_fig1a_with_other_constants():
 
 
 def test_a_scale_and_what_replaces_it():
+    smaller = at_scale(named_spec("estimators"), "quick")
+    assert list(smaller.scale) == ["quick"]
+    assert smaller.network.n == named_spec("estimators").scale["quick"].n == 20
     spec = named_spec("fig1c")
-    quick = at_scale(spec, "quick")
-    assert list(quick.scale) == ["quick"]
-    assert quick.network.subgraph == spec.scale["quick"].n
     changed = at_scale(spec, "full", trials=3, horizon=70)
     assert list(changed.scale) == ["custom"]
     assert (changed.size.trials, changed.size.horizon) == (3, 70)

@@ -15,7 +15,7 @@ Outcome = TypeVar("Outcome")
 Tick = Callable[[float], None]
 
 # How long Ctrl-C waits for workers that are in the middle of something.
-PATIENCE = 0.5
+PATIENCE = 0.2
 
 
 class Stopped(BaseException):
