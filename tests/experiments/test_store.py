@@ -90,6 +90,14 @@ def test_the_manifest_says_what_was_run(swept_run):
     assert (opened.axes, opened.policies, opened.done) == (["gamma"], manifest["policies"], True)
 
 
+def test_a_run_draws_itself(swept_run):
+    import matplotlib.pyplot as plt
+
+    figure = open_run(swept_run.path).plot()
+    assert figure.axes
+    plt.close(figure)
+
+
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "rename", "remove", "swap"])
 def test_a_damaged_part_is_found_and_computed_again(copy, swept_run, damage):
     victim, other = parts(copy)[7], parts(copy)[20]

@@ -18,7 +18,7 @@ from rumormill.experiments import store
 from rumormill.experiments.cells import CellPlayer, Outcome
 from rumormill.experiments.executor import Executor, LocalExecutor
 from rumormill.experiments.schema import Spec
-from rumormill.experiments.spec import at_scale, encode
+from rumormill.experiments.spec import at_scale, encode, points
 from rumormill.experiments.store import Cell, RunFolder
 
 LIBRARIES = ("rumormill", "numpy", "numba", "scipy", "networkx", "rustworkx", "dwave-samplers", "polars")
@@ -158,7 +158,7 @@ def _open_manifest(path: Path, spec: Spec) -> dict[str, Any]:
         "machine": {"cores": os.cpu_count() or 1, "system": f"{platform.system()} {platform.machine()}"},
         "axes": list(spec.sweep),
         "policies": spec.labels,
-        "points": [point.values for point in CellPlayer(spec, 1).points],
+        "points": [point.values for point in points(spec)],
         "trials": spec.size.trials,
         "horizon": spec.size.horizon,
         "status": "running",

@@ -1,0 +1,28 @@
+"""The two panels on real graphs, where the files are."""
+
+from pathlib import Path
+
+import pytest
+
+from rumormill.experiments.build import graph_file
+from rumormill.experiments.runner import run
+from rumormill.experiments.spec import at_scale, named_spec
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+@pytest.mark.parametrize(("name", "agents"), [("fig1c", 10_876), ("fig1d", 4_039)])
+def test_the_panels_run_on_connected_parts_of_the_real_graphs(name, agents, tmp_path, monkeypatch):
+    if not DATA.is_dir():
+        pytest.skip(
+            f"the graph files are not in {DATA.name} beside the project; `rumormill data` fetches them"
+        )
+    monkeypatch.setenv("RUMORMILL_DATA", str(DATA))
+    spec = at_scale(named_spec(name), "full", trials=1, horizon=20)
+    assert graph_file(spec.network.file).n_agents == agents
+    done = run(spec, tmp_path / name)
+    about = done.manifest["networks"]["0"]
+    assert about["n_agents"] == 500
+    assert about["gamma"] == (about["diameter"] + 1) // 2
+    assert sorted(v for clique in about["cliques"] for v in clique) == list(range(500))
+    assert (done.frame["regret"] > 0).all()
