@@ -153,7 +153,8 @@ def test_the_printed_decentralized_bound_does_not_hold():
     """One agent, eps = 0.4, hardly any noise, c of theory: the printed (2 gap)^(-1/eps) is beaten by regret.
 
     The arm is pulled until its radius is about the gap, some c 2 ln T m^(1/eps) gap^(-1-1/eps) times; the
-    printed leading term is 2^(1/eps - 1) = 2.8 times smaller in the long run. With so little noise every trial is the same.
+    printed leading term is 2^(1/eps - 1) = 2.8 times smaller in the long run. With so little noise every
+    trial is the same.
     """
     bandit = rm.Bandit([rm.Gaussian(loc=m, scale=1e-3) for m in (-0.5, 0.5)])
     policy = rm.RobustUCB(c="theory", moments=bandit.moments(0.4))
@@ -162,6 +163,30 @@ def test_the_printed_decentralized_bound_does_not_hold():
     assert printed.mean - 5 * printed.error > 1.5 * printed.bound.value
     assert not printed.passed
     assert verify(bandit, network, policy, 65536, trials=3, rng=1).passed
+
+
+def test_the_lag_of_followers_cannot_be_left_out():
+    """A broom: 40 agents at 12 hops from their leader, who must take 500 samples before an index exists.
+
+    The leader learns of a follower's pull 11 rounds late, and the follower goes on copying for 12 rounds: the
+    bound of the decentralized policy, with leaders in place of cliques, counts the first delay only, and fails.
+    """
+    handle = [(v, v + 1) for v in range(11)]
+    network = rm.Network.from_edges([*handle, *((11, 12 + leaf) for leaf in range(40))])
+    bandit = rm.Bandit([rm.Gaussian(loc=m, scale=1e-3) for m in (0.0, 1.0)])
+    policy = rm.CentralizedMPUCB(
+        gamma=12,
+        leaders=[0],
+        estimator=rm.Catoni(),
+        c="theory",
+        confidence="anytime",
+        moments=bandit.moments(0.8),
+    )
+    played = rm.simulate(bandit, network, policy, horizon=50, rng=1, engine="reference")
+    regret = float(played.regret[0, -1])
+    bound = regret_bound(bandit, network, policy, 50)
+    assert not bound.vacuous
+    assert bound.value - bound.terms["following"] < regret < bound.value
 
 
 def test_a_standard_error_needs_two_trials():
