@@ -163,5 +163,7 @@ def test_independence_of_a_connected_power_graph_by_gamma():
             alpha = brute(closed_neighbourhoods(network, gamma))[1]
             if alpha >= 2:
                 assert alpha <= m // (gamma // 2 + 1)
-            broken += alpha > -(-2 * m // (gamma + 2))
+            if alpha > -(-2 * m // (gamma + 2)):
+                assert gamma % 2 == 1
+                broken += 1
     assert broken > 0

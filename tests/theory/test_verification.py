@@ -168,8 +168,9 @@ def test_the_printed_decentralized_bound_does_not_hold():
 def test_the_lag_of_followers_cannot_be_left_out():
     """A broom: 40 agents at 12 hops from their leader, who must take 500 samples before an index exists.
 
-    The leader learns of a follower's pull 11 rounds late, and the follower goes on copying for 12 rounds: the
-    bound of the decentralized policy, with leaders in place of cliques, counts the first delay only, and fails.
+    The leader learns of a follower's pull 11 rounds late, and the follower goes on copying for 12 rounds.
+    The bound of the decentralized policy, with leaders in place of cliques, counts only the first delay: it
+    fails.
     """
     handle = [(v, v + 1) for v in range(11)]
     network = rm.Network.from_edges([*handle, *((11, 12 + leaf) for leaf in range(40))])
