@@ -106,7 +106,7 @@ class MessagePassingLoop:
             x=np.zeros(0),
             spare=np.array([-1, 0], dtype=np.int64),
         )
-        told = (slots, n_agents, n_arms) if rules.shares_rows else (1, 1, 1)
+        told = (slots, n_arms, n_agents) if rules.shares_rows else (1, 1, 1)
         dense = rules.shares_rows and bool((self.hearing.dense >= 0).any())
         self.rows = Rows(
             mean=np.zeros(told),

@@ -100,12 +100,15 @@ def average(rules: ConsensusRules, state: ConsensusState) -> None:
         for r in range(opinion.shape[0]):
             _sum_dense(opinion[r], heard[r], rules.mask)
     else:
-        for r in range(opinion.shape[0]):
+        for arm in range(rules.n_arms):  # sums and counts together: two chains of additions at a time
+            totals, counts = opinion[arm], opinion[rules.n_arms + arm]
             for v in range(n_agents):
-                total = 0.0
+                total, count = 0.0, 0.0
                 for i in range(rules.indptr[v], rules.indptr[v + 1]):
-                    total += opinion[r, rules.indices[i]]
-                heard[r, v] = total
+                    total += totals[rules.indices[i]]
+                    count += counts[rules.indices[i]]
+                heard[arm, v] = total
+                heard[rules.n_arms + arm, v] = count
     for r in range(opinion.shape[0]):
         for v in range(n_agents):
             own = 1.0 - rules.weight * (rules.indptr[v + 1] - rules.indptr[v])

@@ -13,15 +13,14 @@ from rumormill.kernels.state import Flags, Floats, Hearing, Ids, Mask, Rows
 def publish_rows(t: int, first: bool, n: Floats, mean: Floats, changed: Flags, rows: Rows) -> None:
     """Note what every agent knows in round t, and per arm who knows most."""
     slots = rows.n.shape[0]
-    slot = t % slots
+    slot, before = t % slots, (t - 1) % slots
     for arm in range(n.shape[0]):
         for v in range(n.shape[1]):
-            rows.n[slot, v, arm] = n[arm, v]
-            rows.mean[slot, v, arm] = mean[arm, v]
+            rows.n[slot, arm, v] = n[arm, v]
+            rows.mean[slot, arm, v] = mean[arm, v]
         if changed[arm] or first:
             _rank_best(n[arm], rows.top[slot, arm])
         else:
-            before = (t - 1) % slots
             for i in range(rows.top.shape[2]):
                 rows.top[slot, arm, i] = rows.top[before, arm, i]
 
@@ -68,10 +67,9 @@ def best_informed(
             mask = hearing.masks[hearing.dense[hop - 1]]
             _from_dense_hop(slot, hop, mask, hearing, rows, best_n, best_mean, best_from)
         else:
-            for v in range(n.shape[1]):
-                for i in range(hearing.source_ptr[v, hop - 1], hearing.source_ptr[v, hop]):
-                    for arm in range(n_arms):
-                        _consider(slot, hearing.sources[i], arm, v, rows, best_n, best_mean, best_from)
+            for arm in range(n_arms):
+                for v in range(n.shape[1]):
+                    _from_sources(slot, hop, arm, v, hearing, rows, best_n, best_mean, best_from)
 
 
 @part
@@ -92,34 +90,41 @@ def _from_dense_hop(
             i = 0
             while i < ranked:
                 origin = rows.top[slot, arm, i]
-                n = rows.n[slot, origin, arm]
+                n = rows.n[slot, arm, origin]
                 if n < best_n[arm, v]:
                     break
                 if mask[origin, v] != 0.0:
                     if n > best_n[arm, v] or origin < best_from[arm, v]:
                         best_n[arm, v] = n
-                        best_mean[arm, v] = rows.mean[slot, origin, arm]
+                        best_mean[arm, v] = rows.mean[slot, arm, origin]
                         best_from[arm, v] = origin
                     break
                 i += 1
             if i == ranked:  # none of the best is heard: look at all
-                for s in range(hearing.source_ptr[v, hop - 1], hearing.source_ptr[v, hop]):
-                    _consider(slot, hearing.sources[s], arm, v, rows, best_n, best_mean, best_from)
+                _from_sources(slot, hop, arm, v, hearing, rows, best_n, best_mean, best_from)
 
 
 @part
-def _consider(
+def _from_sources(
     slot: int,
-    origin: int,
+    hop: int,
     arm: int,
     v: int,
+    hearing: Hearing,
     rows: Rows,
     best_n: Floats,
     best_mean: Floats,
     best_from: Ids,
 ) -> None:
-    n = rows.n[slot, origin, arm]
-    if n > best_n[arm, v] or (n == best_n[arm, v] and origin < best_from[arm, v]):
-        best_n[arm, v] = n
-        best_mean[arm, v] = rows.mean[slot, origin, arm]
-        best_from[arm, v] = origin
+    """The best row among all sources at exactly this many hops."""
+    most, winner = best_n[arm, v], best_from[arm, v]
+    told = rows.n[slot, arm]
+    for i in range(hearing.source_ptr[v, hop - 1], hearing.source_ptr[v, hop]):
+        origin = hearing.sources[i]
+        n = told[origin]
+        if n > most or (n == most and origin < winner):
+            most, winner = n, origin
+    if winner != best_from[arm, v]:
+        best_n[arm, v] = most
+        best_mean[arm, v] = rows.mean[slot, arm, winner]
+        best_from[arm, v] = winner

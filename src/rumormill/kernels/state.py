@@ -93,7 +93,7 @@ class Calendar(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What agents tell of all arms (KMP-UCB): [slot, agent, arm], and [slot, arm, .] who knows most."""
+    """What agents tell of all arms (KMP-UCB): [slot, arm, agent], and [slot, arm, .] who knows most."""
 
     mean: Floats
     n: Floats
