@@ -132,6 +132,19 @@ def test_a_shrunk_bound_fails(name):
     assert not hair.passed
 
 
+def test_shrunk_by_a_twentieth_it_fails_where_exploration_is_forced():
+    """With little noise the median of means costs its 16 L + 2 samples and no more: the bound is nearly met.
+
+    No estimate comes near its radius (a hundredth of the gap is the noise), so that every trial is the same.
+    """
+    policy = rm.RobustUCB(estimator=rm.MedianOfMeans(), c="theory", confidence="anytime")
+    bandit = rm.Bandit([rm.Gaussian(loc=m, scale=0.01) for m in (-0.5, 0.5)])
+    found = verify(bandit, NETWORKS["path"], policy, 1000, trials=2, rng=1)
+    assert found.passed
+    assert not found.bound.vacuous
+    assert not replace(found, bound=replace(found.bound, value=0.95 * found.bound.value)).passed
+
+
 def test_single_agents_stay_below_their_bound():
     bandit, network = BANDITS["gaussian"], rm.Network.path(5)
     policy = rm.CentralizedMPUCB(gamma=2, leaders="dominating", c="theory", confidence="anytime")

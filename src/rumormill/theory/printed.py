@@ -11,9 +11,8 @@ import math
 import numpy as np
 
 from rumormill.errors import InputError
-from rumormill.graphs import clique_cover, independent_set
 from rumormill.policies import KMPUCB, CentralizedMPUCB, ConsensusUCB, DecentralizedMPUCB, RobustUCB
-from rumormill.theory.setting import Setting, consensus_eigenvalues, exp_or_inf
+from rumormill.theory.setting import Setting, consensus_eigenvalues, cover_size, exp_or_inf, independent_size
 
 Terms = tuple[dict[str, float], list[str]]
 
@@ -31,15 +30,15 @@ def printed_terms(setting: Setting) -> Terms:
             return _decentralized(
                 setting, len(setting.plan), ["The cover number is that of the cover in use."]
             )
-        size = len(clique_cover(setting.network, setting.gamma).groups)
+        size = cover_size(setting.network, setting.gamma)
         return _decentralized(setting, size, ["The cover number is that of the cover found."])
     if isinstance(policy, CentralizedMPUCB):
         if policy.leaders == "independent":
-            return _centralized(setting, *_independence(setting))
+            return _centralized(setting, *independent_size(setting.network, setting.gamma))
         leaders = len(np.unique(setting.plan.leader_of))
         return _centralized(setting, leaders, "The number of leaders stands in for the independence number.")
     if isinstance(policy, KMPUCB):
-        return _kmp(setting, *_independence(setting))
+        return _kmp(setting, *independent_size(setting.network, setting.gamma))
     raise InputError(f"there is no bound for {type(policy).__name__}")
 
 
@@ -108,12 +107,6 @@ def _consensus(setting: Setting) -> Terms:
         "As printed; stated for all eps, derived for eps = 1. Its epsilon^k belongs to an agent, not an arm: "
         "the largest over agents is taken, without the factor M, as the theorem has it.",
     ]
-
-
-def _independence(setting: Setting) -> tuple[int, str]:
-    found = independent_set(setting.network, setting.gamma, weights=np.ones(setting.n_agents))
-    known = "proven" if found.optimal else f"the largest found; at most {found.bound:g}"
-    return len(found.leaders), f"Independence number {len(found.leaders)} ({known})."
 
 
 def _words(setting: Setting, *words: str) -> list[str]:

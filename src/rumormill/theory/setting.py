@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from rumormill.arms import Bandit, Moments, RewardSource
 from rumormill.errors import InputError
 from rumormill.estimators import Catoni, Radius, TrimmedMean
-from rumormill.graphs import Network, consensus_weights
+from rumormill.graphs import Network, clique_cover, consensus_weights, dominating_set, independent_set
 from rumormill.policies import Policy, RobustPolicy, log_confidence
 
 # Beyond this many samples nobody looks for the start of a lemma's range.
@@ -165,6 +165,29 @@ class Setting:
                 "ranked just before another of the same round that caused it."
             )
         return words
+
+
+# Bounds are asked for at many horizons: what depends on the network alone is worked out once.
+
+
+@lru_cache(maxsize=32)
+def cover_size(network: Network, gamma: int) -> int:
+    """The number of cliques in a cover of the power graph."""
+    return len(clique_cover(network, gamma).groups)
+
+
+@lru_cache(maxsize=32)
+def dominating_size(network: Network, gamma: int) -> int:
+    """The number of agents found that reach everyone."""
+    return len(dominating_set(network, gamma).leaders)
+
+
+@lru_cache(maxsize=32)
+def independent_size(network: Network, gamma: int) -> tuple[int, str]:
+    """The size of a large independent set, and how sure it is to be the largest."""
+    found = independent_set(network, gamma, weights=np.ones(network.n_agents))
+    known = "proven" if found.optimal else f"the largest found; at most {found.bound:g}"
+    return len(found.leaders), f"Independence number {len(found.leaders)} ({known})."
 
 
 def _log(x: float) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 
 from rumormill.arms import RewardSource
 from rumormill.errors import InputError
-from rumormill.graphs import Network, clique_cover, dominating_set
+from rumormill.graphs import Network
 from rumormill.policies import (
     KMPUCB,
     CentralizedMPUCB,
@@ -27,7 +27,13 @@ from rumormill.policies import (
 )
 from rumormill.theory.bound import Bound, Form, check_form
 from rumormill.theory.printed import printed_individual, printed_terms
-from rumormill.theory.setting import Setting, consensus_eigenvalues, exp_or_inf
+from rumormill.theory.setting import (
+    Setting,
+    consensus_eigenvalues,
+    cover_size,
+    dominating_size,
+    exp_or_inf,
+)
 
 Terms = tuple[dict[str, float], list[str]]
 
@@ -145,19 +151,17 @@ def _shared(setting: Setting, groups: int) -> dict[str, float]:
 
 def _decentralized(setting: Setting) -> Terms:
     if setting.plan is None:
-        groups: Any = clique_cover(setting.network, setting.gamma).groups
-        heard = setting.heard
+        cliques, heard = cover_size(setting.network, setting.gamma), setting.heard
         source = "found for this bound; any cover would do"
     else:
-        groups = setting.plan
-        heard = np.empty(setting.n_agents, np.int64)
-        for group in groups:
+        cliques, heard = len(setting.plan), np.empty(setting.n_agents, np.int64)
+        for group in setting.plan:
             heard[list(group)] = len(group)
         source = "the one in use"
-    terms = _shared(setting, len(groups))
+    terms = _shared(setting, cliques)
     terms["failures"] = setting.gap_sum * setting.failures(heard)
     return terms, [
-        f"{len(groups)} cliques cover the power graph of gamma = {setting.gamma} ({source}).",
+        f"{cliques} cliques cover the power graph of gamma = {setting.gamma} ({source}).",
         *setting.radius_words(),
     ]
 
@@ -174,7 +178,7 @@ def _centralized(setting: Setting) -> Terms:
 
 
 def _kmp(setting: Setting) -> Terms:
-    centres = len(dominating_set(setting.network, setting.gamma).leaders)
+    centres = dominating_size(setting.network, setting.gamma)
     terms = _shared(setting, centres)
     terms["delay"] += setting.gap_sum * setting.n_agents * setting.gamma
     # A failed estimate misleads everyone who hears of it.
