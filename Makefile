@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-slow lint bench docs clean
+.PHONY: demo reproduce docs test test-slow lint bench clean
 
 $(VENV)/.core: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -18,6 +18,14 @@ $(VENV)/.dev: $(VENV)/.core
 demo: $(VENV)/.core
 	$(BIN)/rumormill reproduce fig1a --quick
 
+# All panels at their small scale, with the verdicts; real graphs if they are in the data directory.
+reproduce: $(VENV)/.core
+	$(BIN)/rumormill reproduce all --quick --out runs/quick
+
+# The README's figure, from the demo's run.
+docs: demo
+	cp runs/fig1a-quick/figures/regret.png docs/figures/fig1a-quick.png
+
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
@@ -30,8 +38,8 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
-
 bench: $(VENV)/.core
 	$(BIN)/python scripts/bench.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

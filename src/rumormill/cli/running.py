@@ -246,6 +246,7 @@ def _present(runs: list[RunFolder], json: bool, *, report: bool = True, claims: 
             row.pop("detail")
         print_table(rows, title="The paper's claims", styles=WORD_STYLES)
     for path in reports:
+        note(f"picture: {path.parent / 'figures' / 'regret.png'}")
         note(f"report: {path}")
 
 
