@@ -227,13 +227,13 @@ def _present(runs: list[RunFolder], json: bool, *, report: bool = True, claims: 
     from rumormill.experiments.verdicts import verdicts
 
     found = verdicts(runs) if claims else []
-    reports = [str(_write_report(run)[-1]) for run in runs] if report else []
+    written = [_write_report(run) for run in runs] if report else []
     if json:
         print_json(
             {
                 "runs": [{"name": run.manifest["name"], "rows": summary(run)} for run in runs],
                 "verdicts": [vars(verdict) for verdict in found],
-                "reports": reports,
+                "reports": [str(paths[-1]) for paths in written],
             }
         )
         return
@@ -245,9 +245,9 @@ def _present(runs: list[RunFolder], json: bool, *, report: bool = True, claims: 
         for row in rows:  # for the report, where there is room
             row.pop("detail")
         print_table(rows, title="The paper's claims", styles=WORD_STYLES)
-    for path in reports:
-        note(f"picture: {path.parent / 'figures' / 'regret.png'}")
-        note(f"report: {path}")
+    for paths in written:
+        note(f"picture: {paths[0]} (and more beside it)")
+        note(f"report: {paths[-1]}")
 
 
 def _headline(run: RunFolder) -> str:
