@@ -21,7 +21,7 @@ from rumormill.experiments.runner import RunInterrupted, run
 from rumormill.experiments.spec import parse_spec
 from rumormill.experiments.store import Cell
 
-LONG = SWEPT.replace("horizon = 400", "horizon = 1500")
+LONG = SWEPT.replace("horizon = 400", "horizon = 600")
 
 CHILD = """
 import os, signal, sys

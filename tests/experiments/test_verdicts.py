@@ -88,7 +88,7 @@ def test_claims_that_hold_and_claims_that_fail():
     assert failed.estimate == pytest.approx(300 / 250 - 1, abs=0.05)
     assert failed.scope == "fig1a (custom)"
     assert failed.trials == 30
-    assert failed.detail.endswith("of 30 of the trials")
+    assert failed.detail.endswith("of 30 trials")
 
 
 def test_what_is_too_close_is_not_decided():

@@ -143,7 +143,7 @@ def _claims(run: RunFolder) -> list[_Claim]:
                 [data],
                 relative_difference,
                 below_zero,
-                f"mean regret {_amounts(data)}; lower in {_share(data)} of the trials",
+                f"mean regret {_amounts(data)}; lower in {_share(data)} trials",
             )
         )
     return claims
