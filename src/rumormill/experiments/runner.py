@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import platform
 import threading
 import time
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
@@ -136,11 +135,9 @@ def _one_blas_thread() -> AbstractContextManager[Any]:
 
     It also makes the last digits of eigenvectors independent of the number of cores.
     """
-    try:
-        control = importlib.import_module("threadpoolctl")
-    except ImportError:  # slower, nothing else
-        return nullcontext()
-    limits: AbstractContextManager[Any] = control.threadpool_limits(1, user_api="blas")
+    from threadpoolctl import threadpool_limits
+
+    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
     return limits
 
 
