@@ -13,6 +13,7 @@ from rumormill.cli.words import part_of_spec, split
 from rumormill.errors import InputError
 
 if TYPE_CHECKING:
+    from rumormill.experiments.bounds import RunBounds
     from rumormill.experiments.schema import Spec
     from rumormill.experiments.store import RunFolder
 
@@ -24,6 +25,7 @@ Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds, instead of tho
 Jobs = Annotated[int | None, typer.Option(min=1, help="Workers; all cores by default.")]
 Out = Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME-SCALE by default.")]
 Report = Annotated[bool, typer.Option(help="Write report.html and figures/ into the folder.")]
+Bounds = Annotated[bool, typer.Option("--bounds", help="Also the theory's bounds, drawn and as a table.")]
 Folder = Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)]
 
 
@@ -48,6 +50,7 @@ def run(
     jobs: Jobs = None,
     out: Out = None,
     report: Report = True,
+    bounds: Bounds = False,
     json: Json = False,
 ) -> None:
     """Run an experiment of your own; run it again to go on after a stop."""
@@ -55,7 +58,7 @@ def run(
 
     ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)
     folder = _run(ready, out or default_folder(ready), jobs)
-    _present([folder], json, report=report)
+    _present([folder], json, report=report, bounds=bounds)
 
 
 def reproduce(
@@ -76,6 +79,7 @@ def reproduce(
         Path | None, typer.Option(help="Folder; with `all`, the folder of all runs. runs/ by default.")
     ] = None,
     report: Report = True,
+    bounds: Bounds = False,
     json: Json = False,
 ) -> None:
     """Run an experiment of the paper, draw it, and test the paper's claims on it."""
@@ -96,7 +100,7 @@ def reproduce(
             if not everything:
                 raise
             missing.append(f"{each} is left out: {error}")
-    _present(runs, json, report=report)
+    _present(runs, json, report=report, bounds=bounds)
     for line in missing:
         note(line)
 
@@ -105,11 +109,13 @@ def report(
     folder: Folder,
     out: Annotated[Path | None, typer.Option(help="The file; report.html in the folder by default.")] = None,
     figures: Annotated[bool, typer.Option(help="Also draw the figures, PNG and SVG.")] = True,
+    bounds: Bounds = False,
 ) -> None:
     """Write the report of a run as one HTML file, and its figures."""
     from rumormill.experiments.store import open_run
 
-    for path in _write_report(open_run(folder), out, figures):
+    opened = open_run(folder)
+    for path in _write_report(opened, out, figures, _bounds(opened, bounds)):
         typer.echo(path)
 
 
@@ -213,33 +219,49 @@ def _run(spec: Spec, folder: Path, jobs: int | None) -> RunFolder:
     return runner.run(spec, folder, jobs, progress_for(spec.name))
 
 
-def _write_report(run: RunFolder, out: Path | None = None, figures: bool = True) -> list[Path]:
+def _bounds(run: RunFolder, wanted: bool) -> RunBounds | None:
+    from rumormill.experiments.bounds import run_bounds
+
+    return run_bounds(run) if wanted else None
+
+
+def _write_report(
+    run: RunFolder, out: Path | None = None, figures: bool = True, bounds: RunBounds | None = None
+) -> list[Path]:
     from rumormill.experiments.figures import draw_all
     from rumormill.experiments.report import write_report
 
-    drawn = draw_all(run, run.path / "figures") if figures else []
-    return [*drawn, write_report(run, out or run.path / "report.html")]
+    drawn = draw_all(run, run.path / "figures", bounds) if figures else []
+    return [*drawn, write_report(run, out or run.path / "report.html", bounds)]
 
 
-def _present(runs: list[RunFolder], json: bool, *, report: bool = True, claims: bool = True) -> None:
+def _present(
+    runs: list[RunFolder], json: bool, *, report: bool = True, claims: bool = True, bounds: bool = False
+) -> None:
     """The tables of the runs, then the verdicts over all of them."""
     from rumormill.experiments.summary import summary, verdict_row
     from rumormill.experiments.verdicts import verdicts
 
     found = verdicts(runs) if claims else []
-    written = [_write_report(run) for run in runs] if report else []
+    theory = [_bounds(run, bounds) for run in runs]
+    both = list(zip(runs, theory, strict=True))
+    written = [_write_report(run, bounds=known) for run, known in both] if report else []
     if json:
         print_json(
             {
-                "runs": [{"name": run.manifest["name"], "rows": summary(run)} for run in runs],
+                "runs": [
+                    {"name": run.manifest["name"], "rows": summary(run), **_bounds_json(known)}
+                    for run, known in both
+                ],
                 "verdicts": [vars(verdict) for verdict in found],
                 "reports": [str(paths[-1]) for paths in written],
             }
         )
         return
-    for run in runs:
+    for run, known in both:
         print_table([_rounded(row) for row in summary(run)], title=_headline(run))
         typer.echo()
+        _print_bounds(known)
     if found:
         rows = [verdict_row(verdict) for verdict in found]
         for row in rows:  # for the report, where there is room
@@ -248,6 +270,27 @@ def _present(runs: list[RunFolder], json: bool, *, report: bool = True, claims: 
     for paths in written:
         note(f"picture: {paths[0]} (and more beside it)")
         note(f"report: {paths[-1]}")
+
+
+def _bounds_json(bounds: RunBounds | None) -> dict[str, Any]:
+    from rumormill.experiments.bounds import bound_rows, lower_rows
+
+    return {} if bounds is None else {"bounds": bound_rows(bounds), "lower_bounds": lower_rows(bounds)}
+
+
+def _print_bounds(bounds: RunBounds | None) -> None:
+    from rumormill.experiments.bounds import bound_rows
+    from rumormill.experiments.boundwords import remarks
+
+    if bounds is None:
+        return
+    rows = bound_rows(bounds)
+    for row in rows:  # for the report, where there is room
+        row.pop("assumptions")
+    print_table(rows, title=f"The theory's upper bounds at round {bounds.horizon:,}")
+    for remark in remarks(bounds):
+        typer.echo(remark)
+    typer.echo()
 
 
 def _headline(run: RunFolder) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from rumormill.experiments.bounds import RunBounds
     from rumormill.experiments.store import RunFolder
 
 WIDTH, HEIGHT = 4.2, 3.3
@@ -82,29 +83,37 @@ def short(value: float) -> str:
 
 def regret_over_time(run: RunFolder, *, log: bool = False) -> Figure:
     """Group regret against the round: the mean, and a 95 % bootstrap band over trials."""
-    import matplotlib.pyplot as plt
-
     shown = spread(points(run), MOST_PANELS)
     with style():
-        columns = 2 if len(shown) == 4 else min(len(shown), 3)
-        rows = math.ceil(len(shown) / columns)
-        size = (WIDTH, HEIGHT) if len(shown) == 1 else (2.1 * columns, 1.8 * rows + 0.6)
-        figure: Figure
-        figure, grid = plt.subplots(
-            rows, columns, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey=True
-        )
-        for place, (axes, point) in enumerate(zip(grid.flat, shown, strict=False)):
+        figure, panels = panels_over_time(shown)
+        for axes, point in zip(panels, shown, strict=True):
             _over_time(axes, run, point, log)
-            axes.set_title(in_words(point))
-            if place % columns == 0:
-                axes.set_ylabel("group regret")
-            if place + columns >= len(shown):
-                axes.set_xlabel("round")
-                axes.tick_params(labelbottom=True)
-        for axes in list(grid.flat)[len(shown) :]:
-            axes.set_visible(False)
         _legend(figure)
     return figure
+
+
+def panels_over_time(shown: list[Point]) -> tuple[Figure, list[Axes]]:
+    """One panel per sweep point, with title and the names of the axes: rounds, and group regret."""
+    import matplotlib.pyplot as plt
+
+    columns = 2 if len(shown) == 4 else min(len(shown), 3)
+    rows = math.ceil(len(shown) / columns)
+    size = (WIDTH, HEIGHT) if len(shown) == 1 else (2.1 * columns, 1.8 * rows + 0.6)
+    figure: Figure
+    figure, grid = plt.subplots(
+        rows, columns, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey=True
+    )
+    panels = list(grid.flat)
+    for place, (axes, point) in enumerate(zip(panels, shown, strict=False)):
+        axes.set_title(in_words(point))
+        if place % columns == 0:
+            axes.set_ylabel("group regret")
+        if place + columns >= len(shown):
+            axes.set_xlabel("round")
+            axes.tick_params(labelbottom=True)
+    for axes in panels[len(shown) :]:
+        axes.set_visible(False)
+    return figure, panels[: len(shown)]
 
 
 def _over_time(axes: Axes, run: RunFolder, point: Point, log: bool) -> None:
@@ -128,7 +137,7 @@ def _over_time(axes: Axes, run: RunFolder, point: Point, log: bool) -> None:
     else:
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)
-    _plain_ticks(axes)
+    plain_ticks(axes)
 
 
 def _few(rounds: NDArray[np.int64], log: bool, shift: int) -> list[int]:
@@ -189,7 +198,7 @@ def _by_parameter(axes: Axes, run: RunFolder, axis: str, group: Point) -> None:
         )
     axes.set_ylim(bottom=0)
     axes.set_xticks(places, [value_name(value) for value in values])
-    _plain_ticks(axes, x=False)
+    plain_ticks(axes, x=False)
 
 
 def agent_distribution(run: RunFolder, point: Point | None = None) -> Figure:
@@ -216,7 +225,7 @@ def agent_distribution(run: RunFolder, point: Point | None = None) -> Figure:
             f"regret of one agent at round {horizon(run):,}\n(marker: median; bars: 50 % and 80 %; line: all)"
         )
         axes.set_title(in_words(point))
-        _plain_ticks(axes, y=False)
+        plain_ticks(axes, y=False)
     return figure
 
 
@@ -258,7 +267,7 @@ def _against_sent(axes: Axes, run: RunFolder, column: str) -> None:
             label=policy,
         )
     axes.set_yscale("log")
-    _plain_ticks(axes, x=False)
+    plain_ticks(axes, x=False)
     _decades_and_zero(axes, everything)
 
 
@@ -286,7 +295,7 @@ def _mean_and_reach(ends: list[NDArray[np.float64]]) -> tuple[NDArray[np.float64
     return mean, np.abs(bands.T - mean)
 
 
-def _plain_ticks(axes: Axes, *, x: bool = True, y: bool = True) -> None:
+def plain_ticks(axes: Axes, *, x: bool = True, y: bool = True) -> None:
     """Numbers in full; on a short logarithmic axis also at 2 and 5, so that at least two are there."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -312,8 +321,9 @@ def main_figure(run: RunFolder) -> Figure:
     return regret_by_parameter(run, run.axes[0]) if run.axes else regret_over_time(run)
 
 
-def draw_all(run: RunFolder, out_dir: Path) -> list[Path]:
+def draw_all(run: RunFolder, out_dir: Path, bounds: RunBounds | None = None) -> list[Path]:
     """Every figure that this run has something to say in, as PNG and SVG."""
+    from rumormill.experiments.boundpicture import bounds_figure
     from rumormill.experiments.netpicture import network_figures
 
     figures: dict[str, Figure] = {
@@ -324,6 +334,8 @@ def draw_all(run: RunFolder, out_dir: Path) -> list[Path]:
         "messages": regret_per_message(run),
         **network_figures(run),
     }
+    if bounds is not None:
+        figures["regret-bounds"] = bounds_figure(bounds)
     return [path for name, figure in figures.items() for path in save(figure, out_dir / name)]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import json
 from collections.abc import Sequence
 from importlib import resources
@@ -15,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rumormill.experiments.analysis import bootstrap_band
+from rumormill.experiments.boundwords import bounds_section
+from rumormill.experiments.markup import picture, table
 from rumormill.experiments.palette import look
 from rumormill.experiments.progress import amount, duration
 from rumormill.experiments.store import write_atomically
@@ -35,20 +35,19 @@ from rumormill.experiments.views import (
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from rumormill.experiments.bounds import RunBounds
     from rumormill.experiments.store import RunFolder
 
-WORD_CLASS = {"holds": "holds", "does not hold": "fails", "not decided at this size": "open"}
 
-
-def write_report(run: RunFolder, path: Path) -> Path:
+def write_report(run: RunFolder, path: Path, bounds: RunBounds | None = None) -> Path:
     """Write the report; it gets its name only when it is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, report_html(run).encode())
+    write_atomically(path, report_html(run, bounds).encode())
     return path
 
 
-def report_html(run: RunFolder) -> str:
-    """The report as text."""
+def report_html(run: RunFolder, bounds: RunBounds | None = None) -> str:
+    """The report as text; with `bounds`, the theory has a section of its own."""
     from plotly.offline import get_plotlyjs
 
     spec = run.spec
@@ -62,9 +61,10 @@ def report_html(run: RunFolder) -> str:
         horizon=f"{horizon(run):,}",
         numbers=_numbers(run),
         verdicts=_verdicts(verdicts(run)),
+        bounds="" if bounds is None else bounds_section(bounds),
         pictures=_pictures(run),
         settings=_settings(run),
-        command=html.escape(command_for(run)),
+        command=html.escape(command_for(run) + ("" if bounds is None else " --bounds")),
         spec=html.escape(to_toml(run.manifest["spec"])),
         data=_safe_json(chart_data(run)),
         css=_page("css"),
@@ -169,7 +169,7 @@ def _numbers(run: RunFolder) -> str:
         for row in summary(run)
     ]
     words = len(run.axes) + 1
-    return _table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
+    return table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
 
 
 def _verdicts(found: Sequence[Verdict]) -> str:
@@ -180,27 +180,8 @@ def _verdicts(found: Sequence[Verdict]) -> str:
     return (
         "<p>Each claim is tested on differences within trials, relative to the second of the two compared; "
         "all intervals together hold with 95 % confidence.</p>"
-        + _table(list(shown), rows, ["", "word", "number", "number", ""])
+        + table(list(shown), rows, ["", "word", "number", "number", ""])
     )
-
-
-def _table(head: list[str], rows: list[list[str]], classes: list[str], *, wide: bool = False) -> str:
-    """Narrow screens scroll a wide table sideways, and stack the cells of any other."""
-    top = "".join(
-        f'<th class="{kind}">{html.escape(name)}</th>' for name, kind in zip(head, classes, strict=True)
-    )
-    body = "".join(
-        f"<tr>{''.join(_cell(*each) for each in zip(head, row, classes, strict=True))}</tr>" for row in rows
-    )
-    return (
-        f'<div class="scroll"><table class="{"wide" if wide else "stack"}"><thead><tr>{top}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>"
-    )
-
-
-def _cell(name: str, text: str, kind: str) -> str:
-    kind = f"{kind} {WORD_CLASS.get(text, '')}".strip()
-    return f'<td class="{kind}" data-name="{html.escape(name)}">{html.escape(text)}</td>'
 
 
 def _settings(run: RunFolder) -> str:
@@ -250,25 +231,7 @@ def _pictures(run: RunFolder) -> str:
         (figure, "png", "The network of the first trial, its cliques and its leaders.")
         for figure in network_figures(run).values()
     ]
-    return f'<div class="pictures">{"".join(_picture(*each) for each in shown)}</div>'
-
-
-def _picture(figure: Figure, kind: str, caption: str) -> str:
-    import matplotlib.pyplot as plt
-
-    from rumormill.experiments.figures import style
-
-    buffer = io.BytesIO()
-    with style():
-        metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-        figure.savefig(buffer, format=kind, metadata=metadata)
-    plt.close(figure)
-    mime = "image/svg+xml" if kind == "svg" else "image/png"
-    packed = base64.b64encode(buffer.getvalue()).decode()
-    return (
-        f'<figure><img src="data:{mime};base64,{packed}" alt="{html.escape(caption)}">'
-        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
-    )
+    return f'<div class="pictures">{"".join(picture(*each) for each in shown)}</div>'
 
 
 def _page(suffix: str) -> str:

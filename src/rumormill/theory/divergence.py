@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,8 +110,9 @@ def _student(df: float) -> Density:
     return lambda x: peak * np.exp(-(df + 1) / 2 * np.log1p(x**2 / df))
 
 
+@lru_cache(maxsize=32)
 def _stable(alpha: float, beta: float) -> Density:
-    """The stable density, interpolated: SciPy takes milliseconds for each value.
+    """The stable density, interpolated: SciPy takes milliseconds for each value. All arms share it.
 
     Where it is below FAINT it counts as zero: no share of the divergence worth naming is there.
     """

@@ -1,0 +1,56 @@
+"""Tables and pictures as HTML, for the report."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WORD_CLASS = {
+    "holds": "holds",
+    "does not hold": "fails",
+    "not decided at this size": "open",
+    "vacuous": "open",
+}
+
+
+def table(head: list[str], rows: list[list[str]], classes: list[str], *, wide: bool = False) -> str:
+    """Narrow screens scroll a wide table sideways, and stack the cells of any other."""
+    top = "".join(
+        f'<th class="{kind}">{html.escape(name)}</th>' for name, kind in zip(head, classes, strict=True)
+    )
+    body = "".join(
+        f"<tr>{''.join(_cell(*each) for each in zip(head, row, classes, strict=True))}</tr>" for row in rows
+    )
+    return (
+        f'<div class="scroll"><table class="{"wide" if wide else "stack"}"><thead><tr>{top}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _cell(name: str, text: str, kind: str) -> str:
+    kind = f"{kind} {WORD_CLASS.get(text, '')}".strip()
+    return f'<td class="{kind}" data-name="{html.escape(name)}">{html.escape(text)}</td>'
+
+
+def picture(figure: Figure, kind: str, caption: str) -> str:
+    """The figure as part of the page (svg or png), closed then."""
+    import matplotlib.pyplot as plt
+
+    from rumormill.experiments.figures import style
+
+    buffer = io.BytesIO()
+    with style():
+        metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+        figure.savefig(buffer, format=kind, metadata=metadata)
+    plt.close(figure)
+    mime = "image/svg+xml" if kind == "svg" else "image/png"
+    packed = base64.b64encode(buffer.getvalue()).decode()
+    return (
+        f'<figure><img src="data:{mime};base64,{packed}" alt="{html.escape(caption)}">'
+        f"<figcaption>{html.escape(caption)}</figcaption></figure>"
+    )
