@@ -314,8 +314,11 @@ def test_public_names_exist():
 @pytest.mark.parametrize(("engine", "workers"), [("fast", 1), ("fast", 2), ("reference", 1)])
 def test_ctrl_c_ends_a_long_run(engine, workers):
     program = f"""
+        import signal
         import rumormill as rm
 
+        # Whoever starts the tests in the background may have told its children to ignore Ctrl-C.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
         bandit = rm.Bandit([rm.AlphaStable(alpha=1.5, loc=loc) for loc in (0.0, 1.0)])
         network = rm.Network.complete(30)
         started = []
