@@ -1,0 +1,229 @@
+"""The settings that advice compares, played on the same rewards, and the choice among them."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.arms import Moments, RewardSource
+from rumormill.engine import Trial, play_trial, prepare, root_seed, stream_seed
+from rumormill.experiments.analysis import Interval, bootstrap_interval, relative_difference
+from rumormill.experiments.build import ESTIMATORS
+from rumormill.experiments.executor import LocalExecutor, Tick
+from rumormill.experiments.spec import LABELS
+from rumormill.graphs import Network, dominating_set
+from rumormill.policies import (
+    KMPUCB,
+    CentralizedMPUCB,
+    ConsensusUCB,
+    DecentralizedMPUCB,
+    Policy,
+    RobustUCB,
+)
+
+Array = NDArray[np.float64]
+
+ZETAS = (0.03, 0.1, 0.3, 1.0)
+# Catoni's mean solves an equation over all samples every round: far too slow to be tried unasked.
+QUICK_ESTIMATORS = ("trimmed", "median-of-means", "empirical")
+SHARING = ("decentralized", "centralized", "kmp")
+# Fewer messages are worth at most this much regret, even where the difference might be chance.
+WORSE_ALLOWED = 0.1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One thing to try. Consensus has neither an estimator nor a radius to scale."""
+
+    policy: str
+    gamma: int
+    estimator: str | None = None
+    zeta: float | None = None
+
+    @property
+    def robust(self) -> bool:
+        """Whether its mean has a guarantee when variances are infinite."""
+        return self.estimator not in (None, "empirical")
+
+    def __str__(self) -> str:
+        if self.estimator is None:
+            return LABELS[self.policy]
+        reach = "" if self.policy == "robust" else f" γ={self.gamma}"
+        return f"{LABELS[self.policy]}{reach}, {self.estimator}, ζ={self.zeta:g}"
+
+    def build(self, moments: Moments, leaders: Sequence[int]) -> Policy:
+        """The policy itself; `leaders` are for the centralized one."""
+        if self.estimator is None:
+            return ConsensusUCB(moments=moments)
+        assert self.zeta is not None
+        estimator = ESTIMATORS[self.estimator]()
+        if self.policy == "robust":
+            return RobustUCB(estimator=estimator, zeta=self.zeta, moments=moments)
+        if self.policy == "decentralized":
+            return DecentralizedMPUCB(
+                gamma=self.gamma, estimator=estimator, zeta=self.zeta, moments=moments, clique_filter=False
+            )
+        if self.policy == "centralized":
+            return CentralizedMPUCB(
+                gamma=self.gamma, estimator=estimator, zeta=self.zeta, moments=moments, leaders=tuple(leaders)
+            )
+        return KMPUCB(gamma=self.gamma, estimator=estimator, zeta=self.zeta, moments=moments)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a setting came to: group regret of every trial, and what was sent per round."""
+
+    setting: Setting
+    regret: Array
+    messages: float
+    wire_bytes: float
+
+    @property
+    def mean(self) -> float:
+        return float(self.regret.mean())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The setting recommended, and how all compare with the one of the lowest regret."""
+
+    best: Outcome
+    chosen: Outcome
+    worse: dict[Setting, Interval]
+    """By which share the regret of a setting exceeds the best, with a 95 % interval."""
+    front: tuple[Setting, ...]
+    """Settings that no other beats in both regret and messages, the fewest messages first."""
+
+
+class Arena:
+    """Plays settings on one network; trial i has the same rewards for all of them, whenever they play."""
+
+    def __init__(
+        self,
+        network: Network,
+        source: Callable[[int, int, int], RewardSource],
+        moments: Moments,
+        *,
+        horizon: int,
+        trials: int,
+        seed: int,
+        jobs: int | None = None,
+    ) -> None:
+        self.network, self.moments = network, moments
+        self.horizon, self.trials = horizon, trials
+        self._source = source
+        self._root = root_seed(seed)
+        self._jobs = jobs
+        self._leaders: dict[int, tuple[int, ...]] = {}
+        self.outcomes: dict[Setting, Outcome] = {}
+
+    def play(self, settings: Sequence[Setting]) -> list[Outcome]:
+        """The outcomes of these settings; what was played before is not played again."""
+        fresh = [setting for setting in dict.fromkeys(settings) if setting not in self.outcomes]
+        if fresh:
+            self._play(fresh)
+        return [self.outcomes[setting] for setting in settings]
+
+    def _play(self, settings: Sequence[Setting]) -> None:
+        n_agents = self.network.n_agents
+        n_arms = self._source(0, n_agents, self.horizon).n_arms
+        contenders = [
+            prepare(setting.build(self.moments, self._leaders_at(setting)), self.network, n_arms)
+            for setting in settings
+        ]
+        last = np.array([self.horizon], dtype=np.int64)
+        played: dict[int, list[Trial]] = {}
+
+        def work(trial: int, tick: Tick) -> list[Trial]:
+            source = self._source(trial, n_agents, self.horizon)
+            seed = stream_seed(self._root, trial)
+            return play_trial(contenders, source, self.horizon, seed, last, on_rounds=tick)
+
+        LocalExecutor(self._jobs).run(
+            range(self.trials), work, lambda trial, done: played.update({trial: done}), threading.Event()
+        )
+        for number, setting in enumerate(settings):
+            trials = [played[trial][number] for trial in range(self.trials)]
+            self.outcomes[setting] = Outcome(
+                setting,
+                np.array([trial.agent_regret[-1].sum() for trial in trials]),
+                float(np.mean([trial.messages[-1] for trial in trials])) / self.horizon,
+                float(np.mean([trial.wire_bytes[-1] for trial in trials])) / self.horizon,
+            )
+
+    def _leaders_at(self, setting: Setting) -> tuple[int, ...]:
+        if setting.policy != "centralized":
+            return ()
+        if setting.gamma not in self._leaders:
+            self._leaders[setting.gamma] = dominating_set(self.network, setting.gamma).leaders
+        return self._leaders[setting.gamma]
+
+
+def explore(arena: Arena, estimators: Sequence[str], light: bool) -> list[Outcome]:
+    """Three rounds: estimator and ζ; policy and γ with the two best of these; ζ again for the winners.
+
+    Means without a guarantee stay beside for comparison unless all tails are light.
+    """
+    diameter = arena.network.diameter
+    half = math.ceil(diameter / 2)
+    probe = ("centralized", half) if diameter else ("robust", 0)
+    first = [Setting(*probe, estimator, zeta) for estimator in estimators for zeta in ZETAS]
+    pairs = _best_pairs(arena.play(first), light)
+    second = [Setting("robust", 0, *pair) for pair in pairs]
+    for gamma in sorted({1, half, diameter} if diameter else ()):
+        second += [Setting(policy, gamma, *pair) for pair in pairs for policy in SHARING]
+    if diameter and arena.network.connected:
+        second.append(Setting("consensus", 1))
+    arena.play(second)
+    winners = choose(list(arena.outcomes.values()), light)
+    for winner in (winners.best.setting, winners.chosen.setting):
+        if winner.estimator is not None:
+            arena.play([replace(winner, zeta=zeta) for zeta in ZETAS])
+    return list(arena.outcomes.values())
+
+
+def _best_pairs(outcomes: Sequence[Outcome], light: bool) -> list[tuple[str | None, float | None]]:
+    """The best ζ of the two best estimators that may be recommended."""
+    best: dict[str | None, Outcome] = {}
+    for outcome in outcomes:
+        name = outcome.setting.estimator
+        if (light or outcome.setting.robust) and (name not in best or outcome.mean < best[name].mean):
+            best[name] = outcome
+    order = sorted(best.values(), key=lambda outcome: outcome.mean)
+    return [(outcome.setting.estimator, outcome.setting.zeta) for outcome in order[:2]]
+
+
+def choose(outcomes: Sequence[Outcome], light: bool) -> Choice:
+    """The fewest messages among the settings that are not distinguishably worse than the best.
+
+    Every trial is a pair: same means, same rewards. Ties in messages go to fewer bytes, then less regret.
+    """
+    allowed = [outcome for outcome in outcomes if light or outcome.setting.robust]
+    best = min(allowed, key=lambda outcome: outcome.mean)
+    worse = {outcome.setting: _excess(outcome, best) for outcome in outcomes}
+    near = [
+        outcome
+        for outcome in allowed
+        if worse[outcome.setting].low <= 0 and worse[outcome.setting].estimate <= WORSE_ALLOWED
+    ]
+    chosen = min(near, key=lambda outcome: (outcome.messages, outcome.wire_bytes, outcome.mean))
+    front: list[Outcome] = []
+    for outcome in sorted(allowed, key=lambda outcome: (outcome.messages, outcome.mean)):
+        if not front or outcome.mean < front[-1].mean:
+            front.append(outcome)
+    return Choice(best, chosen, worse, tuple(outcome.setting for outcome in front))
+
+
+def _excess(outcome: Outcome, best: Outcome) -> Interval:
+    if outcome is best:
+        return Interval(0.0, 0.0, 0.0)
+    if not best.mean:  # the best never erred: there is no share to speak of
+        size = math.inf if outcome.mean else 0.0
+        return Interval(size, size, size)
+    return bootstrap_interval([np.column_stack([outcome.regret, best.regret])], relative_difference)

@@ -1,0 +1,200 @@
+"""What to choose on an own network with own rewards: quick simulations, a choice, and its reasons."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rumormill.arms import Moments
+from rumormill.errors import InputError
+from rumormill.experiments.advice_cases import Case
+from rumormill.experiments.advice_grid import (
+    QUICK_ESTIMATORS,
+    WORSE_ALLOWED,
+    Arena,
+    Choice,
+    Outcome,
+    Setting,
+    choose,
+    explore,
+)
+from rumormill.experiments.analysis import LEAST_TRIALS, bootstrap_band
+from rumormill.experiments.build import ESTIMATORS
+from rumormill.experiments.explain import nearest
+from rumormill.graphs import Network
+
+HORIZON, TRIALS = 1_000, 30
+
+
+@dataclass(frozen=True)
+class Advice:
+    """The recommendation with everything it rests on."""
+
+    case: Case
+    network: Network
+    outcomes: tuple[Outcome, ...]
+    choice: Choice
+    reasons: tuple[str, ...]
+    horizon: int
+    trials: int
+    seed: int
+
+    @property
+    def chosen(self) -> Setting:
+        return self.choice.chosen.setting
+
+    @property
+    def code(self) -> str:
+        """The recommended policy, to be copied into a program."""
+        return code_of(self.chosen, self.case.moments)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every setting that was played, least regret first."""
+        return [
+            self._row(outcome) for outcome in sorted(self.outcomes, key=lambda o: (o.mean, str(o.setting)))
+        ]
+
+    def short_rows(self) -> list[dict[str, Any]]:
+        """The trade-off: the front, what was recommended, and every policy at its best."""
+        wanted = {*self.choice.front, self.chosen}
+        seen = set()
+        for outcome in sorted(self.outcomes, key=lambda o: o.mean):
+            if outcome.setting.policy not in seen:
+                seen.add(outcome.setting.policy)
+                wanted.add(outcome.setting)
+        return [
+            self._row(outcome)
+            for outcome in sorted(self.outcomes, key=lambda o: (o.mean, str(o.setting)))
+            if outcome.setting in wanted
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        made, moments = self.network, self.case.moments
+        return {
+            "source": self.case.name,
+            "network": {"agents": made.n_agents, "links": made.n_edges, "diameter": made.diameter},
+            "simulated": {"horizon": self.horizon, "trials": self.trials, "seed": self.seed},
+            "tails": [tail.row() for tail in self.case.tails],
+            "moments": {"eps": moments.eps, "u": moments.u, "rho": moments.rho},
+            "recommendation": {**self._row(self.choice.chosen), "code": self.code},
+            "reasons": list(self.reasons),
+            "settings": self.rows(),
+        }
+
+    def _row(self, outcome: Outcome) -> dict[str, Any]:
+        setting, worse = outcome.setting, self.choice.worse[outcome.setting]
+        low, high = (float(end[0]) for end in bootstrap_band(outcome.regret[:, None]))
+        return {
+            "policy": setting.policy,
+            "gamma": setting.gamma,
+            "estimator": setting.estimator,
+            "zeta": setting.zeta,
+            "regret": outcome.mean,
+            "low": low,
+            "high": high,
+            "worse": worse.estimate,
+            "worse_low": worse.low,
+            "worse_high": worse.high,
+            "messages_per_round": outcome.messages,
+            "bytes_per_round": outcome.wire_bytes,
+            "on_front": setting in self.choice.front,
+            "guaranteed": self.case.light or setting.robust,
+            "recommended": setting == self.chosen,
+        }
+
+
+def advise(
+    case: Case,
+    network: Network,
+    *,
+    horizon: int = HORIZON,
+    trials: int = TRIALS,
+    seed: int = 0,
+    estimators: Sequence[str] = QUICK_ESTIMATORS,
+    jobs: int | None = None,
+) -> Advice:
+    """Play a small grid of settings on the case and recommend one; the same seed gives the same advice."""
+    for name in estimators:
+        if name not in ESTIMATORS:
+            raise InputError(f"estimator {name!r} is unknown{nearest(name, ESTIMATORS)}")
+    if not case.light and not set(estimators) - {"empirical"}:
+        raise InputError(
+            "the empirical mean alone cannot be recommended where variances may be infinite: "
+            "give another estimator too"
+        )
+    if trials < LEAST_TRIALS:
+        raise InputError(f"trials = {trials} is not allowed: comparisons need at least {LEAST_TRIALS}")
+    if horizon <= len(case.tails):
+        raise InputError(
+            f"horizon = {horizon} is not allowed: the first {len(case.tails)} rounds only try every arm once"
+        )
+    arena = Arena(network, case.source, case.moments, horizon=horizon, trials=trials, seed=seed, jobs=jobs)
+    outcomes = explore(arena, list(dict.fromkeys(estimators)), case.light)
+    choice = choose(outcomes, case.light)
+    reasons = (*case.reasons, *_why(choice, outcomes, case.light))
+    return Advice(case, network, tuple(outcomes), choice, reasons, horizon, trials, seed)
+
+
+# --- words ----------------------------------------------------------------------------------------------
+
+
+def _why(choice: Choice, outcomes: Sequence[Outcome], light: bool) -> list[str]:
+    best, chosen = choice.best, choice.chosen
+    words = []
+    if chosen is best:
+        words.append(f"{chosen.setting} has the lowest regret of all, {chosen.mean:,.0f}.")
+        if chosen.messages:
+            words.append("No setting with fewer messages comes near it.")
+    else:
+        worse = choice.worse[chosen.setting]
+        saved = "no messages at all" if not chosen.messages else _saving(chosen, best)
+        words.append(
+            f"{best.setting} has the lowest regret, {best.mean:,.0f}; {chosen.setting} is not "
+            f"distinguishably worse ({worse.estimate:+.1%}, 95 % interval {worse.low:+.1%} to "
+            f"{worse.high:+.1%}, at most {WORSE_ALLOWED:.0%} allowed) and needs {saved}."
+        )
+    alone = min((o for o in outcomes if o.setting.policy == "robust"), key=lambda o: o.mean)
+    if alone.setting != chosen.setting and chosen.mean:
+        words.append(
+            f"Without messages ({alone.setting}) regret is {alone.mean / chosen.mean:.3g} times as large."
+        )
+    if not light:
+        words.append(
+            "The empirical mean and Consensus are shown for comparison only: they guarantee nothing where "
+            "variances may be infinite."
+        )
+    return words
+
+
+def _saving(chosen: Outcome, best: Outcome) -> str:
+    if chosen.messages < best.messages:
+        return f"{best.messages / chosen.messages:.3g} times fewer messages"
+    if chosen.wire_bytes < best.wire_bytes:
+        return f"{best.wire_bytes / chosen.wire_bytes:.3g} times fewer bytes in as many messages"
+    return "as many messages"
+
+
+CLASSES = {
+    "decentralized": "DecentralizedMPUCB",
+    "centralized": "CentralizedMPUCB",
+    "kmp": "KMPUCB",
+    "robust": "RobustUCB",
+    "consensus": "ConsensusUCB",
+}
+
+
+def code_of(setting: Setting, moments: Moments) -> str:
+    """A setting as a line of Python."""
+    given = []
+    if setting.policy in ("decentralized", "centralized", "kmp"):
+        given.append(f"gamma={setting.gamma}")
+    if setting.estimator is not None:
+        given += [f"estimator=rm.{ESTIMATORS[setting.estimator].__name__}()", f"zeta={setting.zeta:g}"]
+    if setting.policy == "decentralized":
+        given.append("clique_filter=False")
+    if setting.policy == "centralized":
+        given.append('leaders="dominating"')
+    bounds = f"rm.Moments(eps={moments.eps:.4g}, u={moments.u:.6g}, rho={moments.rho:.6g})"
+    return f"rm.{CLASSES[setting.policy]}({', '.join([*given, f'moments={bounds}'])})"
