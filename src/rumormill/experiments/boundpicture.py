@@ -41,8 +41,7 @@ def bounds_figure(found: RunBounds) -> Figure:
 def _game(axes: Axes, game: GameBounds, horizon: int) -> None:
     rounds = game.policies[0].rounds
     # From the end of the first K rounds, in which the arms are fixed and nothing is learned.
-    bounded = [each.corrected[0].horizon for each in game.policies if each.corrected]
-    begin = min(bounded, default=int(rounds[0]))
+    begin = game.policies[0].corrected[0].horizon
     t = rounds[rounds >= begin]
     axes.plot(t, t * game.worst_per_round, color=GREY, linewidth=0.8)
     if game.lower is not None:
@@ -64,7 +63,7 @@ def _game(axes: Axes, game: GameBounds, horizon: int) -> None:
 
 def _note(axes: Axes, game: GameBounds, *, names: bool) -> None:
     """What is not drawn, in the corner above all curves."""
-    empty = [each.policy for each in game.policies if each.vacuous]
+    empty = [each.policy for each in game.policies if each.at_end.vacuous]
     if not empty:
         return
     if len(empty) == len(game.policies):

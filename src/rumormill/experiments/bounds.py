@@ -7,6 +7,7 @@ mean over all of them.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,12 +21,12 @@ from rumormill.experiments.cells import CellPlayer, axis_types
 from rumormill.theory import Bound, LowerBound, lower_bound, regret_bound
 
 if TYPE_CHECKING:
-    from rumormill.arms import Bandit
+    from rumormill.arms import RewardSource
     from rumormill.experiments.spec import Point as SpecPoint
     from rumormill.experiments.store import RunFolder
 
 # A bound is smooth: so many rounds draw it as well as all.
-ROUNDS_DRAWN = 24
+ROUNDS_DRAWN = 32
 UNCOVERED = "NOT COVERED"
 
 
@@ -38,33 +39,27 @@ class PolicyBounds:
     regret: NDArray[np.float64]
     """Measured, at `rounds`."""
     corrected: tuple[Bound, ...]
-    """At some of the rounds, the last of all among them; empty where there is no bound."""
-    printed: Bound | None
+    """At some of the rounds, the last of all among them."""
+    printed: Bound
     """At the last round."""
-    reason: str = ""
-    """Why there is no bound."""
 
     @property
     def measured(self) -> float:
         return float(self.regret[-1])
 
     @property
-    def at_end(self) -> Bound | None:
+    def at_end(self) -> Bound:
         """The corrected bound at the last round."""
-        return self.corrected[-1] if self.corrected else None
-
-    @property
-    def vacuous(self) -> bool:
-        return self.at_end is not None and self.at_end.vacuous
+        return self.corrected[-1]
 
     @property
     def covered(self) -> bool:
         """Whether the bound's assumptions hold; else it is a formula, not a promise."""
-        return self.at_end is not None and UNCOVERED not in self.at_end.assumptions
+        return UNCOVERED not in self.at_end.assumptions
 
     def drawn(self) -> tuple[list[int], list[float]]:
         """Rounds and values to draw: nothing where the bound exceeds what regret can be."""
-        if self.vacuous:
+        if self.at_end.vacuous:
             return [], []
         kept = [bound for bound in self.corrected if not bound.vacuous]
         return [bound.horizon for bound in kept], [bound.value for bound in kept]
@@ -120,18 +115,11 @@ def _game(
     for form, contender in zip(at.spec.policies, contenders, strict=True):
         frame = views.part(run, form.label, point)
         rounds, regret = views.curves(frame if one_game else frame.filter(frame["trial"] == 0))
-        measured = regret.mean(axis=0)
         # The contender's own policy may carry its plan as a setting; the bound should name what was asked.
         game = (bandit, site.network, build_policy(form))
-        try:
-            corrected = tuple(
-                regret_bound(*game, int(t), plan=contender.plan) for t in _some(rounds, bandit.n_arms)
-            )
-            printed = regret_bound(*game, int(rounds[-1]), "printed", plan=contender.plan)
-        except InputError as error:
-            policies.append(PolicyBounds(form.label, rounds, measured, (), None, str(error)))
-        else:
-            policies.append(PolicyBounds(form.label, rounds, measured, corrected, printed))
+        corrected = [regret_bound(*game, int(t), plan=contender.plan) for t in _some(rounds, bandit.n_arms)]
+        printed = regret_bound(*game, int(rounds[-1]), "printed", plan=contender.plan)
+        policies.append(PolicyBounds(form.label, rounds, regret.mean(axis=0), tuple(corrected), printed))
     worst = site.network.n_agents * float(bandit.gaps.max())
     return GameBounds(point, worst, lower, reason, tuple(policies))
 
@@ -145,7 +133,7 @@ def _some(rounds: NDArray[np.int64], n_arms: int) -> NDArray[np.int64]:
     return np.unique(np.append(later[np.searchsorted(later, wanted).clip(max=len(later) - 1)], later[-1]))
 
 
-def _lower(bandit: Bandit) -> tuple[LowerBound | None, str]:
+def _lower(bandit: RewardSource) -> tuple[LowerBound | None, str]:
     try:
         found = lower_bound(bandit)
     except InputError as error:
@@ -160,32 +148,30 @@ def _lower(bandit: Bandit) -> tuple[LowerBound | None, str]:
 
 def bound_rows(found: RunBounds) -> list[dict[str, Any]]:
     """One row per sweep point and policy: the bounds at the last round beside the measurement."""
-    rows = []
-    for game in found.games:
-        for each in game.policies:
-            bound, printed = each.at_end, each.printed
-            row = {**game.point, "policy": each.policy, "measured": each.measured}
-            row |= {"corrected": None, "ratio": None, "printed": None, "dominant": None}
-            row |= {"vacuous": None, "covered": None, "assumptions": each.reason}
-            if bound is not None and printed is not None:
-                row |= {
-                    "corrected": bound.value,
-                    "ratio": bound.value / each.measured if each.measured > 0 else np.inf,
-                    "printed": printed.value,
-                    "dominant": bound.dominant,
-                    "vacuous": bound.vacuous,
-                    "covered": each.covered,
-                    "assumptions": bound.assumptions,
-                }
-            rows.append(row)
-    return rows
+    return [
+        {
+            **game.point,
+            "policy": each.policy,
+            "measured": each.measured,
+            "corrected": each.at_end.value,
+            "ratio": each.at_end.value / each.measured if each.measured > 0 else math.inf,
+            "printed": each.printed.value,
+            "dominant": each.at_end.dominant,
+            "vacuous": each.at_end.vacuous,
+            "covered": each.covered,
+            "assumptions": each.at_end.assumptions,
+        }
+        for game in found.games
+        for each in game.policies
+    ]
 
 
 def lower_rows(found: RunBounds) -> list[dict[str, Any]]:
-    """One row per sweep point: the coefficient of ln t, and its value at the last round."""
+    """One row per sweep point: the coefficient of ln t, its value at the last round, the most possible."""
     rows = []
     for game in found.games:
-        row: dict[str, Any] = {**game.point, "coefficient": None, "at_end": None, "family": game.reason}
+        row: dict[str, Any] = {**game.point, "coefficient": None, "at_end": None}
+        row |= {"most_possible": game.worst_per_round * found.horizon, "family": game.reason}
         if game.lower is not None:
             families = dict.fromkeys(term.family for term in game.lower.arms)
             row |= {

@@ -17,9 +17,14 @@ INTRO = (
     "Upper bounds hold for the expected regret of a policy in one game: one bandit on one network. The lower "
     "bound is a slope: in the long run no consistent policy stays below it; it says nothing about one round."
 )
+UPPER_INTRO = (
+    "The ratio is the corrected bound over what was measured. The printed bound is the paper's formula "
+    "letter by letter, which need not hold. Numbers in brackets refer to the notes below."
+)
 LOWER_INTRO = (
-    "Lower bound: coefficient · ln t. It is asymptotic, for policies consistent on the named family, and the "
-    "same for any number of agents; a measured curve may be below it for any finite time."
+    "Coefficient · ln t is asymptotic, for policies consistent on the named family, and the same for any "
+    "number of agents; a measured curve may be below it for any finite time. "
+    "Most possible: T · M · Δmax, above which an upper bound is vacuous."
 )
 
 
@@ -31,12 +36,14 @@ def bounds_section(found: RunBounds) -> str:
     upper = _upper(found, notes)
     return (
         '<section id="bounds">\n<h2>What the theory promises</h2>\n'
-        f"{''.join(f'<p>{html.escape(remark)}</p>' for remark in [INTRO, *remarks(found)])}"
+        f"{''.join(f'<p>{html.escape(remark)}</p>' for remark in [INTRO, *_cautions(found)])}"
         f'<div class="pictures">{picture(bounds_figure(found), "svg", caption(found))}</div>'
-        f"<h3>Upper bounds at round {found.horizon:,}</h3>{upper}"
+        f"<h3>Upper bounds at round {found.horizon:,}</h3>"
+        f"<p>{html.escape(UPPER_INTRO)}</p>{upper}"
         f"<details><summary>What the bounds rest on ({len(notes.seen)} notes)</summary>"
         f"{notes.html()}</details>"
-        f"<h3>Lower bound</h3><p>{html.escape(LOWER_INTRO)}</p>{_lower(found)}\n</section>"
+        f"<h3>Lower bound, and the most possible</h3>"
+        f"<p>{html.escape(LOWER_INTRO)}</p>{_lower(found)}\n</section>"
     )
 
 
@@ -51,8 +58,12 @@ def caption(found: RunBounds) -> str:
 
 def remarks(found: RunBounds) -> list[str]:
     """What a reader must know before believing a line: whose game it is, what is empty, what is unproven."""
+    return [_whose_game(found), *_cautions(found)]
+
+
+def _cautions(found: RunBounds) -> list[str]:
     every = [each for game in found.games for each in game.policies]
-    return [_whose_game(found), *_vacuous_words(found, every), *_coverage_words(every)]
+    return [*_vacuous_words(found, every), *_coverage_words(every)]
 
 
 def _whose_game(found: RunBounds) -> str:
@@ -65,23 +76,20 @@ def _whose_game(found: RunBounds) -> str:
 
 
 def _vacuous_words(found: RunBounds, every: list[PolicyBounds]) -> list[str]:
-    empty = [each for each in every if each.vacuous]
-    known = [each for each in every if each.at_end is not None]
-    if not known:
-        return []
+    empty = [each for each in every if each.at_end.vacuous]
     if not empty:
         return [
             "No bound is vacuous: all are below T · M · Δmax, the regret of pulling the worst arm always."
         ]
     verb = "is" if len(empty) == 1 else "are"
     return [
-        f"{len(empty)} of {len(known)} upper bounds {verb} vacuous at round {found.horizon:,}: above "
+        f"{len(empty)} of {len(every)} upper bounds {verb} vacuous at round {found.horizon:,}: above "
         "T · M · Δmax, the regret of pulling the worst arm always. True, and empty: not drawn."
     ]
 
 
 def _coverage_words(every: list[PolicyBounds]) -> list[str]:
-    bare = dict.fromkeys(each.policy for each in every if each.at_end is not None and not each.covered)
+    bare = dict.fromkeys(each.policy for each in every if not each.covered)
     if not bare:
         return []
     return [
@@ -96,53 +104,37 @@ def _upper(found: RunBounds, notes: _Notes) -> str:
         *(axis_name(axis) for axis in axes),
         "policy",
         "measured",
-        "corrected bound",
-        "bound / measured",
+        "corrected",
+        "printed",
+        "ratio",
         "largest term",
-        "says",
+        "worth",
         "assumptions",
-        "most possible",
-        "printed bound",
     ]
-    every = [(game, each) for game in found.games for each in game.policies]
+    every = [each for game in found.games for each in game.policies]
     rows = []
-    for row, (game, each) in zip(bound_rows(found), every, strict=True):
+    for row, each in zip(bound_rows(found), every, strict=True):
         rows.append(
             [
                 *(str(row[axis]) for axis in axes),
                 row["policy"],
                 _number(row["measured"]),
                 _number(row["corrected"]),
+                _number(row["printed"]),
                 _ratio(row["ratio"]),
                 _largest(each),
-                _says(each),
-                f"{_trust(each)} {notes.numbers(row['assumptions'])}",
-                _number(game.worst_per_round * found.horizon),
-                _number(row["printed"]),
+                "vacuous" if row["vacuous"] else "informative",
+                f"{'hold' if row['covered'] else 'not covered'} {notes.numbers(row['assumptions'])}",
             ]
         )
-    number = {"measured", "corrected bound", "bound / measured", "most possible", "printed bound"}
+    number = {"measured", "corrected", "printed", "ratio"}
     return table(head, rows, ["number" if name in number else "" for name in head], wide=True)
 
 
 def _largest(each: PolicyBounds) -> str:
     bound = each.at_end
-    if bound is None:
-        return "–"
     share = bound.terms[bound.dominant] / bound.value if math.isfinite(bound.value) else 1.0
     return f"{bound.dominant} ({100 * share:.0f} %)"
-
-
-def _says(each: PolicyBounds) -> str:
-    if each.at_end is None:
-        return "no bound"
-    return "vacuous" if each.vacuous else "something"
-
-
-def _trust(each: PolicyBounds) -> str:
-    if each.at_end is None:
-        return ""
-    return "hold" if each.covered else "not covered"
 
 
 def _lower(found: RunBounds) -> str:
@@ -151,18 +143,20 @@ def _lower(found: RunBounds) -> str:
         *(axis_name(axis) for axis in axes),
         "coefficient of ln t",
         f"at round {found.horizon:,}",
-        "family, or why there is none",
+        "most possible",
+        "family, or why there is no lower bound",
     ]
     rows = [
         [
             *(str(row[axis]) for axis in axes),
             _number(row["coefficient"]),
             _number(row["at_end"]),
+            _number(row["most_possible"]),
             row["family"],
         ]
         for row in lower_rows(found)
     ]
-    return table(head, rows, ["number" if name in head[-3:-1] else "" for name in head])
+    return table(head, rows, ["number" if name in head[-4:-1] else "" for name in head], wide=True)
 
 
 class _Notes:
@@ -190,5 +184,5 @@ def _number(value: Any) -> str:
     return f"{value:.2e}" if value >= 1e9 else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
-def _ratio(value: float | None) -> str:
-    return "–" if value is None else f"{_number(value)}×" if math.isfinite(value) else "∞"
+def _ratio(value: float) -> str:
+    return f"{_number(value)}×" if math.isfinite(value) else "∞"
