@@ -34,7 +34,7 @@ def panel(run: RunFolder) -> str:
     manifest = run.manifest
     figure = main_figure(run)
     name = f"{manifest['name']}-{manifest['scale']}.png"
-    figure.savefig(FIGURES / name, dpi=110)
+    figure.savefig(FIGURES / name, dpi=130)
     plt.close(figure)
     head = [*run.axes, "policy", "group regret at T", "95 % band", "messages per round"]
     rows = [
