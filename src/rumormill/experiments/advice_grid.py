@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,8 @@ ZETAS = (0.03, 0.1, 0.3, 1.0)
 # Catoni's mean solves an equation over all samples every round: far too slow to be tried unasked.
 QUICK_ESTIMATORS = ("trimmed", "median-of-means", "empirical")
 SHARING = ("decentralized", "centralized", "kmp")
+# How many times the trials of the other settings the final takes.
+FINAL_TIMES = 4
 # Fewer messages are worth at most this much regret, even where the difference might be chance.
 WORSE_ALLOWED = 0.1
 
@@ -123,14 +126,19 @@ class Arena:
         self._leaders: dict[int, tuple[int, ...]] = {}
         self.outcomes: dict[Setting, Outcome] = {}
 
-    def play(self, settings: Sequence[Setting]) -> list[Outcome]:
-        """The outcomes of these settings; what was played before is not played again."""
-        fresh = [setting for setting in dict.fromkeys(settings) if setting not in self.outcomes]
-        if fresh:
-            self._play(fresh)
+    def play(self, settings: Sequence[Setting], times: int = 1) -> list[Outcome]:
+        """The outcomes of these settings over `times` as many trials; none is played twice."""
+        wanted = self.trials * times
+        by_done: dict[int, list[Setting]] = {}
+        for setting in dict.fromkeys(settings):
+            done = len(self.outcomes[setting].regret) if setting in self.outcomes else 0
+            if done < wanted:
+                by_done.setdefault(done, []).append(setting)
+        for done, waiting in by_done.items():
+            self._play(waiting, range(done, wanted))
         return [self.outcomes[setting] for setting in settings]
 
-    def _play(self, settings: Sequence[Setting]) -> None:
+    def _play(self, settings: Sequence[Setting], trials: range) -> None:
         n_agents = self.network.n_agents
         n_arms = self._source(0, n_agents, self.horizon).n_arms
         contenders = [
@@ -146,15 +154,16 @@ class Arena:
             return play_trial(contenders, source, self.horizon, seed, last, on_rounds=tick)
 
         LocalExecutor(self._jobs).run(
-            range(self.trials), work, lambda trial, done: played.update({trial: done}), threading.Event()
+            trials, work, lambda trial, done: played.update({trial: done}), threading.Event()
         )
         for number, setting in enumerate(settings):
-            trials = [played[trial][number] for trial in range(self.trials)]
+            ends = [played[trial][number] for trial in trials]
+            before = self.outcomes[setting].regret if setting in self.outcomes else np.empty(0)
             self.outcomes[setting] = Outcome(
                 setting,
-                np.array([trial.agent_regret[-1].sum() for trial in trials]),
-                float(np.mean([trial.messages[-1] for trial in trials])) / self.horizon,
-                float(np.mean([trial.wire_bytes[-1] for trial in trials])) / self.horizon,
+                np.concatenate([before, [end.agent_regret[-1].sum() for end in ends]]),
+                float(ends[0].messages[-1]) / self.horizon,  # what is sent does not depend on the rewards
+                float(ends[0].wire_bytes[-1]) / self.horizon,
             )
 
     def _leaders_at(self, setting: Setting) -> tuple[int, ...]:
@@ -166,9 +175,10 @@ class Arena:
 
 
 def explore(arena: Arena, estimators: Sequence[str], light: bool) -> list[Outcome]:
-    """Three rounds: estimator and ζ; policy and γ with the two best of these; ζ again for the winners.
+    """Estimator and ζ; policy and γ with the two best of these; ζ again; and a longer final.
 
-    Means without a guarantee stay beside for comparison unless all tails are light.
+    Means without a guarantee stay beside for comparison unless all tails are light. The final is there
+    because one unlucky trial can decide between settings: those in front get more trials.
     """
     diameter = arena.network.diameter
     half = math.ceil(diameter / 2)
@@ -181,11 +191,28 @@ def explore(arena: Arena, estimators: Sequence[str], light: bool) -> list[Outcom
     if diameter and arena.network.connected:
         second.append(Setting("consensus", 1))
     arena.play(second)
-    winners = choose(list(arena.outcomes.values()), light)
-    for winner in (winners.best.setting, winners.chosen.setting):
-        if winner.estimator is not None:
-            arena.play([replace(winner, zeta=zeta) for zeta in ZETAS])
+    for leading in _ranked(arena, light)[:2]:
+        if leading.setting.estimator is not None:
+            arena.play([replace(leading.setting, zeta=zeta) for zeta in ZETAS])
+    arena.play(_finalists(_ranked(arena, light)), FINAL_TIMES)
     return list(arena.outcomes.values())
+
+
+def _ranked(arena: Arena, light: bool) -> list[Outcome]:
+    """What may be recommended, least regret first."""
+    allowed = [outcome for outcome in arena.outcomes.values() if light or outcome.setting.robust]
+    return sorted(allowed, key=lambda outcome: outcome.mean)
+
+
+def _finalists(ranked: Sequence[Outcome]) -> list[Setting]:
+    """The three best at every number of messages, if they are in sight of the best."""
+    seen: Counter[float] = Counter()
+    finalists = []
+    for outcome in ranked:
+        seen[outcome.messages] += 1
+        if seen[outcome.messages] <= 3 and outcome.mean <= 2 * ranked[0].mean:
+            finalists.append(outcome.setting)
+    return finalists
 
 
 def _best_pairs(outcomes: Sequence[Outcome], light: bool) -> list[tuple[str | None, float | None]]:
@@ -202,14 +229,17 @@ def _best_pairs(outcomes: Sequence[Outcome], light: bool) -> list[tuple[str | No
 def choose(outcomes: Sequence[Outcome], light: bool) -> Choice:
     """The fewest messages among the settings that are not distinguishably worse than the best.
 
-    Every trial is a pair: same means, same rewards. Ties in messages go to fewer bytes, then less regret.
+    Only those that played the most trials can be chosen. Every trial is a pair: same means, same rewards.
+    Ties in messages go to fewer bytes, then less regret.
     """
     allowed = [outcome for outcome in outcomes if light or outcome.setting.robust]
-    best = min(allowed, key=lambda outcome: outcome.mean)
+    most = max(len(outcome.regret) for outcome in allowed)
+    final = [outcome for outcome in allowed if len(outcome.regret) == most]
+    best = min(final, key=lambda outcome: outcome.mean)
     worse = {outcome.setting: _excess(outcome, best) for outcome in outcomes}
     near = [
         outcome
-        for outcome in allowed
+        for outcome in final
         if worse[outcome.setting].low <= 0 and worse[outcome.setting].estimate <= WORSE_ALLOWED
     ]
     chosen = min(near, key=lambda outcome: (outcome.messages, outcome.wire_bytes, outcome.mean))
@@ -221,9 +251,11 @@ def choose(outcomes: Sequence[Outcome], light: bool) -> Choice:
 
 
 def _excess(outcome: Outcome, best: Outcome) -> Interval:
+    """By which share regret exceeds the best, over the trials both have played."""
     if outcome is best:
         return Interval(0.0, 0.0, 0.0)
-    if not best.mean:  # the best never erred: there is no share to speak of
-        size = math.inf if outcome.mean else 0.0
+    pairs = np.column_stack([outcome.regret, best.regret[: len(outcome.regret)]])
+    if not pairs[:, 1].any():  # the best never erred: there is no share to speak of
+        size = math.inf if pairs.any() else 0.0
         return Interval(size, size, size)
-    return bootstrap_interval([np.column_stack([outcome.regret, best.regret])], relative_difference)
+    return bootstrap_interval([pairs], relative_difference)

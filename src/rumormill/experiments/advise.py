@@ -24,7 +24,7 @@ from rumormill.experiments.build import ESTIMATORS
 from rumormill.experiments.explain import nearest
 from rumormill.graphs import Network
 
-HORIZON, TRIALS = 1_000, 30
+HORIZON, TRIALS = 1_000, 16
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ class Advice:
             "gamma": setting.gamma,
             "estimator": setting.estimator,
             "zeta": setting.zeta,
+            "trials": len(outcome.regret),
             "regret": outcome.mean,
             "low": low,
             "high": high,
