@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from rumormill import __version__
+from rumormill.cli.advising import add_advising
 from rumormill.cli.looking import add_looking
 from rumormill.cli.running import add_running
 from rumormill.errors import DataError, InputError, RumormillError
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 add_running(app)
 add_looking(app)
+add_advising(app)
 
 
 def _version(wanted: bool) -> None:

@@ -59,7 +59,7 @@ def network(
     """Describe a network: size, diameter, and cliques and leaders for every γ."""
     if picture is not None and picture.suffix not in (".png", ".svg"):
         raise InputError(f"{picture} is not a picture: the name must end in .png or .svg")
-    made = _made(words, seed)
+    made = made_network(words, seed)
     gammas = sorted(set(gamma)) if gamma else _gammas(made)
     rows = [_row(made, hops) for hops in gammas]
     if json:
@@ -76,7 +76,7 @@ def network(
         note(f"picture: {picture}")
 
 
-def _made(words: list[str], seed: int) -> Network:
+def made_network(words: list[str], seed: int) -> Network:
     """The network that a spec with this part would play on."""
     from rumormill.experiments.build import build_network
     from rumormill.experiments.spec import at_scale, decode

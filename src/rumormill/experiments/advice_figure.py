@@ -1,0 +1,77 @@
+"""The trade-off behind advice, drawn: regret against messages for every setting."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rumormill.experiments.figures import HEIGHT, WIDTH, _decades_and_zero, _plain_ticks, style
+from rumormill.experiments.palette import look
+from rumormill.experiments.spec import LABELS
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rumormill.experiments.advise import Advice
+
+
+def pareto_figure(advice: Advice) -> Figure:
+    """Every setting by what it sends and what it loses; the front as a line, the advice as a star.
+
+    Hollow marks are settings without a guarantee for these tails.
+    """
+    import matplotlib.pyplot as plt
+
+    rows = advice.rows()
+    with style():
+        figure: Figure
+        figure, axes = plt.subplots(figsize=(WIDTH + 0.6, HEIGHT + 0.4), layout="constrained")
+        axes.set_yscale("log")
+        for index, policy in enumerate(LABELS):
+            mark = look(index)
+            for guaranteed in (True, False):
+                shown = [r for r in rows if r["policy"] == policy and r["guaranteed"] == guaranteed]
+                if not shown:
+                    continue
+                axes.plot(
+                    [row["messages_per_round"] for row in shown],
+                    [row["regret"] for row in shown],
+                    linestyle="none",
+                    marker=mark.marker,
+                    color=mark.colour,
+                    markerfacecolor=mark.colour if guaranteed else "none",
+                    alpha=0.85,
+                    label=LABELS[policy] if guaranteed else f"{LABELS[policy]}, no guarantee",
+                )
+        front = sorted((row for row in rows if row["on_front"]), key=lambda row: row["messages_per_round"])
+        axes.plot(
+            [row["messages_per_round"] for row in front],
+            [row["regret"] for row in front],
+            color="#444444",
+            linewidth=0.8,
+            zorder=1,
+            label="front",
+        )
+        (best,) = [row for row in rows if row["recommended"]]
+        axes.errorbar(
+            best["messages_per_round"],
+            best["regret"],
+            yerr=[[best["regret"] - best["low"]], [best["high"] - best["regret"]]],
+            marker="*",
+            markersize=13,
+            markerfacecolor="none",
+            color="black",
+            capsize=2,
+            linestyle="none",
+            label="recommended (95 % band)",
+        )
+        axes.set_title(f"{advice.case.name}: {advice.chosen}")
+        axes.set_xlabel("messages per round, all links together")
+        axes.set_ylabel(f"group regret at round {advice.horizon:,}")
+        _decades_and_zero(axes, [row["messages_per_round"] for row in rows])
+        _plain_ticks(axes, x=False)
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(
+            handles, labels, loc="outside lower center", ncols=math.ceil(len(labels) / 4) + 1, frameon=False
+        )
+    return figure
