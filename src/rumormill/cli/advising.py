@@ -29,7 +29,7 @@ def advise(
         str,
         typer.Argument(
             metavar="SPEC|TRACES",
-            help="An experiment (its name or TOML file), or recorded rewards: CSV or Parquet, a column per arm.",
+            help="An experiment (name or TOML file), or recorded rewards (CSV or Parquet, a column per arm).",
             show_default=False,
         ),
     ],
@@ -47,7 +47,7 @@ def advise(
     scale: Annotated[str | None, typer.Option(help="The scale of a spec whose network is meant.")] = None,
     horizon: Annotated[int, typer.Option(min=2, help="Rounds of the simulations.")] = 1000,
     trials: Annotated[
-        int, typer.Option(min=5, help="Trials per setting; the final takes four times that.")
+        int, typer.Option(min=5, help="Trials per setting; four times that in the final.")
     ] = 16,
     seed: Annotated[int, typer.Option(min=0, help="The seed of all randomness.")] = 0,
     jobs: Jobs = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from rumormill.experiments.figures import HEIGHT, WIDTH, _decades_and_zero, _plain_ticks, style
+from rumormill.experiments.figures import HEIGHT, WIDTH, _decades_and_zero, plain_ticks, style
 from rumormill.experiments.palette import look
 from rumormill.experiments.spec import LABELS
 
@@ -69,7 +69,7 @@ def pareto_figure(advice: Advice) -> Figure:
         axes.set_xlabel("messages per round, all links together")
         axes.set_ylabel(f"group regret at round {advice.horizon:,}")
         _decades_and_zero(axes, [row["messages_per_round"] for row in rows])
-        _plain_ticks(axes, x=False)
+        plain_ticks(axes, x=False)
         handles, labels = axes.get_legend_handles_labels()
         figure.legend(
             handles, labels, loc="outside lower center", ncols=math.ceil(len(labels) / 4) + 1, frameon=False
