@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rumormill import checks as checks
+    from rumormill import theory as theory
     from rumormill.arms import AlphaStable as AlphaStable
     from rumormill.arms import Arm as Arm
     from rumormill.arms import Bandit as Bandit
@@ -65,16 +66,17 @@ _ROOMS = {
     "policies": "Agent CentralizedMPUCB ConsensusUCB DecentralizedMPUCB KMPUCB RobustUCB Seat",
     "protocol": "Channel Message PerfectChannel Relay",
 }
+_MODULES = ("checks", "theory")
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
-__all__ = sorted([*_ROOM_OF, "checks"])
+__all__ = sorted([*_ROOM_OF, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOM_OF:
         value = getattr(import_module(f"rumormill.{_ROOM_OF[name]}"), name)
-    elif name == "checks":
-        value = import_module("rumormill.checks")
+    elif name in _MODULES:
+        value = import_module(f"rumormill.{name}")
     else:
         raise AttributeError(f"module 'rumormill' has no attribute {name!r}")
     globals()[name] = value
