@@ -47,7 +47,7 @@ def advise(
     scale: Annotated[str | None, typer.Option(help="The scale of a spec whose network is meant.")] = None,
     horizon: Annotated[int, typer.Option(min=2, help="Rounds of the simulations.")] = 1000,
     trials: Annotated[
-        int, typer.Option(min=5, help="Trials per setting; four times that in the final.")
+        int, typer.Option(min=5, help="Trials per setting; three times that in the final.")
     ] = 16,
     seed: Annotated[int, typer.Option(min=0, help="The seed of all randomness.")] = 0,
     jobs: Jobs = None,

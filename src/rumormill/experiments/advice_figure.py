@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 from rumormill.experiments.figures import HEIGHT, WIDTH, _decades_and_zero, plain_ticks, style
@@ -29,19 +28,18 @@ def pareto_figure(advice: Advice) -> Figure:
         axes.set_yscale("log")
         for index, policy in enumerate(LABELS):
             mark = look(index)
+            aside = 1 + 0.07 * (index - 1)  # so that policies that send as much do not hide each other
             for guaranteed in (True, False):
                 shown = [r for r in rows if r["policy"] == policy and r["guaranteed"] == guaranteed]
-                if not shown:
-                    continue
                 axes.plot(
-                    [row["messages_per_round"] for row in shown],
+                    [row["messages_per_round"] * aside for row in shown],
                     [row["regret"] for row in shown],
                     linestyle="none",
                     marker=mark.marker,
                     color=mark.colour,
                     markerfacecolor=mark.colour if guaranteed else "none",
                     alpha=0.85,
-                    label=LABELS[policy] if guaranteed else f"{LABELS[policy]}, no guarantee",
+                    label=LABELS[policy] if guaranteed else None,
                 )
         front = sorted((row for row in rows if row["on_front"]), key=lambda row: row["messages_per_round"])
         axes.plot(
@@ -58,20 +56,19 @@ def pareto_figure(advice: Advice) -> Figure:
             best["regret"],
             yerr=[[best["regret"] - best["low"]], [best["high"] - best["regret"]]],
             marker="*",
-            markersize=13,
+            markersize=12,
             markerfacecolor="none",
             color="black",
             capsize=2,
             linestyle="none",
-            label="recommended (95 % band)",
+            label="recommended",
         )
+        if not all(row["guaranteed"] for row in rows):
+            axes.plot([], [], "o", color="#777777", markerfacecolor="none", label="hollow: no guarantee")
         axes.set_title(f"{advice.case.name}: {advice.chosen}")
         axes.set_xlabel("messages per round, all links together")
         axes.set_ylabel(f"group regret at round {advice.horizon:,}")
         _decades_and_zero(axes, [row["messages_per_round"] for row in rows])
         plain_ticks(axes, x=False)
-        handles, labels = axes.get_legend_handles_labels()
-        figure.legend(
-            handles, labels, loc="outside lower center", ncols=math.ceil(len(labels) / 4) + 1, frameon=False
-        )
+        figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure

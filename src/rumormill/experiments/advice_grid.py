@@ -34,7 +34,7 @@ ZETAS = (0.03, 0.1, 0.3, 1.0)
 QUICK_ESTIMATORS = ("trimmed", "median-of-means", "empirical")
 SHARING = ("decentralized", "centralized", "kmp")
 # How many times the trials of the other settings the final takes.
-FINAL_TIMES = 4
+FINAL_TIMES = 3
 # Fewer messages are worth at most this much regret, even where the difference might be chance.
 WORSE_ALLOWED = 0.1
 
@@ -102,6 +102,11 @@ class Choice:
     """By which share the regret of a setting exceeds the best, with a 95 % interval."""
     front: tuple[Setting, ...]
     """Settings that no other beats in both regret and messages, the fewest messages first."""
+
+    def scale(self, outcome: Outcome) -> float:
+        """What makes the regret of a setting with fewer trials comparable: were they easy for the best?"""
+        shared = float(self.best.regret[: len(outcome.regret)].mean())
+        return self.best.mean / shared if shared else 1.0
 
 
 class Arena:
@@ -243,11 +248,16 @@ def choose(outcomes: Sequence[Outcome], light: bool) -> Choice:
         if worse[outcome.setting].low <= 0 and worse[outcome.setting].estimate <= WORSE_ALLOWED
     ]
     chosen = min(near, key=lambda outcome: (outcome.messages, outcome.wire_bytes, outcome.mean))
-    front: list[Outcome] = []
-    for outcome in sorted(allowed, key=lambda outcome: (outcome.messages, outcome.mean)):
-        if not front or outcome.mean < front[-1].mean:
-            front.append(outcome)
-    return Choice(best, chosen, worse, tuple(outcome.setting for outcome in front))
+    return Choice(best, chosen, worse, _front(allowed, worse))
+
+
+def _front(allowed: Sequence[Outcome], worse: dict[Setting, Interval]) -> tuple[Setting, ...]:
+    """Every step to more messages must pay in regret."""
+    front: list[Setting] = []
+    for outcome in sorted(allowed, key=lambda o: (o.messages, worse[o.setting].estimate, o.wire_bytes)):
+        if not front or worse[outcome.setting].estimate < worse[front[-1]].estimate:
+            front.append(outcome.setting)
+    return tuple(front)
 
 
 def _excess(outcome: Outcome, best: Outcome) -> Interval:

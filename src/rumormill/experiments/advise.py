@@ -51,23 +51,19 @@ class Advice:
 
     def rows(self) -> list[dict[str, Any]]:
         """Every setting that was played, least regret first."""
-        return [
-            self._row(outcome) for outcome in sorted(self.outcomes, key=lambda o: (o.mean, str(o.setting)))
-        ]
+        return sorted((self._row(outcome) for outcome in self.outcomes), key=lambda row: row["regret"])
 
     def short_rows(self) -> list[dict[str, Any]]:
-        """The trade-off: the front, what was recommended, and every policy at its best."""
-        wanted = {*self.choice.front, self.chosen}
-        seen = set()
-        for outcome in sorted(self.outcomes, key=lambda o: o.mean):
-            if outcome.setting.policy not in seen:
-                seen.add(outcome.setting.policy)
-                wanted.add(outcome.setting)
-        return [
-            self._row(outcome)
-            for outcome in sorted(self.outcomes, key=lambda o: (o.mean, str(o.setting)))
-            if outcome.setting in wanted
-        ]
+        """The trade-off: the best, the recommended, the front, and every policy at its best."""
+        shown, seen = [], set()
+        for row, outcome in sorted(
+            ((self._row(outcome), outcome) for outcome in self.outcomes), key=lambda pair: pair[0]["regret"]
+        ):
+            wanted = {self.choice.best.setting, self.chosen, *self.choice.front}
+            if outcome.setting in wanted or row["policy"] not in seen:
+                shown.append(row)
+            seen.add(row["policy"])
+        return shown
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -85,14 +81,15 @@ class Advice:
 
     def _row(self, outcome: Outcome) -> dict[str, Any]:
         setting, worse = outcome.setting, self.choice.worse[outcome.setting]
-        low, high = (float(end[0]) for end in bootstrap_band(outcome.regret[:, None]))
+        comparable = outcome.regret * self.choice.scale(outcome)
+        low, high = (float(end[0]) for end in bootstrap_band(comparable[:, None]))
         return {
             "policy": setting.policy,
             "gamma": setting.gamma,
             "estimator": setting.estimator,
             "zeta": setting.zeta,
             "trials": len(outcome.regret),
-            "regret": outcome.mean,
+            "regret": float(comparable.mean()),
             "low": low,
             "high": high,
             "worse": worse.estimate,
@@ -158,9 +155,8 @@ def _why(choice: Choice, outcomes: Sequence[Outcome], light: bool) -> list[str]:
         )
     alone = min((o for o in outcomes if o.setting.policy == "robust"), key=lambda o: o.mean)
     if alone.setting != chosen.setting and chosen.mean:
-        words.append(
-            f"Without messages ({alone.setting}) regret is {alone.mean / chosen.mean:.3g} times as large."
-        )
+        times = alone.mean * choice.scale(alone) / chosen.mean
+        words.append(f"Without messages ({alone.setting}) regret is {times:.3g} times as large.")
     if not light:
         words.append(
             "The empirical mean and Consensus are shown for comparison only: they guarantee nothing where "
