@@ -248,13 +248,16 @@ def choose(outcomes: Sequence[Outcome], light: bool) -> Choice:
         if worse[outcome.setting].low <= 0 and worse[outcome.setting].estimate <= WORSE_ALLOWED
     ]
     chosen = min(near, key=lambda outcome: (outcome.messages, outcome.wire_bytes, outcome.mean))
-    return Choice(best, chosen, worse, _front(allowed, worse))
+    # Where nobody at a number of messages was in the final, its best stands for it.
+    reached = {outcome.messages for outcome in final}
+    rest = [outcome for outcome in allowed if outcome.messages not in reached]
+    return Choice(best, chosen, worse, _front([*final, *rest], worse))
 
 
-def _front(allowed: Sequence[Outcome], worse: dict[Setting, Interval]) -> tuple[Setting, ...]:
+def _front(outcomes: Sequence[Outcome], worse: dict[Setting, Interval]) -> tuple[Setting, ...]:
     """Every step to more messages must pay in regret."""
     front: list[Setting] = []
-    for outcome in sorted(allowed, key=lambda o: (o.messages, worse[o.setting].estimate, o.wire_bytes)):
+    for outcome in sorted(outcomes, key=lambda o: (o.messages, worse[o.setting].estimate, o.wire_bytes)):
         if not front or worse[outcome.setting].estimate < worse[front[-1]].estimate:
             front.append(outcome.setting)
     return tuple(front)

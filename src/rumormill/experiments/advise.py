@@ -142,14 +142,14 @@ def _why(choice: Choice, outcomes: Sequence[Outcome], light: bool) -> list[str]:
     best, chosen = choice.best, choice.chosen
     words = []
     if chosen is best:
-        words.append(f"{chosen.setting} has the lowest regret of all, {chosen.mean:,.0f}.")
+        words.append(f"{chosen.setting} has the lowest regret in the final, {chosen.mean:,.0f}.")
         if chosen.messages:
-            words.append("No setting with fewer messages comes near it.")
+            words.append("No setting with fewer messages or bytes comes near it.")
     else:
         worse = choice.worse[chosen.setting]
         saved = "no messages at all" if not chosen.messages else _saving(chosen, best)
         words.append(
-            f"{best.setting} has the lowest regret, {best.mean:,.0f}; {chosen.setting} is not "
+            f"{best.setting} has the lowest regret in the final, {best.mean:,.0f}; {chosen.setting} is not "
             f"distinguishably worse ({worse.estimate:+.1%}, 95 % interval {worse.low:+.1%} to "
             f"{worse.high:+.1%}, at most {WORSE_ALLOWED:.0%} allowed) and needs {saved}."
         )
