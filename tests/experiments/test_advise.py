@@ -1,0 +1,260 @@
+"""Advice: known-good settings on synthetic traces, the choice by hand, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import rumormill as rm
+from rumormill.experiments.advice_cases import Case, case_of_spec, case_of_traces
+from rumormill.experiments.advice_figure import pareto_figure
+from rumormill.experiments.advice_grid import Arena, Outcome, Setting, choose
+from rumormill.experiments.advise import Advice, advise, code_of
+from rumormill.experiments.spec import at_scale, decode, named_spec
+from rumormill.experiments.traces import Traces
+
+MEANS = (0.0, 0.3, 0.6, 0.9)
+LAWS: dict[str, Callable[[float], rm.Arm]] = {
+    "1.2": lambda mean: rm.AlphaStable(alpha=1.2, loc=mean),
+    "1.5": lambda mean: rm.AlphaStable(alpha=1.5, loc=mean),
+    "1.9": lambda mean: rm.AlphaStable(alpha=1.9, loc=mean),
+    "gaussian": lambda mean: rm.Gaussian(loc=mean),
+}
+
+
+def traces_of(law: str, rows: int = 6_000, seed: int = 1) -> Traces:
+    rng = np.random.default_rng(seed)
+    return Traces(tuple("abcd"), np.column_stack([LAWS[law](mean).sample(rng, rows) for mean in MEANS]))
+
+
+@pytest.fixture(scope="module")
+def network() -> rm.Network:
+    return rm.Network.erdos_renyi(20, 0.15, rng=1)
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_advice_on_traces_is_good_on_the_law_behind_them(law: str, network: rm.Network) -> None:
+    """What is recommended from a file is judged on fresh rewards of the true law.
+
+    There it must come within a factor of 3 of the best of all settings tried: settings differ by factors
+    of up to 50, and 12 trials more or less of the same law move their order by up to 2.
+    """
+    bandit = rm.Bandit([LAWS[law](mean) for mean in MEANS])
+    case = case_of_traces(traces_of(law), seed=1)
+    advice = advise(case, network, horizon=300, trials=12, seed=1)
+    fresh = Arena(
+        network, lambda trial, agents, horizon: bandit, case.moments, horizon=300, trials=30, seed=99
+    )
+    outcomes = fresh.play([outcome.setting for outcome in advice.outcomes])
+    means = [outcome.mean for outcome in outcomes]
+    assert fresh.outcomes[advice.chosen].mean <= 3 * min(means)
+    assert max(means) >= 10 * min(means)  # or any choice would have passed
+    assert advice.chosen.policy in ("decentralized", "centralized", "kmp")
+    if law == "gaussian":
+        assert (case.light, case.moments.eps) == (True, 1.0)
+        assert bandit.moments(1.0).u <= case.moments.u <= 1.5 * bandit.moments(1.0).u
+    else:
+        assert not case.light
+        assert 0 < case.moments.eps < bandit.tail_index - 1
+        assert advice.chosen.robust
+
+
+def test_advice_depends_on_the_seed_alone(network: rm.Network) -> None:
+    def once(jobs: int, seed: int) -> Advice:
+        return advise(
+            case_of_traces(traces_of("1.5", 500), seed=seed),
+            network,
+            horizon=40,
+            trials=5,
+            seed=seed,
+            jobs=jobs,
+        )
+
+    assert once(1, 3).as_dict() == once(2, 3).as_dict()
+    assert once(2, 3).as_dict() != once(2, 4).as_dict()
+
+
+def test_a_lone_agent_and_a_network_in_parts_get_advice_too() -> None:
+    case = case_of_traces(traces_of("gaussian", 500))
+    alone = advise(case, rm.Network.complete(1), horizon=30, trials=5)
+    assert {outcome.setting.policy for outcome in alone.outcomes} == {"robust"}
+    assert alone.choice.chosen.messages == 0
+    parts = rm.Network.erdos_renyi(10, 0.05, rng=1, connected=False)
+    assert len(parts.components) > 1
+    apart = advise(case, parts, horizon=30, trials=5)
+    assert "consensus" not in {outcome.setting.policy for outcome in apart.outcomes}
+
+
+def test_moments_are_those_of_the_rows_with_the_stated_margin() -> None:
+    light, heavy = traces_of("gaussian"), traces_of("1.5")
+    found = case_of_traces(light).moments
+    assert found.u == pytest.approx(1.25 * (light.values**2).mean(axis=0).max())
+    assert found.rho == pytest.approx(1.25 * light.values.var(axis=0).max())
+    case = case_of_traces(heavy)
+    assert case.moments.u == pytest.approx(2 * (np.abs(heavy.values) ** case.moments.p).mean(axis=0).max())
+    assert case.reasons[0].startswith(f"ε = {case.moments.eps:.3g} = 0.85 (")
+
+
+def test_one_heavy_arm_among_light_ones_decides() -> None:
+    values = traces_of("gaussian", 20_000).values.copy()
+    values[:, 2] = rm.AlphaStable(alpha=1.3).sample(np.random.default_rng(2), len(values))
+    case = case_of_traces(Traces(tuple("abcd"), values))
+    assert not case.light
+    assert 0.05 < case.moments.eps < 0.3
+    assert "'c', the heaviest arm" in case.reasons[0]
+
+
+def test_little_heavy_data_are_not_relied_on() -> None:
+    case = case_of_traces(traces_of("1.2", 150))
+    assert case.moments.eps == 0.05
+    assert "more rows would help most" in case.reasons[0]
+
+
+def test_equal_columns_leave_nothing_to_advise() -> None:
+    column = np.random.default_rng(3).standard_normal(200)
+    with pytest.raises(rm.DataError, match="all columns have the same mean"):
+        case_of_traces(Traces(("a", "b"), np.column_stack([column, column])))
+
+
+# --- the choice, by hand --------------------------------------------------------------------------------
+
+
+def outcome(
+    policy: str, gamma: int, regret: NDArray[np.float64], messages: float, estimator: str = "trimmed"
+) -> Outcome:
+    return Outcome(Setting(policy, gamma, estimator, 1.0), regret, messages, 20 * messages)
+
+
+NOISE = np.random.default_rng(4).normal(0, 3, 20)
+FULL = np.full(20, 100.0)
+
+
+def test_fewer_messages_win_when_regret_is_not_distinguishably_worse() -> None:
+    far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, FULL + NOISE - NOISE.mean() + 0.1, 10)
+    found = choose([far, near], light=False)
+    assert (found.best, found.chosen) == (far, near)
+    assert found.worse[near.setting].low < 0 < found.worse[near.setting].high
+
+
+def test_plainly_worse_settings_lose_whatever_they_save() -> None:
+    far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, FULL + NOISE - NOISE.mean() + 8, 10)
+    found = choose([far, near], light=False)
+    assert found.chosen is far
+    assert found.worse[near.setting].low > 0
+    assert found.front == (near.setting, far.setting)
+
+
+def test_much_worse_settings_lose_even_if_it_may_be_chance() -> None:
+    wild = np.where(np.arange(20) == 0, 2_000.0, 0.0) + 20  # 20 % worse, by one bad trial
+    far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, wild, 10)
+    found = choose([far, near], light=False)
+    assert found.worse[near.setting].low < 0
+    assert found.chosen is far
+
+
+def test_the_empirical_mean_is_for_light_tails() -> None:
+    robust, plain = outcome("kmp", 1, FULL, 10), outcome("kmp", 1, FULL / 2, 10, "empirical")
+    assert choose([robust, plain], light=False).chosen is robust
+    assert choose([robust, plain], light=True).chosen is plain
+
+
+def test_only_finalists_are_chosen_and_others_are_made_comparable() -> None:
+    final = outcome("kmp", 3, np.concatenate([np.full(10, 50.0), np.full(10, 150.0)]), 50)
+    lucky = outcome("kmp", 2, np.full(10, 60.0), 30)  # its trials were easy for the other too
+    found = choose([final, lucky], light=False)
+    assert found.chosen is final
+    assert found.worse[lucky.setting].estimate == pytest.approx(0.2)
+    assert found.scale(lucky) == pytest.approx(2.0)
+
+
+def test_a_best_that_never_errs() -> None:
+    none, some = outcome("kmp", 3, np.zeros(10), 50), outcome("kmp", 1, np.ones(10), 10)
+    found = choose([none, some], light=False)
+    assert found.chosen is none
+    assert found.scale(some) == 1.0
+
+
+# --- laws -----------------------------------------------------------------------------------------------
+
+RAW = {
+    "name": "mine",
+    "seed": 1,
+    "horizon": 50,
+    "trials": 2,
+    "network": {"kind": "ring", "n": 6},
+    "arms": {"law": "gaussian", "means": [0.0, 2.0]},
+    "policies": [{"type": "kmp", "zeta": 1.0}],
+}
+
+
+def spec_case(**changes: object) -> Case:
+    return case_of_spec(at_scale(decode({**RAW, **changes})))
+
+
+def test_moments_of_laws_are_exact() -> None:
+    gaussian = spec_case()
+    assert gaussian.light
+    assert (gaussian.moments.eps, gaussian.moments.u, gaussian.moments.rho) == pytest.approx((1.0, 5.0, 1.0))
+    stable = spec_case(arms={"law": "alpha-stable", "alpha": 1.9, "eps": 0.8, "K": 3})
+    assert not stable.light
+    # Uniform means: the worst is a mean of 1.
+    law = rm.AlphaStable(alpha=1.9, loc=1.0)
+    assert (stable.moments.u, stable.moments.rho) == (law.moment(1.8), law.moment(1.8, central=True))
+    assert stable.reasons[0] == "ε = 0.8: given by the spec."
+
+
+def test_a_spec_must_be_one_problem() -> None:
+    sweeping = {"law": "alpha-stable", "alpha": 1.9, "K": 3}
+    with pytest.raises(rm.InputError, match="mine sweeps alpha: advice is for one network and one law"):
+        spec_case(arms=sweeping, sweep={"alpha": [1.5, 1.9]})
+    assert spec_case(sweep={"gamma": [1, 2]}).moments == spec_case().moments
+    assert case_of_spec(at_scale(named_spec("fig1a"), "quick")).moments.eps == pytest.approx(0.765)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        Setting("decentralized", 2, "trimmed", 0.3),
+        Setting("kmp", 1, "median-of-means", 0.03),
+        Setting("robust", 0, "catoni", 1.0),
+        Setting("consensus", 1),
+    ],
+)
+def test_the_code_shown_makes_the_policy_played(setting: Setting) -> None:
+    moments = rm.Moments(eps=0.25, u=3.5, rho=2.5)
+    assert eval(code_of(setting, moments), {"rm": rm}) == setting.build(moments, ())
+
+
+def test_the_code_of_the_centralized_policy() -> None:
+    made = eval(code_of(Setting("centralized", 2, "trimmed", 0.3), rm.Moments(eps=1, u=1, rho=1)), {"rm": rm})
+    assert (made.gamma, made.leaders, made.zeta) == (2, "dominating", 0.3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"trials": 4}, "trials = 4 is not allowed: comparisons need at least 5"),
+        ({"horizon": 4}, "horizon = 4 is not allowed: the first 4 rounds"),
+        ({"estimators": ["trimed"]}, "estimator 'trimed' is unknown: did you mean 'trimmed'"),
+        ({"estimators": ["empirical"]}, "the empirical mean alone cannot be recommended"),
+    ],
+)
+def test_wrong_questions(wrong: dict[str, object], message: str, network: rm.Network) -> None:
+    with pytest.raises(rm.InputError, match=message):
+        advise(case_of_traces(traces_of("1.5", 200)), network, **wrong)  # type: ignore[arg-type]
+
+
+def test_the_figure_shows_every_setting(network: rm.Network) -> None:
+    import matplotlib.pyplot as plt
+
+    advice = advise(case_of_traces(traces_of("1.5", 300)), network, horizon=30, trials=5)
+    figure = pareto_figure(advice)
+    (axes,) = figure.axes
+    shown = [line for line in axes.get_lines() if line.get_linestyle() == "None" and line.get_marker() != "*"]
+    assert sum(len(line.get_xdata()) for line in shown) >= len(advice.outcomes)
+    assert "hollow: no guarantee" in axes.get_legend_handles_labels()[1]
+    assert str(advice.chosen) in axes.get_title()
+    plt.close(figure)
