@@ -12,6 +12,7 @@ import typer
 
 from rumormill import __version__
 from rumormill.cli.advising import add_advising
+from rumormill.cli.covering import add_covering
 from rumormill.cli.looking import add_looking
 from rumormill.cli.running import add_running
 from rumormill.errors import DataError, InputError, RumormillError
@@ -31,6 +32,7 @@ app = typer.Typer(
 add_running(app)
 add_looking(app)
 add_advising(app)
+add_covering(app)
 
 
 def _version(wanted: bool) -> None:

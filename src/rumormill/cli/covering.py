@@ -1,0 +1,157 @@
+"""The command that measures how often confidence radii fail."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rumormill.cli.printing import note, print_json, print_table
+from rumormill.cli.running import Json
+from rumormill.cli.words import part_of_spec, split
+from rumormill.errors import InputError
+
+if TYPE_CHECKING:
+    from rumormill.arms import Arm
+    from rumormill.theory import CoverageRow
+
+
+def add_covering(app: typer.Typer) -> None:
+    """Register the command."""
+    app.command()(coverage)
+
+
+def coverage(
+    law: Annotated[
+        str, typer.Option(help='The law of the samples: "alpha-stable alpha=1.9", "pareto tail=1.5".')
+    ] = "alpha-stable alpha=1.9",
+    mean: Annotated[float, typer.Option(help="Its mean.")] = 0.0,
+    estimator: Annotated[
+        list[str] | None, typer.Option(help="A mean to test; repeatable. All that have a radius.")
+    ] = None,
+    n: Annotated[list[int] | None, typer.Option(min=1, help="Samples; repeatable. 100 and 1000.")] = None,
+    delta: Annotated[
+        list[float] | None,
+        typer.Option(help="The share of failures allowed; repeatable. 0.1, 0.01 and 0.001."),
+    ] = None,
+    zeta: Annotated[float | None, typer.Option(help="Radii with this factor, instead of theory's.")] = None,
+    c: Annotated[float | None, typer.Option(help="Radii with this constant, instead of theory's.")] = None,
+    eps: Annotated[float | None, typer.Option(help="The order of the moments minus one.")] = None,
+    repeats: Annotated[int, typer.Option(min=1, help="Lists of samples per row.")] = 2000,
+    confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.99,
+    seed: Annotated[int, typer.Option(min=0, help="The seed of all randomness.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Folder of the figure; runs/coverage by default.")] = None,
+    json: Json = False,
+) -> None:
+    """Measure how often the true mean is outside each estimator's radius, against the δ allowed."""
+    from rumormill import theory
+    from rumormill.experiments.build import ESTIMATORS
+    from rumormill.experiments.coverage_figure import coverage_figure
+    from rumormill.experiments.explain import nearest
+    from rumormill.experiments.figures import save
+
+    levels = delta or [0.1, 0.01, 0.001]
+    for level in levels:
+        if not 0 < level < 1:
+            raise InputError(f"--delta {level} is not allowed: it must lie in (0, 1)")
+    by_theory = zeta is None and c is None
+    # The empirical mean has no lemma, so no radius of theory's either.
+    names = estimator or [name for name in ESTIMATORS if not (by_theory and name == "empirical")]
+    for name in names:
+        if name not in ESTIMATORS:
+            raise InputError(f"estimator {name!r} is unknown{nearest(name, ESTIMATORS)}")
+    drawn = _law(law, mean)
+    found = {
+        name: theory.coverage(
+            ESTIMATORS[name](),
+            drawn,
+            n=n or [100, 1000],
+            L=[-math.log(level) for level in levels],
+            repeats=repeats,
+            seed=seed,
+            eps=eps,
+            c=c,
+            zeta=zeta,
+            confidence=confidence,
+        )
+        for name in names
+    }
+    used = "theory constants" if by_theory else f"ζ = {zeta:g}" if zeta is not None else f"c = {c:g}"
+    figure = coverage_figure(found, f"{law}, {used}")
+    paths = save(figure, (out or Path("runs") / "coverage") / "coverage")
+    rows = [_row(name, row) for name, each in found.items() for row in each]
+    if json:
+        print_json({"law": repr(drawn), "constants": used, "rows": rows, "figures": [str(p) for p in paths]})
+        return
+    print_table(
+        [_shown(row) for row in rows],
+        title=f"{law}, {used}: lists of samples whose mean misses by more than the radius ({repeats:,} each)",
+        styles={"kept": "green", "broken": "red", "not decided": "yellow"},
+    )
+    for path in paths:
+        note(f"figure: {path}")
+
+
+def _law(words: str, mean: float) -> Arm:
+    """The law of a spec, moved to the mean."""
+    from rumormill.experiments.build import arm
+    from rumormill.experiments.spec import decode
+
+    spec = decode(
+        {
+            "name": "coverage",
+            "seed": 0,
+            "horizon": 2,
+            "trials": 1,
+            "network": {"kind": "complete", "n": 1},
+            "arms": {**part_of_spec(split(words), "law"), "K": 2},
+            "policies": [{"type": "robust", "zeta": 1.0}],
+        }
+    )
+    return arm(spec.arms, mean)
+
+
+def _row(name: str, row: CoverageRow) -> dict[str, Any]:
+    """Everything measured. The promise is about either side alone, so the worse side counts."""
+    if math.isinf(row.radius):
+        word = "no radius"
+    elif row.refuted:
+        word = "broken"
+    else:
+        word = "kept" if row.high <= row.delta else "not decided"
+    return {
+        "estimator": name,
+        "eps": row.eps,
+        "n": row.n,
+        "delta": row.delta,
+        "radius": row.radius,
+        "in_range": row.valid,
+        "repeats": row.repeats,
+        "above": row.above,
+        "below": row.below,
+        "rate": row.rate,
+        "low": row.low,
+        "high": row.high,
+        "confidence": row.confidence,
+        "promise": word,
+    }
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    if row["promise"] == "no radius":
+        missing = dict.fromkeys(("radius", "above", "below", "rate"), math.nan)
+        row = {**row, **missing}
+    return {
+        "estimator": row["estimator"],
+        "n": row["n"],
+        "delta": row["delta"],
+        "radius": row["radius"],
+        "above": row["above"],
+        "below": row["below"],
+        "rate": row["rate"],
+        f"{row['confidence']:.4g} interval": f"{row['low']:.4g} – {row['high']:.4g}",
+        "lemma's range": row["in_range"],
+        "promise": row["promise"],
+    }
