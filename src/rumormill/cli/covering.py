@@ -34,7 +34,7 @@ def coverage(
     n: Annotated[list[int] | None, typer.Option(min=1, help="Samples; repeatable. 100 and 1000.")] = None,
     delta: Annotated[
         list[float] | None,
-        typer.Option(help="The share of failures allowed; repeatable. 0.1, 0.01 and 0.001."),
+        typer.Option(help="The share of failures allowed; repeatable. 0.1, 0.03 and 0.01."),
     ] = None,
     zeta: Annotated[float | None, typer.Option(help="Radii with this factor, instead of theory's.")] = None,
     c: Annotated[float | None, typer.Option(help="Radii with this constant, instead of theory's.")] = None,
@@ -52,7 +52,7 @@ def coverage(
     from rumormill.experiments.explain import nearest
     from rumormill.experiments.figures import save
 
-    levels = delta or [0.1, 0.01, 0.001]
+    levels = delta or [0.1, 0.03, 0.01]
     for level in levels:
         if not 0 < level < 1:
             raise InputError(f"--delta {level} is not allowed: it must lie in (0, 1)")
@@ -87,8 +87,8 @@ def coverage(
         return
     print_table(
         [_shown(row) for row in rows],
-        title=f"{law}, {used}: lists of samples whose mean misses by more than the radius ({repeats:,} each)",
-        styles={"kept": "green", "broken": "red", "not decided": "yellow"},
+        title=f"{law}, {used}: estimates off by more than the radius, of {repeats:,}",
+        styles={"at most δ": "green", "above δ": "red", "not decided": "yellow"},
     )
     for path in paths:
         note(f"figure: {path}")
@@ -118,9 +118,9 @@ def _row(name: str, row: CoverageRow) -> dict[str, Any]:
     if math.isinf(row.radius):
         word = "no radius"
     elif row.refuted:
-        word = "broken"
+        word = "above δ"
     else:
-        word = "kept" if row.high <= row.delta else "not decided"
+        word = "at most δ" if row.high <= row.delta else "not decided"
     return {
         "estimator": name,
         "eps": row.eps,
@@ -135,14 +135,14 @@ def _row(name: str, row: CoverageRow) -> dict[str, Any]:
         "low": row.low,
         "high": row.high,
         "confidence": row.confidence,
-        "promise": word,
+        "failures": word,
     }
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    if row["promise"] == "no radius":
-        missing = dict.fromkeys(("radius", "above", "below", "rate"), math.nan)
-        row = {**row, **missing}
+    band = f"{row['low']:.4g} – {row['high']:.4g}"
+    if row["failures"] == "no radius":
+        row, band = {**row, **dict.fromkeys(("radius", "above", "below", "rate"), math.nan)}, "–"
     return {
         "estimator": row["estimator"],
         "n": row["n"],
@@ -151,7 +151,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
         "above": row["above"],
         "below": row["below"],
         "rate": row["rate"],
-        f"{row['confidence']:.4g} interval": f"{row['low']:.4g} – {row['high']:.4g}",
+        f"{row['confidence']:.4%}".rstrip("0%").rstrip(".") + " % interval": band,
         "lemma's range": row["in_range"],
-        "promise": row["promise"],
+        "failures": row["failures"],
     }
