@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
 import rumormill as rm
-from conftest import Cli
 from rumormill.experiments.tails import LEAST_VALUES
 
+Cli = Callable[..., Any]
 SMALL = ("--network", "ring n=6", "--horizon", "40", "--trials", "5")
 
 
@@ -72,6 +74,7 @@ def test_advice_on_a_named_spec_elsewhere(cli: Cli) -> None:
     ("words", "message"),
     [
         (["gone.csv", *SMALL], "gone.csv: there is no such file"),
+        (["sheet.xlsx", *SMALL], "sheet.xlsx is no table: its name must end in .csv"),
         (["fig9"], "there is no experiment 'fig9'"),
         (["mirrors.csv"], 'come without a network: add for example --network "erdos_renyi n=50 p=0.1"'),
         (["mirrors.csv", *SMALL, "--column", "east"], "has no column 'east'"),

@@ -89,7 +89,7 @@ def _case(
     from rumormill.experiments.spec import at_scale, named_spec, read_spec
     from rumormill.experiments.traces import is_traces, read_traces
 
-    if is_traces(source):
+    if is_traces(source) or Path(source).suffix not in ("", ".toml"):
         traces = read_traces(source, columns)
         if network is None:
             raise InputError(
