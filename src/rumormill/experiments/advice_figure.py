@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rumormill.experiments.figures import HEIGHT, WIDTH, _decades_and_zero, plain_ticks, style
+from rumormill.experiments.figures import HEIGHT, WIDTH, decades_and_zero, plain_ticks, style
 from rumormill.experiments.palette import look
 from rumormill.experiments.spec import LABELS
 
@@ -68,7 +68,7 @@ def pareto_figure(advice: Advice) -> Figure:
         axes.set_title(f"{advice.case.name}: {advice.chosen}")
         axes.set_xlabel("messages per round, all links together")
         axes.set_ylabel(f"group regret at round {advice.horizon:,}")
-        _decades_and_zero(axes, [row["messages_per_round"] for row in rows])
+        decades_and_zero(axes, [row["messages_per_round"] for row in rows])
         plain_ticks(axes, x=False)
         figure.legend(loc="outside lower center", ncols=3, frameon=False)
     return figure

@@ -268,10 +268,10 @@ def _against_sent(axes: Axes, run: RunFolder, column: str) -> None:
         )
     axes.set_yscale("log")
     plain_ticks(axes, x=False)
-    _decades_and_zero(axes, everything)
+    decades_and_zero(axes, everything)
 
 
-def _decades_and_zero(axes: Axes, sent: list[float]) -> None:
+def decades_and_zero(axes: Axes, sent: list[float]) -> None:
     """A logarithmic axis with a place for those who send nothing."""
     from matplotlib.ticker import NullLocator
 
