@@ -13,10 +13,10 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from rumormill.experiments.figures import main_figure
-from rumormill.experiments.store import RunFolder, open_run
-from rumormill.experiments.summary import summary
-from rumormill.experiments.verdicts import verdicts
+from rumormill.experiments.analyse.claims import verdicts
+from rumormill.experiments.analyse.summary import summary
+from rumormill.experiments.figures.regret import main_figure
+from rumormill.experiments.run.store import RunFolder, open_run
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 

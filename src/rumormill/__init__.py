@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rumormill.estimators import MedianOfMeans as MedianOfMeans
     from rumormill.estimators import OnlineMean as OnlineMean
     from rumormill.estimators import TrimmedMean as TrimmedMean
-    from rumormill.experiments.store import load as load
+    from rumormill.experiments.run.store import load as load
     from rumormill.graphs import Network as Network
     from rumormill.policies import KMPUCB as KMPUCB
     from rumormill.policies import Agent as Agent
@@ -61,7 +61,7 @@ _ROOMS = {
     "engine": "Result simulate",
     "errors": "ContractError DataError InputError RumormillError SlowEngineNotice SolverError",
     "estimators": "Catoni EmpiricalMean Estimator MedianOfMeans OnlineMean TrimmedMean",
-    "experiments.store": "load",
+    "experiments.run.store": "load",
     "graphs": "Network",
     "policies": "Agent CentralizedMPUCB ConsensusUCB DecentralizedMPUCB KMPUCB RobustUCB Seat",
     "protocol": "Channel Message PerfectChannel Relay",

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import rumormill as rm
-from rumormill.experiments.tails import LEAST_VALUES
+from rumormill.advice.tails import LEAST_VALUES
 
 Cli = Callable[..., Any]
 SMALL = ("--network", "ring n=6", "--horizon", "40", "--trials", "5")

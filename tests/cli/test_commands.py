@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 import rumormill
-from rumormill.experiments.spec import spec_names
-from rumormill.experiments.store import open_run
+from rumormill.experiments.run.store import open_run
+from rumormill.experiments.spec.reading import spec_names
 
 
 def test_version(cli: Any) -> None:
@@ -154,7 +154,7 @@ def test_reproduce_ends_in_verdicts(cli: Any) -> None:
 
 
 def test_reproduce_all_leaves_out_what_has_no_data(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rumormill.experiments import spec
+    from rumormill.experiments.spec import reading as spec
 
     monkeypatch.setattr(spec, "spec_names", lambda: ["fig1a", "fig1c"])
     answer = cli("reproduce", "all", "--trials", "1", "--horizon", "10", "--out", "all", "--no-report")
@@ -323,7 +323,7 @@ def test_a_failure_of_the_run_is_code_1(cli: Any, spec_file: Path) -> None:
 
 
 def test_a_defect_is_named_and_is_code_1(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rumormill.experiments import store
+    from rumormill.experiments.run import store
 
     def broken(path: Path) -> None:
         raise ZeroDivisionError("oh\nno")
@@ -335,7 +335,7 @@ def test_a_defect_is_named_and_is_code_1(cli: Any, monkeypatch: pytest.MonkeyPat
 
 
 def test_ctrl_c_outside_of_a_run(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    from rumormill.experiments import store
+    from rumormill.experiments.run import store
 
     def interrupted(path: Path) -> None:
         raise KeyboardInterrupt

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rumormill.errors import DataError, InputError
-from rumormill.experiments import data
+from rumormill.graphs import datasets as data
 
 TEXT = b"# a small graph\n0 1\n1 2\n"
 SHARED = Path(__file__).parents[2].parent / "shared" / "data"

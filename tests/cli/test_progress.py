@@ -8,7 +8,7 @@ import threading
 import pytest
 from rich.console import Console
 
-from rumormill.experiments.progress import (
+from rumormill.experiments.run.progress import (
     LiveProgress,
     PlainProgress,
     Tally,

@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 import rumormill as rm
-from rumormill.experiments.advice_cases import Case, case_of_spec, case_of_traces
-from rumormill.experiments.advice_figure import pareto_figure
-from rumormill.experiments.advice_grid import Arena, Outcome, Setting, choose
-from rumormill.experiments.advise import Advice, advise, code_of
-from rumormill.experiments.spec import at_scale, decode, named_spec
-from rumormill.experiments.traces import Traces
+from rumormill.advice.advise import Advice, advise, code_of
+from rumormill.advice.cases import Case, case_of_spec, case_of_traces
+from rumormill.advice.figure import pareto_figure
+from rumormill.advice.search import Arena, Outcome, Setting, choose
+from rumormill.advice.traces import Traces
+from rumormill.experiments.spec.reading import at_scale, decode, named_spec
 
 MEANS = (0.0, 0.3, 0.6, 0.9)
 LAWS: dict[str, Callable[[float], rm.Arm]] = {

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from rumormill.experiments.analysis import bootstrap_band, bootstrap_interval, relative_difference
+from rumormill.experiments.analyse.bootstrap import bootstrap_band, bootstrap_interval, relative_difference
 
 
 def mean_of_first(means):

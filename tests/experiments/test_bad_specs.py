@@ -4,7 +4,7 @@ import pytest
 from tiny import TINY
 
 from rumormill.errors import InputError
-from rumormill.experiments.spec import parse_spec, read_spec
+from rumormill.experiments.spec.reading import parse_spec, read_spec
 
 NETWORK = 'kind = "erdos_renyi"\nn = 6\np = 0.7'
 SCALED = TINY.replace("horizon = 50\ntrials = 2\n", "")

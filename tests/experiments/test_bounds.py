@@ -17,16 +17,16 @@ import pytest
 from rumormill.arms import Bandit, Replay, TwoPoint
 from rumormill.cli import main
 from rumormill.errors import InputError
-from rumormill.experiments import bounds as bounds_module
-from rumormill.experiments.boundpicture import bounds_figure
-from rumormill.experiments.bounds import RunBounds, bound_rows, lower_rows, run_bounds
-from rumormill.experiments.boundwords import bounds_section, caption, remarks
-from rumormill.experiments.build import build_bandit, build_network, build_policy
-from rumormill.experiments.figures import draw_all, save
-from rumormill.experiments.report import report_html
-from rumormill.experiments.runner import run
-from rumormill.experiments.spec import decode, points
-from rumormill.experiments.store import RunFolder
+from rumormill.experiments.analyse import bounds as bounds_module
+from rumormill.experiments.analyse.bounds import RunBounds, bound_rows, lower_rows, run_bounds
+from rumormill.experiments.figures.bounds import bounds_figure
+from rumormill.experiments.figures.regret import draw_all, save
+from rumormill.experiments.report.bounds import bounds_section, caption, remarks
+from rumormill.experiments.report.page import report_html
+from rumormill.experiments.run.runner import run
+from rumormill.experiments.run.store import RunFolder
+from rumormill.experiments.spec.building import build_bandit, build_network, build_policy
+from rumormill.experiments.spec.reading import decode, points
 from rumormill.theory import Bound, lower_bound, regret_bound
 
 # Gaussian arms far apart, on a ring: two bounds say something soon, the one at theory's c not yet.
@@ -314,7 +314,7 @@ def test_report_and_reproduce_know_bounds(
 
 
 def test_run_prints_the_bounds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from rumormill.experiments.toml import to_toml
+    from rumormill.experiments.spec.toml import to_toml
 
     spec = tmp_path / "mine.toml"
     spec.write_text(to_toml({**ONE_GAME, "horizon": 30}))

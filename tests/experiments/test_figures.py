@@ -14,12 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rumormill.errors import InputError
-from rumormill.experiments import figures, netpicture
-from rumormill.experiments.palette import LOOKS
-from rumormill.experiments.runner import run
-from rumormill.experiments.spec import decode
-from rumormill.experiments.store import RunFolder
-from rumormill.experiments.views import points, spread
+from rumormill.experiments.analyse.views import points, spread
+from rumormill.experiments.figures import network as netpicture
+from rumormill.experiments.figures import regret as figures
+from rumormill.experiments.figures.palette import LOOKS
+from rumormill.experiments.run.runner import run
+from rumormill.experiments.run.store import RunFolder
+from rumormill.experiments.spec.reading import decode
 
 POLICIES = [{"type": kind, "zeta": 1.0} for kind in ("kmp", "centralized", "decentralized", "robust")]
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from rumormill.experiments.build import graph_file
-from rumormill.experiments.runner import run
-from rumormill.experiments.spec import at_scale, named_spec
+from rumormill.experiments.run.runner import run
+from rumormill.experiments.spec.building import graph_file
+from rumormill.experiments.spec.reading import at_scale, named_spec
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -15,18 +15,19 @@ import pytest
 from tiny import SWEPT, TINY
 
 from rumormill.errors import InputError
-from rumormill.experiments import cells, store
-from rumormill.experiments.executor import LocalExecutor
-from rumormill.experiments.runner import RunInterrupted, run
-from rumormill.experiments.spec import parse_spec
-from rumormill.experiments.store import Cell
+from rumormill.experiments.run import cell as cells
+from rumormill.experiments.run import store
+from rumormill.experiments.run.executors import LocalExecutor
+from rumormill.experiments.run.runner import RunInterrupted, run
+from rumormill.experiments.run.store import Cell
+from rumormill.experiments.spec.reading import parse_spec
 
 LONG = SWEPT.replace("horizon = 400", "horizon = 600")
 
 CHILD = """
 import os, signal, sys
-from rumormill.experiments.runner import run
-from rumormill.experiments.spec import parse_spec
+from rumormill.experiments.run.runner import run
+from rumormill.experiments.spec.reading import parse_spec
 spec = parse_spec(sys.stdin.read())
 moment = sys.argv[2]
 if moment != "any":

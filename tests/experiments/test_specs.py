@@ -8,8 +8,16 @@ from tiny import SWEPT, TINY
 
 from rumormill import KMPUCB, Catoni, DecentralizedMPUCB
 from rumormill.errors import InputError
-from rumormill.experiments.build import build_bandit, build_network, build_policy
-from rumormill.experiments.spec import at_scale, decode, encode, named_spec, parse_spec, points, spec_names
+from rumormill.experiments.spec.building import build_bandit, build_network, build_policy
+from rumormill.experiments.spec.reading import (
+    at_scale,
+    decode,
+    encode,
+    named_spec,
+    parse_spec,
+    points,
+    spec_names,
+)
 
 PANELS = ["fig1a", "fig1b", "fig1c", "fig1d", "fig1e", "fig1f"]
 

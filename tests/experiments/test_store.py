@@ -15,10 +15,10 @@ from tiny import SWEPT, TINY
 
 import rumormill
 from rumormill.errors import DataError, InputError
-from rumormill.experiments import store
-from rumormill.experiments.runner import run
-from rumormill.experiments.spec import parse_spec
-from rumormill.experiments.store import StoreError, load, open_run
+from rumormill.experiments.run import store
+from rumormill.experiments.run.runner import run
+from rumormill.experiments.run.store import StoreError, load, open_run
+from rumormill.experiments.spec.reading import parse_spec
 
 COLUMNS = [
     "experiment", "policy", "gamma", "trial", "t", "regret", "agent_min", "agent_q10", "agent_q25",
@@ -248,8 +248,8 @@ def test_a_limit_on_the_size_of_files_is_one_clear_error(tmp_path):
     """The system itself refuses the write, in the middle of a file."""
     code = (
         "import resource, sys\n"
-        "from rumormill.experiments.runner import run\n"
-        "from rumormill.experiments.spec import parse_spec\n"
+        "from rumormill.experiments.run.runner import run\n"
+        "from rumormill.experiments.spec.reading import parse_spec\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (3000, resource.RLIM_INFINITY))\n"
         "try: run(parse_spec(sys.stdin.read()), sys.argv[1])\n"
         "except Exception as error: print(type(error).__name__, error)\n"

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom, gamma
 
 import rumormill as rm
-from rumormill.experiments import tails
-from rumormill.experiments.tails import LEAST_FOR_LIGHT, LEAST_VALUES, estimate_tail, hill, pooled_tail
+from rumormill.advice import tails
+from rumormill.advice.tails import LEAST_FOR_LIGHT, LEAST_VALUES, estimate_tail, hill, pooled_tail
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 FALSE_ALARM = 1e-6

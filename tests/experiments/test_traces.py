@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import rumormill as rm
-from rumormill.experiments.tails import LEAST_VALUES
-from rumormill.experiments.traces import read_traces
+from rumormill.advice.tails import LEAST_VALUES
+from rumormill.advice.traces import read_traces
 
 ROWS = 120
 

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from tiny import TINY
 
-from rumormill.experiments.analysis import Interval
-from rumormill.experiments.runner import run
-from rumormill.experiments.spec import parse_spec
-from rumormill.experiments.verdicts import above_zero, below_zero, hardly_matters, matters, verdicts
+from rumormill.experiments.analyse.bootstrap import Interval
+from rumormill.experiments.analyse.claims import above_zero, below_zero, hardly_matters, matters, verdicts
+from rumormill.experiments.run.runner import run
+from rumormill.experiments.spec.reading import parse_spec
 
 POLICIES = """
 [[policies]]

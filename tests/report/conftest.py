@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from rumormill.experiments.runner import run
-from rumormill.experiments.spec import decode
-from rumormill.experiments.store import RunFolder
+from rumormill.experiments.run.runner import run
+from rumormill.experiments.run.store import RunFolder
+from rumormill.experiments.spec.reading import decode
 
 POLICIES = [
     {"type": "kmp", "zeta": 1.0},

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from rumormill.experiments.report import write_report
-from rumormill.experiments.store import RunFolder
+from rumormill.experiments.report.page import write_report
+from rumormill.experiments.run.store import RunFolder
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 

@@ -16,11 +16,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rumormill.experiments.report import chart_data, command_for, report_html, write_report
-from rumormill.experiments.runner import run
-from rumormill.experiments.spec import at_scale, decode, encode, named_spec, spec_names
-from rumormill.experiments.store import RunFolder
-from rumormill.experiments.toml import to_toml
+from rumormill.experiments.report.page import chart_data, command_for, report_html, write_report
+from rumormill.experiments.run.runner import run
+from rumormill.experiments.run.store import RunFolder
+from rumormill.experiments.spec.reading import at_scale, decode, encode, named_spec, spec_names
+from rumormill.experiments.spec.toml import to_toml
 
 VOID = {"meta", "link", "img", "input", "br"}
 

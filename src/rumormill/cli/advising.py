@@ -14,8 +14,8 @@ from rumormill.cli.words import split
 from rumormill.errors import InputError
 
 if TYPE_CHECKING:
-    from rumormill.experiments.advice_cases import Case
-    from rumormill.experiments.advise import Advice
+    from rumormill.advice.advise import Advice
+    from rumormill.advice.cases import Case
     from rumormill.graphs import Network
 
 
@@ -57,10 +57,10 @@ def advise(
     json: Json = False,
 ) -> None:
     """Recommend policy, γ, estimator and constants for a network and rewards, by quick simulations."""
-    from rumormill.experiments import advise as advising
-    from rumormill.experiments.advice_figure import pareto_figure
-    from rumormill.experiments.advice_grid import QUICK_ESTIMATORS
-    from rumormill.experiments.figures import save
+    from rumormill.advice import advise as advising
+    from rumormill.advice.figure import pareto_figure
+    from rumormill.advice.search import QUICK_ESTIMATORS
+    from rumormill.experiments.figures.regret import save
 
     case, played_on = _case(source, network, column, scale, seed)
     advice = advising.advise(
@@ -84,10 +84,10 @@ def advise(
 def _case(
     source: str, network: str | None, columns: list[str] | None, scale: str | None, seed: int
 ) -> tuple[Case, Network]:
-    from rumormill.experiments.advice_cases import case_of_spec, case_of_traces, one_problem
-    from rumormill.experiments.build import build_network
-    from rumormill.experiments.spec import at_scale, named_spec, read_spec
-    from rumormill.experiments.traces import is_traces, read_traces
+    from rumormill.advice.cases import case_of_spec, case_of_traces, one_problem
+    from rumormill.advice.traces import is_traces, read_traces
+    from rumormill.experiments.spec.building import build_network
+    from rumormill.experiments.spec.reading import at_scale, named_spec, read_spec
 
     if is_traces(source) or Path(source).suffix not in ("", ".toml"):
         traces = read_traces(source, columns)

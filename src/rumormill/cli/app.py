@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _explained(error: Exception, arguments: Sequence[str]) -> int:
     """One line on standard error, and the exit code that fits."""
-    from rumormill.experiments.runner import RunInterrupted
+    from rumormill.experiments.run.runner import RunInterrupted
 
     again = shlex.join(["rumormill", *arguments])
     if isinstance(error, typer.Abort):

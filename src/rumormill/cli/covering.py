@@ -47,10 +47,10 @@ def coverage(
 ) -> None:
     """Measure how often the true mean is outside each estimator's radius, against the δ allowed."""
     from rumormill import theory
-    from rumormill.experiments.build import ESTIMATORS
-    from rumormill.experiments.coverage_figure import coverage_figure
-    from rumormill.experiments.explain import nearest
-    from rumormill.experiments.figures import save
+    from rumormill.experiments.figures.coverage import coverage_figure
+    from rumormill.experiments.figures.regret import save
+    from rumormill.experiments.spec.building import ESTIMATORS
+    from rumormill.experiments.spec.messages import nearest
 
     levels = delta or [0.1, 0.03, 0.01]
     for level in levels:
@@ -96,8 +96,8 @@ def coverage(
 
 def _law(words: str, mean: float) -> Arm:
     """The law of a spec, moved to the mean."""
-    from rumormill.experiments.build import arm
-    from rumormill.experiments.spec import decode
+    from rumormill.experiments.spec.building import arm
+    from rumormill.experiments.spec.reading import decode
 
     spec = decode(
         {

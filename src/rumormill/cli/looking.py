@@ -78,8 +78,8 @@ def network(
 
 def made_network(words: list[str], seed: int) -> Network:
     """The network that a spec with this part would play on."""
-    from rumormill.experiments.build import build_network
-    from rumormill.experiments.spec import at_scale, decode
+    from rumormill.experiments.spec.building import build_network
+    from rumormill.experiments.spec.reading import at_scale, decode
 
     smallest = {
         "name": "network",
@@ -116,8 +116,8 @@ def _row(made: Network, gamma: int) -> dict[str, Any]:
 
 
 def _draw(made: Network, gamma: int, path: Path) -> None:
-    from rumormill.experiments.figures import style
-    from rumormill.experiments.netpicture import network_figure
+    from rumormill.experiments.figures.network import network_figure
+    from rumormill.experiments.figures.regret import style
     from rumormill.graphs import clique_cover, independent_set
 
     figure = network_figure(
@@ -136,9 +136,9 @@ def list_names(
     kind: Annotated[Kind, typer.Argument(help="What to list.", show_default=False)], json: Json = False
 ) -> None:
     """List what a spec or `simulate` may name, with its settings."""
-    from rumormill.experiments import schema
-    from rumormill.experiments.build import ESTIMATORS
-    from rumormill.experiments.spec import named_spec, spec_names
+    from rumormill.experiments.spec import schema
+    from rumormill.experiments.spec.building import ESTIMATORS
+    from rumormill.experiments.spec.reading import named_spec, spec_names
 
     if kind is Kind.specs:
         rows = [
@@ -194,7 +194,7 @@ def data(
     json: Json = False,
 ) -> None:
     """Say where graph files are looked for and which are there; fetch those that are not."""
-    from rumormill.experiments import data as files
+    from rumormill.graphs import datasets as files
 
     wanted = download or []
     for name in [known.name for known in files.KNOWN] if "all" in wanted else wanted:

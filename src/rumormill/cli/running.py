@@ -13,9 +13,9 @@ from rumormill.cli.words import part_of_spec, split
 from rumormill.errors import InputError
 
 if TYPE_CHECKING:
-    from rumormill.experiments.bounds import RunBounds
-    from rumormill.experiments.schema import Spec
-    from rumormill.experiments.store import RunFolder
+    from rumormill.experiments.analyse.bounds import RunBounds
+    from rumormill.experiments.run.store import RunFolder
+    from rumormill.experiments.spec.schema import Spec
 
 WORD_STYLES = {"holds": "green", "does not hold": "red", "not decided at this size": "yellow"}
 
@@ -37,7 +37,7 @@ def add_running(app: typer.Typer) -> None:
 
 def names_starting_with(incomplete: str) -> list[str]:
     """For the shell's completion."""
-    from rumormill.experiments.spec import spec_names
+    from rumormill.experiments.spec.reading import spec_names
 
     return [name for name in ["all", *spec_names()] if name.startswith(incomplete)]
 
@@ -54,7 +54,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Run an experiment of your own; run it again to go on after a stop."""
-    from rumormill.experiments.spec import at_scale, read_spec
+    from rumormill.experiments.spec.reading import at_scale, read_spec
 
     ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)
     folder = _run(ready, out or default_folder(ready), jobs)
@@ -83,8 +83,8 @@ def reproduce(
     json: Json = False,
 ) -> None:
     """Run an experiment of the paper, draw it, and test the paper's claims on it."""
-    from rumormill.experiments.data import MissingDataError
-    from rumormill.experiments.spec import at_scale, named_spec, spec_names
+    from rumormill.experiments.spec.reading import at_scale, named_spec, spec_names
+    from rumormill.graphs.datasets import MissingDataError
 
     if quick and full:
         raise InputError("--quick and --full were both given: choose one")
@@ -112,7 +112,7 @@ def report(
     bounds: Bounds = False,
 ) -> None:
     """Write the report of a run as one HTML file, and its figures."""
-    from rumormill.experiments.store import open_run
+    from rumormill.experiments.run.store import open_run
 
     opened = open_run(folder)
     for path in _write_report(opened, out, figures, _bounds(opened, bounds)):
@@ -121,7 +121,7 @@ def report(
 
 def show(folder: Folder, json: Json = False) -> None:
     """Print what a run came to."""
-    from rumormill.experiments.store import open_run
+    from rumormill.experiments.run.store import open_run
 
     _present([open_run(folder)], json, report=False)
 
@@ -132,8 +132,8 @@ def compare(
     json: Json = False,
 ) -> None:
     """Print two runs side by side: regret, the change, and how their settings differ."""
-    from rumormill.experiments import summary
-    from rumormill.experiments.store import open_run
+    from rumormill.experiments.analyse import summary
+    from rumormill.experiments.run.store import open_run
 
     one, other = open_run(first), open_run(second)
     rows, settings = summary.compare(one, other), summary.differences(one, other)
@@ -168,7 +168,7 @@ def simulate(
     json: Json = False,
 ) -> None:
     """Play a few policies without writing a spec, and print what they came to."""
-    from rumormill.experiments.spec import at_scale, decode
+    from rumormill.experiments.spec.reading import at_scale, decode
 
     chosen = policy or ["kmp zeta=1", "decentralized zeta=1", "robust zeta=1"]
     ready = at_scale(
@@ -193,7 +193,7 @@ def simulate(
 
 def network_part(words: list[str]) -> dict[str, Any]:
     """The network of a spec: a generator by name, or else a file."""
-    from rumormill.experiments.data import KNOWN
+    from rumormill.graphs.datasets import KNOWN
 
     first = words[0] if words else ""
     if "/" in first or "." in first or Path(first).is_file() or first in [known.name for known in KNOWN]:
@@ -209,10 +209,10 @@ def default_folder(spec: Spec, base: Path = Path("runs")) -> Path:
 
 
 def _run(spec: Spec, folder: Path, jobs: int | None) -> RunFolder:
-    from rumormill.experiments import runner
-    from rumormill.experiments.data import find
-    from rumormill.experiments.progress import progress_for
-    from rumormill.experiments.schema import FromFile
+    from rumormill.experiments.run import runner
+    from rumormill.experiments.run.progress import progress_for
+    from rumormill.experiments.spec.schema import FromFile
+    from rumormill.graphs.datasets import find
 
     if isinstance(spec.network, FromFile):
         find(spec.network.file)  # before a folder is made for a run that cannot begin
@@ -220,7 +220,7 @@ def _run(spec: Spec, folder: Path, jobs: int | None) -> RunFolder:
 
 
 def _bounds(run: RunFolder, wanted: bool) -> RunBounds | None:
-    from rumormill.experiments.bounds import run_bounds
+    from rumormill.experiments.analyse.bounds import run_bounds
 
     return run_bounds(run) if wanted else None
 
@@ -228,8 +228,8 @@ def _bounds(run: RunFolder, wanted: bool) -> RunBounds | None:
 def _write_report(
     run: RunFolder, out: Path | None = None, figures: bool = True, bounds: RunBounds | None = None
 ) -> list[Path]:
-    from rumormill.experiments.figures import draw_all
-    from rumormill.experiments.report import write_report
+    from rumormill.experiments.figures.regret import draw_all
+    from rumormill.experiments.report.page import write_report
 
     drawn = draw_all(run, run.path / "figures", bounds) if figures else []
     return [*drawn, write_report(run, out or run.path / "report.html", bounds)]
@@ -239,8 +239,8 @@ def _present(
     runs: list[RunFolder], json: bool, *, report: bool = True, claims: bool = True, bounds: bool = False
 ) -> None:
     """The tables of the runs, then the verdicts over all of them."""
-    from rumormill.experiments.summary import summary, verdict_row
-    from rumormill.experiments.verdicts import verdicts
+    from rumormill.experiments.analyse.claims import verdicts
+    from rumormill.experiments.analyse.summary import summary, verdict_row
 
     found = verdicts(runs) if claims else []
     theory = [_bounds(run, bounds) for run in runs]
@@ -273,14 +273,14 @@ def _present(
 
 
 def _bounds_json(bounds: RunBounds | None) -> dict[str, Any]:
-    from rumormill.experiments.bounds import bound_rows, lower_rows
+    from rumormill.experiments.analyse.bounds import bound_rows, lower_rows
 
     return {} if bounds is None else {"bounds": bound_rows(bounds), "lower_bounds": lower_rows(bounds)}
 
 
 def _print_bounds(bounds: RunBounds | None) -> None:
-    from rumormill.experiments.bounds import bound_rows
-    from rumormill.experiments.boundwords import remarks
+    from rumormill.experiments.analyse.bounds import bound_rows
+    from rumormill.experiments.report.bounds import remarks
 
     if bounds is None:
         return
@@ -314,7 +314,7 @@ def _rounded(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_shares(row: dict[str, Any]) -> dict[str, Any]:
-    from rumormill.experiments.summary import share
+    from rumormill.experiments.analyse.summary import share
 
     kept = {key: value for key, value in row.items() if key not in ("change", "low", "high", "paired")}
     return {**kept, "change": share(row["change"]), "from": share(row["low"]), "to": share(row["high"])}

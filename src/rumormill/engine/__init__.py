@@ -1,9 +1,9 @@
 """The engines: `reference` reads, `fast` runs; `simulate` picks."""
 
 from rumormill.engine.result import Result, Trial
-from rumormill.engine.seeds import RandomSource, Role, root_seed, stream_seed
 from rumormill.engine.simulate import simulate
 from rumormill.engine.trial import Contender, play_trial, prepare
+from rumormill.seeds import RandomSource, Role, root_seed, stream_seed
 
 __all__ = [
     "Contender",

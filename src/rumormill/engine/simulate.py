@@ -11,12 +11,12 @@ import numpy as np
 
 from rumormill.arms import Replay, RewardSource
 from rumormill.engine.result import Result, Trial, resolve_checkpoints
-from rumormill.engine.seeds import RandomSource, root_seed, stream_seed
 from rumormill.engine.trial import Engine, play_trial, prepare
 from rumormill.errors import InputError
 from rumormill.graphs import Network
 from rumormill.policies import OwnPolicy, Policy
 from rumormill.protocol import Channel
+from rumormill.seeds import RandomSource, root_seed, stream_seed
 
 Progress = Callable[[int, int], None]
 

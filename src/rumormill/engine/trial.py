@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from rumormill.arms import RewardSource
 from rumormill.engine import fast, reference
 from rumormill.engine.result import Trial
-from rumormill.engine.seeds import Role, stream_seed
 from rumormill.errors import ContractError, InputError, SlowEngineNotice
 from rumormill.graphs import Network
 from rumormill.policies import Agent, OwnPolicy, Policy, Problem, Seat
 from rumormill.protocol import Channel, PerfectChannel
+from rumormill.seeds import Role, stream_seed
 
 Engine = Literal["auto", "reference", "fast"]
 OnRounds = Callable[[int], None]

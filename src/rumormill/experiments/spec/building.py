@@ -11,8 +11,8 @@ from rumormill.arms import AlphaStable, Arm, Bandit, Gaussian, LogNormal, Pareto
 from rumormill.engine import Role, root_seed, stream_seed
 from rumormill.errors import InputError
 from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, TrimmedMean
-from rumormill.experiments import schema
-from rumormill.experiments.schema import Spec
+from rumormill.experiments.spec import schema
+from rumormill.experiments.spec.schema import Spec
 from rumormill.graphs import Network
 from rumormill.policies import (
     KMPUCB,
@@ -72,7 +72,7 @@ def build_network(spec: Spec, trial: int) -> Network:
 @lru_cache(maxsize=4)
 def graph_file(name: str) -> Network:
     """A graph from a path, or by its name in the data directory."""
-    from rumormill.experiments.data import find
+    from rumormill.graphs.datasets import find
 
     return Network.from_file(find(name))
 

@@ -6,12 +6,12 @@ import html
 import math
 from typing import TYPE_CHECKING, Any
 
-from rumormill.experiments.bounds import UNCOVERED, RunBounds, bound_rows, lower_rows
-from rumormill.experiments.markup import picture, table
-from rumormill.experiments.views import axis_name
+from rumormill.experiments.analyse.bounds import UNCOVERED, RunBounds, bound_rows, lower_rows
+from rumormill.experiments.analyse.views import axis_name
+from rumormill.experiments.report.markup import picture, table
 
 if TYPE_CHECKING:
-    from rumormill.experiments.bounds import PolicyBounds
+    from rumormill.experiments.analyse.bounds import PolicyBounds
 
 INTRO = (
     "Upper bounds hold for the expected regret of a policy in one game: one bandit on one network. The lower "
@@ -30,7 +30,7 @@ LOWER_INTRO = (
 
 def bounds_section(found: RunBounds) -> str:
     """Remarks, the figure, and the tables."""
-    from rumormill.experiments.boundpicture import bounds_figure
+    from rumormill.experiments.figures.bounds import bounds_figure
 
     notes = _Notes()
     upper = _upper(found, notes)

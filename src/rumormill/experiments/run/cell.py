@@ -13,12 +13,18 @@ import numpy as np
 
 from rumormill.engine import Contender, Trial, play_trial, prepare
 from rumormill.engine.result import resolve_checkpoints
-from rumormill.experiments import schema
-from rumormill.experiments.build import build_bandit, build_network, build_policy, is_fresh, trial_seed
-from rumormill.experiments.executor import Tick
-from rumormill.experiments.schema import Spec
-from rumormill.experiments.spec import Point, points
-from rumormill.experiments.store import Cell
+from rumormill.experiments.run.executors import Tick
+from rumormill.experiments.run.store import Cell
+from rumormill.experiments.spec import schema
+from rumormill.experiments.spec.building import (
+    build_bandit,
+    build_network,
+    build_policy,
+    is_fresh,
+    trial_seed,
+)
+from rumormill.experiments.spec.reading import Point, points
+from rumormill.experiments.spec.schema import Spec
 from rumormill.graphs import Network
 from rumormill.policies import CentralizedMPUCB, ConsensusUCB, DecentralizedMPUCB, Policy
 

@@ -9,8 +9,8 @@ from typing import Any, get_args
 
 import msgspec
 
-from rumormill.experiments import schema
-from rumormill.experiments.schema import Spec
+from rumormill.experiments.spec import schema
+from rumormill.experiments.spec.schema import Spec
 
 UNIONS: dict[str, Any] = {
     "network": schema.AnyNetwork,

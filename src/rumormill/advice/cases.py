@@ -11,14 +11,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from rumormill.advice.tails import UNPROVEN_INDEX, Tail, estimate_tail, pooled_tail
+from rumormill.advice.traces import Traces
 from rumormill.arms import Bandit, Moments, Replay, RewardSource
 from rumormill.engine import Role, root_seed, stream_seed
 from rumormill.errors import DataError, InputError
-from rumormill.experiments.build import arm, build_bandit
-from rumormill.experiments.schema import Spec
-from rumormill.experiments.spec import points
-from rumormill.experiments.tails import UNPROVEN_INDEX, Tail, estimate_tail, pooled_tail
-from rumormill.experiments.traces import Traces
+from rumormill.experiments.spec.building import arm, build_bandit
+from rumormill.experiments.spec.reading import points
+from rumormill.experiments.spec.schema import Spec
 
 # Not too near the infinite moment, as for laws; and no nearer to 1 than where any radius still shrinks.
 SAFE_SHARE, LEAST_EPS = 0.85, 0.05

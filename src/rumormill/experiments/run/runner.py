@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from rumormill.errors import InputError, RumormillError
-from rumormill.experiments import store
-from rumormill.experiments.cells import CellPlayer, Outcome
-from rumormill.experiments.executor import Executor, LocalExecutor
-from rumormill.experiments.schema import Spec
-from rumormill.experiments.spec import at_scale, encode, points
-from rumormill.experiments.store import Cell, RunFolder
+from rumormill.experiments.run import store
+from rumormill.experiments.run.cell import CellPlayer, Outcome
+from rumormill.experiments.run.executors import Executor, LocalExecutor
+from rumormill.experiments.run.store import Cell, RunFolder
+from rumormill.experiments.spec.reading import at_scale, encode, points
+from rumormill.experiments.spec.schema import Spec
 
 LIBRARIES = ("rumormill", "numpy", "numba", "scipy", "networkx", "rustworkx", "dwave-samplers", "polars")
 

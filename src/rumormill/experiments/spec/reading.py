@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 
 from rumormill.errors import InputError
-from rumormill.experiments import schema
-from rumormill.experiments.explain import explain, keys_of, nearest
-from rumormill.experiments.schema import Spec
+from rumormill.experiments.spec import schema
+from rumormill.experiments.spec.messages import explain, keys_of, nearest
+from rumormill.experiments.spec.schema import Spec
 
 # Parameters that an axis may name without saying where they stand.
 SHORT_AXES = {
@@ -46,7 +46,7 @@ class Point:
 
 def spec_names() -> list[str]:
     """The experiments that come with the package."""
-    folder = resources.files("rumormill.experiments") / "specs"
+    folder = resources.files("rumormill.experiments.spec") / "shipped"
     return sorted(
         entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
     )
@@ -56,7 +56,7 @@ def named_spec(name: str) -> Spec:
     """An experiment that comes with the package."""
     if name not in spec_names():
         raise InputError(f"there is no experiment {name!r}{nearest(name, spec_names())}")
-    text = (resources.files("rumormill.experiments") / "specs" / f"{name}.toml").read_text("utf-8")
+    text = (resources.files("rumormill.experiments.spec") / "shipped" / f"{name}.toml").read_text("utf-8")
     return parse_spec(text, f"{name}.toml")
 
 
@@ -241,7 +241,7 @@ def _exists(spec: Spec, short: str) -> bool:
 
 def _check(point: Point) -> None:
     """Refuse combinations of values that no run can play."""
-    from rumormill.experiments.build import check_arms, check_network, check_policies
+    from rumormill.experiments.spec.building import check_arms, check_network, check_policies
 
     try:
         check_network(point.spec)

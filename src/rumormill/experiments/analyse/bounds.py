@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments import views
-from rumormill.experiments.build import build_bandit, build_policy, is_fresh
-from rumormill.experiments.cells import CellPlayer, axis_types
+from rumormill.experiments.analyse import views
+from rumormill.experiments.run.cell import CellPlayer, axis_types
+from rumormill.experiments.spec.building import build_bandit, build_policy, is_fresh
 from rumormill.theory import Bound, LowerBound, lower_bound, regret_bound
 
 if TYPE_CHECKING:
     from rumormill.arms import RewardSource
-    from rumormill.experiments.spec import Point as SpecPoint
-    from rumormill.experiments.store import RunFolder
+    from rumormill.experiments.run.store import RunFolder
+    from rumormill.experiments.spec.reading import Point as SpecPoint
 
 # A bound is smooth: so many rounds draw it as well as all.
 ROUNDS_DRAWN = 32

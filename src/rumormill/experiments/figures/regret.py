@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analysis import bootstrap_band
-from rumormill.experiments.palette import look
-from rumormill.experiments.views import (
+from rumormill.experiments.analyse.bootstrap import bootstrap_band
+from rumormill.experiments.analyse.views import (
     Point,
     at_end,
     axis_name,
@@ -25,13 +24,14 @@ from rumormill.experiments.views import (
     spread,
     value_name,
 )
+from rumormill.experiments.figures.palette import look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rumormill.experiments.bounds import RunBounds
-    from rumormill.experiments.store import RunFolder
+    from rumormill.experiments.analyse.bounds import RunBounds
+    from rumormill.experiments.run.store import RunFolder
 
 WIDTH, HEIGHT = 4.2, 3.3
 QUANTILES = ("agent_min", "agent_q10", "agent_q25", "agent_q50", "agent_q75", "agent_q90", "agent_max")
@@ -323,8 +323,8 @@ def main_figure(run: RunFolder) -> Figure:
 
 def draw_all(run: RunFolder, out_dir: Path, bounds: RunBounds | None = None) -> list[Path]:
     """Every figure that this run has something to say in, as PNG and SVG."""
-    from rumormill.experiments.boundpicture import bounds_figure
-    from rumormill.experiments.netpicture import network_figures
+    from rumormill.experiments.figures.bounds import bounds_figure
+    from rumormill.experiments.figures.network import network_figures
 
     figures: dict[str, Figure] = {
         "regret": regret_over_time(run),

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rumormill.experiments.figures import HEIGHT, WIDTH, plain_ticks, style
-from rumormill.experiments.palette import look
+from rumormill.experiments.figures.palette import look
+from rumormill.experiments.figures.regret import HEIGHT, WIDTH, plain_ticks, style
 from rumormill.theory import CoverageRow
 
 if TYPE_CHECKING:

@@ -12,16 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rumormill.experiments.analysis import bootstrap_band
-from rumormill.experiments.boundwords import bounds_section
-from rumormill.experiments.markup import picture, table
-from rumormill.experiments.palette import look
-from rumormill.experiments.progress import amount, duration
-from rumormill.experiments.store import write_atomically
-from rumormill.experiments.summary import summary, verdict_row
-from rumormill.experiments.toml import to_toml
-from rumormill.experiments.verdicts import Verdict, verdicts
-from rumormill.experiments.views import (
+from rumormill.experiments.analyse.bootstrap import bootstrap_band
+from rumormill.experiments.analyse.claims import Verdict, verdicts
+from rumormill.experiments.analyse.summary import summary, verdict_row
+from rumormill.experiments.analyse.views import (
     Point,
     at_end,
     axis_name,
@@ -31,12 +25,18 @@ from rumormill.experiments.views import (
     part,
     points,
 )
+from rumormill.experiments.figures.palette import look
+from rumormill.experiments.report.bounds import bounds_section
+from rumormill.experiments.report.markup import picture, table
+from rumormill.experiments.run.progress import amount, duration
+from rumormill.experiments.run.store import write_atomically
+from rumormill.experiments.spec.toml import to_toml
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rumormill.experiments.bounds import RunBounds
-    from rumormill.experiments.store import RunFolder
+    from rumormill.experiments.analyse.bounds import RunBounds
+    from rumormill.experiments.run.store import RunFolder
 
 
 def write_report(run: RunFolder, path: Path, bounds: RunBounds | None = None) -> Path:
@@ -75,7 +75,7 @@ def report_html(run: RunFolder, bounds: RunBounds | None = None) -> str:
 
 def command_for(run: RunFolder) -> str:
     """The command that makes this run again."""
-    from rumormill.experiments.spec import at_scale, encode, named_spec, spec_names
+    from rumormill.experiments.spec.reading import at_scale, encode, named_spec, spec_names
 
     name, scale = str(run.manifest["name"]), str(run.manifest["scale"])
     if name in spec_names():
@@ -220,8 +220,8 @@ def _plural(number: int, thing: str) -> str:
 
 
 def _pictures(run: RunFolder) -> str:
-    from rumormill.experiments.figures import agent_distribution, regret_per_message
-    from rumormill.experiments.netpicture import network_figures
+    from rumormill.experiments.figures.network import network_figures
+    from rumormill.experiments.figures.regret import agent_distribution, regret_per_message
 
     shown: list[tuple[Figure, str, str]] = [
         (agent_distribution(run), "svg", "How regret is spread over the agents, averaged over trials."),
@@ -235,7 +235,9 @@ def _pictures(run: RunFolder) -> str:
 
 
 def _page(suffix: str) -> str:
-    return (resources.files("rumormill.experiments") / "page" / f"report.{suffix}").read_text("utf-8")
+    return (resources.files("rumormill.experiments.report") / "template" / f"report.{suffix}").read_text(
+        "utf-8"
+    )
 
 
 def _safe_json(value: Any) -> str:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.experiments import schema
-from rumormill.experiments.analysis import Interval, bootstrap_interval, relative_difference
+from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_interval, relative_difference
+from rumormill.experiments.spec import schema
 
 if TYPE_CHECKING:
-    from rumormill.experiments.store import RunFolder
+    from rumormill.experiments.run.store import RunFolder
 
 Word = Literal["holds", "does not hold", "not decided at this size"]
 HOLDS: Word = "holds"

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rumormill.experiments.figures import MOST_PANELS, panels_over_time, plain_ticks, style
-from rumormill.experiments.palette import look
-from rumormill.experiments.views import spread
+from rumormill.experiments.analyse.views import spread
+from rumormill.experiments.figures.palette import look
+from rumormill.experiments.figures.regret import MOST_PANELS, panels_over_time, plain_ticks, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rumormill.experiments.bounds import GameBounds, RunBounds
+    from rumormill.experiments.analyse.bounds import GameBounds, RunBounds
 
 GREY = "#777777"
 DOTTED = (0, (1.0, 1.4))

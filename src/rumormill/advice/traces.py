@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rumormill.advice.tails import LEAST_VALUES
 from rumormill.errors import DataError, InputError
-from rumormill.experiments.explain import nearest
-from rumormill.experiments.tails import LEAST_VALUES
+from rumormill.experiments.spec.messages import nearest
 
 if TYPE_CHECKING:
     import polars as pl

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rumormill.errors import DataError, InputError, RumormillError
-from rumormill.experiments.schema import Spec
-from rumormill.experiments.spec import decode, encode
+from rumormill.experiments.spec.reading import decode, encode
+from rumormill.experiments.spec.schema import Spec
 
 if TYPE_CHECKING:
     import polars as pl
@@ -86,7 +86,7 @@ class RunFolder:
 
     def plot(self) -> Figure:
         """Group regret: against the round, or against the parameter of the sweep."""
-        from rumormill.experiments.figures import main_figure
+        from rumormill.experiments.figures.regret import main_figure
 
         return main_figure(self)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.experiments.palette import LOOKS
+from rumormill.experiments.figures.palette import LOOKS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rumormill.experiments.store import RunFolder
+    from rumormill.experiments.run.store import RunFolder
 
 # Above this share of all possible links a spring layout is a ball of wool: cliques are laid out instead.
 DENSE = 0.15
@@ -33,7 +33,7 @@ def network_figure(
     import matplotlib.pyplot as plt
     from matplotlib.collections import LineCollection
 
-    from rumormill.experiments.figures import style
+    from rumormill.experiments.figures.regret import style
 
     edges = np.asarray(edges, np.int64).reshape(-1, 2)
     place = layout(n_agents, edges, cliques)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rumormill.experiments.figures import HEIGHT, WIDTH, decades_and_zero, plain_ticks, style
-from rumormill.experiments.palette import look
-from rumormill.experiments.spec import LABELS
+from rumormill.experiments.figures.palette import look
+from rumormill.experiments.figures.regret import HEIGHT, WIDTH, decades_and_zero, plain_ticks, style
+from rumormill.experiments.spec.reading import LABELS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rumormill.experiments.advise import Advice
+    from rumormill.advice.advise import Advice
 
 
 def pareto_figure(advice: Advice) -> Figure:

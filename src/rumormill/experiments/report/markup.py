@@ -41,7 +41,7 @@ def picture(figure: Figure, kind: str, caption: str) -> str:
     """The figure as part of the page (svg or png), closed then."""
     import matplotlib.pyplot as plt
 
-    from rumormill.experiments.figures import style
+    from rumormill.experiments.figures.regret import style
 
     buffer = io.BytesIO()
     with style():

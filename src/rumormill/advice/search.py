@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from rumormill.arms import Moments, RewardSource
 from rumormill.engine import Trial, play_trial, prepare, root_seed, stream_seed
-from rumormill.experiments.analysis import Interval, bootstrap_interval, relative_difference
-from rumormill.experiments.build import ESTIMATORS
-from rumormill.experiments.executor import LocalExecutor, Tick
-from rumormill.experiments.spec import LABELS
+from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_interval, relative_difference
+from rumormill.experiments.run.executors import LocalExecutor, Tick
+from rumormill.experiments.spec.building import ESTIMATORS
+from rumormill.experiments.spec.reading import LABELS
 from rumormill.graphs import Network, dominating_set
 from rumormill.policies import (
     KMPUCB,

@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analysis import bootstrap_band, bootstrap_interval, relative_difference
-from rumormill.experiments.views import Point, at_end, horizon, part, points
+from rumormill.experiments.analyse.bootstrap import bootstrap_band, bootstrap_interval, relative_difference
+from rumormill.experiments.analyse.views import Point, at_end, horizon, part, points
 
 if TYPE_CHECKING:
-    from rumormill.experiments.store import RunFolder
-    from rumormill.experiments.verdicts import Verdict
+    from rumormill.experiments.analyse.claims import Verdict
+    from rumormill.experiments.run.store import RunFolder
 
 Row = dict[str, Any]
 

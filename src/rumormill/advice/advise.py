@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rumormill.arms import Moments
-from rumormill.errors import InputError
-from rumormill.experiments.advice_cases import Case
-from rumormill.experiments.advice_grid import (
+from rumormill.advice.cases import Case
+from rumormill.advice.search import (
     QUICK_ESTIMATORS,
     WORSE_ALLOWED,
     Arena,
@@ -19,9 +17,11 @@ from rumormill.experiments.advice_grid import (
     choose,
     explore,
 )
-from rumormill.experiments.analysis import LEAST_TRIALS, bootstrap_band
-from rumormill.experiments.build import ESTIMATORS
-from rumormill.experiments.explain import nearest
+from rumormill.arms import Moments
+from rumormill.errors import InputError
+from rumormill.experiments.analyse.bootstrap import LEAST_TRIALS, bootstrap_band
+from rumormill.experiments.spec.building import ESTIMATORS
+from rumormill.experiments.spec.messages import nearest
 from rumormill.graphs import Network
 
 HORIZON, TRIALS = 1_000, 16

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import polars as pl
 
-    from rumormill.experiments.store import RunFolder
+    from rumormill.experiments.run.store import RunFolder
 
 Point = dict[str, Any]
 

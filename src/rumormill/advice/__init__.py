@@ -1,0 +1,1 @@
+"""Which setting to choose: traces, tails, quick simulations, and words about them."""

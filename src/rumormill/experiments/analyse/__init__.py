@@ -1,0 +1,1 @@
+"""What the trials of a run say."""

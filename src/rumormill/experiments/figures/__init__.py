@@ -1,0 +1,1 @@
+"""Pictures of a run, one file per figure."""

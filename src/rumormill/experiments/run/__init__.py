@@ -1,0 +1,1 @@
+"""Running an experiment: cells, workers, and the folder they end in."""
