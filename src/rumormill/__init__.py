@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from rumormill import catalogue as catalogue
     from rumormill import checks as checks
     from rumormill import theory as theory
     from rumormill.arms import AlphaStable as AlphaStable
@@ -38,13 +39,17 @@ if TYPE_CHECKING:
     from rumormill.estimators import TrimmedMean as TrimmedMean
     from rumormill.experiments.run.store import load as load
     from rumormill.graphs import Network as Network
+    from rumormill.graphs import Topology as Topology
     from rumormill.policies import KMPUCB as KMPUCB
     from rumormill.policies import Agent as Agent
     from rumormill.policies import CentralizedMPUCB as CentralizedMPUCB
     from rumormill.policies import ConsensusUCB as ConsensusUCB
     from rumormill.policies import DecentralizedMPUCB as DecentralizedMPUCB
+    from rumormill.policies import Plan as Plan
+    from rumormill.policies import Policy as Policy
     from rumormill.policies import RobustUCB as RobustUCB
     from rumormill.policies import Seat as Seat
+    from rumormill.protocol import Carrier as Carrier
     from rumormill.protocol import Channel as Channel
     from rumormill.protocol import Message as Message
     from rumormill.protocol import PerfectChannel as PerfectChannel
@@ -62,11 +67,11 @@ _ROOMS = {
     "errors": "ContractError DataError InputError RumormillError SlowEngineNotice SolverError",
     "estimators": "Catoni EmpiricalMean Estimator MedianOfMeans OnlineMean TrimmedMean",
     "experiments.run.store": "load",
-    "graphs": "Network",
-    "policies": "Agent CentralizedMPUCB ConsensusUCB DecentralizedMPUCB KMPUCB RobustUCB Seat",
-    "protocol": "Channel Message PerfectChannel Relay",
+    "graphs": "Network Topology",
+    "policies": ("Agent CentralizedMPUCB ConsensusUCB DecentralizedMPUCB KMPUCB Plan Policy RobustUCB Seat"),
+    "protocol": "Carrier Channel Message PerfectChannel Relay",
 }
-_MODULES = ("checks", "theory")
+_MODULES = ("catalogue", "checks", "theory")
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = sorted([*_ROOM_OF, *_MODULES])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 
-from rumormill.errors import InputError
+from rumormill.validate import is_whole, refused
 
 RandomSource = int | np.random.SeedSequence | np.random.Generator
 
@@ -18,19 +19,46 @@ class Role(IntEnum):
     AGENTS = 1
     NETWORK = 2
     BANDIT = 3
+    CHANNEL = 4
+    ADVERSARY = 5
+    EXPLORATION = 6
+    CONTEXT = 7
 
 
-def root_seed(rng: RandomSource) -> np.random.SeedSequence:
+def root_seed(rng: Any) -> np.random.SeedSequence:
     """The seed behind `rng=`. A Generator gives a fresh child each time it is used."""
     if isinstance(rng, np.random.SeedSequence):
         return rng
     if isinstance(rng, np.random.Generator):
         return rng.bit_generator.seed_seq.spawn(1)[0]  # type: ignore[attr-defined,no-any-return]
-    if isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0:
+    if is_whole(rng) and rng >= 0:
         return np.random.SeedSequence(int(rng))
-    raise InputError(f"rng = {rng!r} is not allowed: a whole number >= 0, a SeedSequence or a Generator")
+    raise refused("rng", rng, "a whole number >= 0, a numpy SeedSequence or a numpy Generator")
 
 
 def stream_seed(root: np.random.SeedSequence, *key: int) -> np.random.SeedSequence:
     """The child of a seed named by a key; asking twice gives the same child."""
     return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key))
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """The stream that `rng` names; a Generator itself goes on. No default: results must be repeatable."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    return np.random.default_rng(root_seed(rng))
+
+
+def private_generator(seed: np.random.SeedSequence) -> np.random.Generator:
+    """A generator that draws what `default_rng(seed)` does but does not carry the seed.
+
+    An agent that could read the seed could draw the rewards, or the means, of its own trial.
+    """
+    words = [int(word) for word in seed.generate_state(4, np.uint64)]
+    hidden = np.random.PCG64(np.random.SeedSequence(words))
+    hidden.state = np.random.PCG64(seed).state
+    return np.random.Generator(hidden)
+
+
+def fresh_seed(rng: np.random.Generator) -> int:
+    """An integer seed for a library that cannot take a numpy Generator."""
+    return int(rng.integers(2**31))

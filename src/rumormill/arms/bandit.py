@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -13,6 +12,10 @@ from numpy.typing import NDArray
 from rumormill.arms.base import Arm
 from rumormill.arms.moments import Moments
 from rumormill.errors import InputError
+from rumormill.formulas import default_eps
+from rumormill.text import shown
+from rumormill.validate import eps as check_eps
+from rumormill.validate import reward, rewards_in_range, whole
 
 # Rewards are drawn in chunks of this many rounds, each from a generator of its own: what comes out
 # depends neither on the blocks asked for nor on the horizon.
@@ -59,6 +62,7 @@ class RewardSource(Protocol):
 class Bandit:
     """At least two arms with known laws. Arms of one location-scale family share their draws.
 
+    `eps` fixes the order 1 + eps of the moment bounds; left out, it follows from the tails.
     A bandit whose means are all equal is refused: no arm is better, so there is nothing to regret.
 
     >>> from rumormill.arms import Gaussian
@@ -66,8 +70,10 @@ class Bandit:
     [0.75, 0.0]
     """
 
-    def __init__(self, arms: Sequence[Arm]) -> None:
-        self.arms = tuple(arms)
+    def __init__(self, arms: Sequence[Arm], *, eps: float | None = None) -> None:
+        if not isinstance(arms, Iterable):
+            raise InputError(f"arms = {shown(arms)} is not allowed: a list of reward laws")
+        self.arms: tuple[Arm, ...] = tuple(arms)
         for k, arm in enumerate(self.arms):
             if not isinstance(arm, Arm):
                 raise InputError(
@@ -87,9 +93,13 @@ class Bandit:
             )
         self.means.flags.writeable = False
         self.gaps.flags.writeable = False
+        self._eps = eps
+        if eps is not None:
+            self.moments()  # refuses an order that is not finite
 
     def __repr__(self) -> str:
-        return f"Bandit([{', '.join(map(repr, self.arms))}])"
+        order = "" if self._eps is None else f", eps={self._eps}"
+        return f"Bandit([{', '.join(map(repr, self.arms))}]{order})"
 
     @property
     def n_arms(self) -> int:
@@ -102,21 +112,20 @@ class Bandit:
         return min(arm.tail_index for arm in self.arms)
 
     def default_eps(self) -> float:
-        """1 where variances are finite, else 0.85 (tail_index - 1): not too near the infinite moment."""
-        return 1.0 if self.tail_index > 2 else 0.85 * (self.tail_index - 1)
+        """The order of `moments()` minus one: as given, or near the best trade-off for the tails."""
+        return default_eps(self.tail_index) if self._eps is None else self._eps
 
     def moments(self, eps: float | None = None) -> Moments:
         """The largest raw and central moment of order 1 + eps over the arms."""
         eps = self.default_eps() if eps is None else eps
-        if not 0 < eps <= 1:
-            raise InputError(f"eps = {eps!r} is not allowed: it must lie in (0, 1]")
+        eps = check_eps("eps", eps)
         if 1 + eps >= self.tail_index:
             raise InputError(
                 f"eps = {eps!r} is too large: moments are finite only below order {self.tail_index!r}, "
                 f"so give eps below {self.tail_index - 1:.12g}"
             )
         return Moments(
-            eps=float(eps),
+            eps=eps,
             u=max(arm.moment(1 + eps) for arm in self.arms),
             rho=max(arm.moment(1 + eps, central=True) for arm in self.arms),
         )
@@ -131,17 +140,15 @@ def _mean_of(k: int, arm: Arm) -> float:
         mean = arm.mean
     except InputError as error:
         raise InputError(f"arm {k} cannot be part of a bandit: {error}") from None
-    if not math.isfinite(mean):
-        raise InputError(f"arm {k}, {arm!r}, has the mean {mean!r}: it must be finite")
-    return mean
+    return reward(f"the mean of arm {k}, {arm!r},", mean)
 
 
 class _DrawnStream(RewardStream):
     """Rewards drawn from laws, chunk by chunk."""
 
     def __init__(self, arms: Sequence[Arm], seed: np.random.SeedSequence, agents: int, horizon: int) -> None:
-        if agents < 1 or horizon < 1:
-            raise InputError(f"agents = {agents}, horizon = {horizon}: both must be at least 1")
+        whole("agents", agents)
+        whole("horizon", horizon)
         forms = [arm.standard() for arm in arms]
         self._laws = list(arms)
         self.shared = False
@@ -179,8 +186,15 @@ class _DrawnStream(RewardStream):
             shape = (DRAW_ROUNDS, self._agents)
             columns = [law.sample(rng, shape) for law in self._laws]
             self._chunk = columns[0][:, :, None] if len(columns) == 1 else np.stack(columns, axis=2)
+            self._check_sizes(self._chunk)
             self._chunk_index = index
         return self._chunk
+
+    def _check_sizes(self, chunk: NDArray[np.float64]) -> None:
+        """Both engines read rewards from here: this is where those beyond all measure are refused."""
+        low, high = chunk.min(), chunk.max()
+        largest = float(np.abs(self.loc).max() + self.scale.max() * max(abs(low), abs(high)))
+        rewards_in_range(largest, "a drawn reward")
 
 
 def check_rounds(start: int, stop: int, horizon: int) -> None:

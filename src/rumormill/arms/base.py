@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
+from rumormill.formulas import default_eps
+from rumormill.validate import LARGEST_REWARD, is_number, refused, reward
 
 
 class Arm(ABC):
-    """The law of one arm's reward X. Subclasses are frozen and checked on construction."""
+    """The law of one arm's reward X. Subclasses are frozen and checked on construction.
+
+    An own law is a frozen dataclass with `mean`, `tail_index`, `sample` and `_moment`; a spec names it as
+    "module:Class".
+    """
 
     @property
     @abstractmethod
@@ -50,6 +57,14 @@ class Arm(ABC):
             )
         return value
 
+    def at_mean(self, mean: float) -> Arm:
+        """The law moved so that its mean is the given one."""
+        return Moved(law=self, by=reward("mean", mean) - self.mean)
+
+    def default_eps(self) -> float:
+        """The order of moments minus one that is near the best trade-off for this tail."""
+        return default_eps(self.tail_index)
+
     def standard(self) -> tuple[Arm, float, float] | None:
         """(Z, loc, scale) with X = loc + scale Z, Z a law that can be compared; None without such a form.
 
@@ -58,21 +73,40 @@ class Arm(ABC):
         return None
 
 
+@dataclass(frozen=True, kw_only=True)
+class Moved(Arm):
+    """Another law, moved: what `at_mean` gives for laws without a location of their own."""
+
+    law: Arm
+    by: float
+
+    @property
+    def mean(self) -> float:
+        return self.law.mean + self.by
+
+    @property
+    def tail_index(self) -> float:
+        return self.law.tail_index
+
+    def standard(self) -> tuple[Arm, float, float] | None:
+        inner = self.law.standard()
+        return None if inner is None else (inner[0], inner[1] + self.by, inner[2])
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        return self.law.sample(rng, size) + self.by
+
+    def _moment(self, p: float, center: float) -> float:
+        return self.law._moment(p, center - self.by)
+
+
 def require_finite(law: str, **values: float) -> None:
-    """Refuse parameters that are not finite real numbers."""
+    """Refuse parameters that no reward may have: they are finite, and not beyond all measure."""
     for name, value in values.items():
-        if not is_finite(value):
-            raise InputError(f"{law}: {name} = {value!r} is not allowed: give a finite number")
+        reward(f"{law}: {name}", value)
 
 
 def require_positive(law: str, **values: float) -> None:
-    """Refuse parameters that are not finite real numbers above zero."""
+    """Refuse parameters that are not above zero and of a size that rewards may have."""
     for name, value in values.items():
-        if not (is_finite(value) and value > 0):
-            raise InputError(f"{law}: {name} = {value!r} is not allowed: give a finite number above 0")
-
-
-def is_finite(value: object) -> bool:
-    """Whether the value is a finite real number (a bool or a text is not)."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
-    return number and math.isfinite(value)  # type: ignore[arg-type]
+        if not (is_number(value) and 0 < value <= LARGEST_REWARD):
+            raise refused(f"{law}: {name}", value, f"a number above 0, at most {LARGEST_REWARD:g}")

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms.base import Arm, is_finite, require_finite, require_positive
+from rumormill.arms.base import Arm, require_finite, require_positive
 from rumormill.arms.quadrature import integrate
 from rumormill.errors import InputError
+from rumormill.validate import is_number, rewards_in_range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,6 +30,9 @@ class Gaussian(Arm):
     def __post_init__(self) -> None:
         require_finite("Gaussian", loc=self.loc)
         require_positive("Gaussian", scale=self.scale)
+
+    def at_mean(self, mean: float) -> Gaussian:
+        return replace(self, loc=mean)
 
     @property
     def mean(self) -> float:
@@ -70,9 +74,15 @@ class LogNormal(Arm):
         require_finite("LogNormal", mu=self.mu, shift=self.shift)
         require_positive("LogNormal", sigma=self.sigma)
 
+    def at_mean(self, mean: float) -> LogNormal:
+        return replace(self, shift=mean - replace(self, shift=0.0).mean)
+
     @property
     def mean(self) -> float:
-        return self.shift + math.exp(self.mu + self.sigma**2 / 2)
+        try:
+            return self.shift + math.exp(self.mu + self.sigma**2 / 2)
+        except OverflowError:
+            raise InputError(f"the mean of {self!r} is beyond the largest float: lower mu or sigma") from None
 
     @property
     def tail_index(self) -> float:
@@ -125,10 +135,14 @@ class TwoPoint(Arm):
             raise InputError(
                 f"TwoPoint: low = {self.low!r}, high = {self.high!r} is not allowed: low must be below high"
             )
-        if not (is_finite(self.probability) and 0 < self.probability < 1):
+        if not (is_number(self.probability) and 0 < self.probability < 1):
             raise InputError(
                 f"TwoPoint: probability = {self.probability!r} is not allowed: it must lie in (0, 1)"
             )
+
+    def at_mean(self, mean: float) -> TwoPoint:
+        by = mean - self.mean
+        return replace(self, low=self.low + by, high=self.high + by)
 
     @property
     def mean(self) -> float:
@@ -160,9 +174,9 @@ def two_point_pair(gap: float, eps: float) -> tuple[TwoPoint, TwoPoint]:
     >>> better.mean, worse.mean, better.moment(2)
     (0.25, 0.125, 1.0)
     """
-    if not (is_finite(gap) and 0 < gap < 0.5):
+    if not (is_number(gap) and 0 < gap < 0.5):
         raise InputError(f"gap = {gap!r} is not allowed: it must lie in (0, 1/2)")
-    if not (is_finite(eps) and 0 < eps <= 1):
+    if not (is_number(eps) and 0 < eps <= 1):
         raise InputError(f"eps = {eps!r} is not allowed: it must lie in (0, 1]")
     g = (2 * gap) ** (1 / eps)
     if not g ** (1 + eps) > 0:
@@ -195,8 +209,12 @@ class Empirical(Arm):
         bad = np.flatnonzero(~np.isfinite(data))
         if bad.size:
             raise InputError(f"Empirical: data[{bad[0]}] = {data[bad[0]]} is not finite: drop or repair it")
+        rewards_in_range(float(np.abs(data).max()), "Empirical: a value")
         data.flags.writeable = False
         object.__setattr__(self, "data", data)
+
+    def at_mean(self, mean: float) -> Empirical:
+        return Empirical(np.asarray(self.data) + (mean - self.mean))
 
     def __repr__(self) -> str:
         return f"Empirical({len(self.data)} values, mean {self.mean:.6g})"

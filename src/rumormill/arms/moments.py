@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from numbers import Real
 
-from rumormill.errors import InputError
-
-
-def is_number(value: object) -> bool:
-    """Whether a value is a real number, Python's or numpy's; truth values are not."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+from rumormill.validate import LARGEST_MOMENT, LEAST_MOMENT, between
+from rumormill.validate import eps as check_eps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,12 +20,9 @@ class Moments:
     rho: float
 
     def __post_init__(self) -> None:
-        if not (is_number(self.eps) and 0 < self.eps <= 1):
-            raise InputError(f"eps = {self.eps!r} is not allowed: it must lie in (0, 1]")
+        check_eps("eps", self.eps)
         for name in ("u", "rho"):
-            value = getattr(self, name)
-            if not (is_number(value) and 0 < value < math.inf):
-                raise InputError(f"{name} = {value!r} is not allowed: a moment bound is positive and finite")
+            between(name, getattr(self, name), LEAST_MOMENT, LARGEST_MOMENT)
 
     @property
     def p(self) -> float:

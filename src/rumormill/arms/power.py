@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Self
 
@@ -29,6 +29,9 @@ class StudentT(Arm):
     def __post_init__(self) -> None:
         require_positive("StudentT", df=self.df, scale=self.scale)
         require_finite("StudentT", loc=self.loc)
+
+    def at_mean(self, mean: float) -> StudentT:
+        return replace(self, loc=mean)
 
     @property
     def mean(self) -> float:
@@ -93,6 +96,9 @@ class Pareto(Arm):
     def __post_init__(self) -> None:
         require_positive("Pareto", tail=self.tail, scale=self.scale)
         require_finite("Pareto", shift=self.shift)
+
+    def at_mean(self, mean: float) -> Pareto:
+        return replace(self, shift=mean - replace(self, shift=0.0).mean)
 
     @classmethod
     def with_mean(cls, mean: float, *, tail: float, scale: float = 1.0) -> Self:

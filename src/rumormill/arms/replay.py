@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from rumormill.arms.bandit import RewardStream, check_rounds
 from rumormill.arms.moments import Moments
 from rumormill.errors import InputError
+from rumormill.validate import eps as check_eps
+from rumormill.validate import rewards_in_range
 
 
 class Replay:
@@ -69,8 +71,7 @@ class Replay:
     def moments(self, eps: float | None = None) -> Moments:
         """The largest raw and central (about `means`) moment of order 1 + eps over the arms of the table."""
         eps = self.default_eps() if eps is None else eps
-        if not 0 < eps <= 1:
-            raise InputError(f"eps = {eps!r} is not allowed: it must lie in (0, 1]")
+        eps = check_eps("eps", eps)
         raw = (np.abs(self._table) ** (1 + eps)).mean(axis=(0, 1))
         central = (np.abs(self._table - self.means) ** (1 + eps)).mean(axis=(0, 1))
         if not central.max() > 0:
@@ -114,4 +115,5 @@ def _checked(values: ArrayLike, name: str) -> NDArray[np.float64]:
     if not finite.all():
         first = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise InputError(f"{name}{list(first)} = {array[first]} is not finite: drop or repair it")
+    rewards_in_range(float(np.abs(array).max(initial=0.0)), f"{name}: a value")
     return array

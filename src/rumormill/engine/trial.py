@@ -5,81 +5,93 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource
-from rumormill.engine import fast, reference
+from rumormill.arms.bandit import DRAW_ROUNDS
+from rumormill.engine import reference
+from rumormill.engine.game import Game
 from rumormill.engine.result import Trial
-from rumormill.errors import ContractError, InputError, SlowEngineNotice
+from rumormill.errors import InputError, SlowEngineNotice
 from rumormill.graphs import Network
-from rumormill.policies import Agent, OwnPolicy, Policy, Problem, Seat
+from rumormill.policies import Plan, Policy, as_policy, policy_name
 from rumormill.protocol import Channel, PerfectChannel
 from rumormill.seeds import Role, stream_seed
+from rumormill.text import shown
+from rumormill.validate import one_of
+
+if TYPE_CHECKING:
+    from rumormill.engine.compiled import Layout
 
 Engine = Literal["auto", "reference", "fast"]
 OnRounds = Callable[[int], None]
 
 # Rewards in hand at a time: a quarter of a million draws, in multiples of what is drawn at once.
 DRAWS_PER_BLOCK = 1 << 18
-DRAW_ROUNDS = 64
 
 
 @dataclass(frozen=True)
 class Contender:
     """A policy made ready for a network: everything that all its trials share."""
 
-    policy: Policy | OwnPolicy
+    policy: Policy
     network: Network
-    plan: Any
-    prepared: fast.Prepared | None
+    plan: Plan
+    channel: Channel
+    layout: Layout | None
     """What the compiled engine needs; None for the reference engine."""
-    channel: Callable[[], Channel]
 
     @property
     def engine(self) -> str:
-        return "reference" if self.prepared is None else "fast"
+        return "reference" if self.layout is None else "fast"
+
+    @property
+    def deliveries(self) -> int:
+        """About how many messages reach an agent in a round: the unit of progress."""
+        return int(self.network.degrees.sum()) if self.layout is None else self.layout.deliveries
 
 
 def prepare(
-    policy: Policy | OwnPolicy,
+    policy: Any,
     network: Network,
     n_arms: int,
     *,
     engine: Engine = "auto",
-    channel: Callable[[], Channel] | None = None,
+    channel: Channel | None = None,
+    plan: Plan | None = None,
+    quiet: bool = False,
 ) -> Contender:
-    """Work out cliques, leaders or weights once, and pick the engine."""
-    if engine not in ("auto", "reference", "fast"):
-        raise InputError(f'engine = {engine!r} is not allowed: "auto", "reference" or "fast"')
-    if _is_policy_class(policy):
-        name = getattr(policy, "__name__", policy)
-        raise InputError(f"policy = {name} is a class: give rm.{name}(...)")
-    if not callable(policy) and not isinstance(policy, Policy):
-        raise InputError(f"policy = {policy!r} is neither a built-in policy nor a class that makes agents")
+    """Work out cliques, leaders or weights once (or take the plan as it is), and pick the engine.
+
+    `quiet`: no warning where the reference engine has to do; somebody else says so.
+    """
+    one_of("engine", engine, ("auto", "reference", "fast"))
+    policy = as_policy(policy)
     if not isinstance(network, Network):
         raise InputError(f"network is a {type(network).__name__}: give rm.Network(graph)")
-    if channel is not None and not callable(channel):
-        raise InputError(f"channel = {channel!r} must make channels: give the class, not an instance")
-    prepared = None
-    plan = policy.plan(network) if isinstance(policy, Policy) else None
+    channel = PerfectChannel() if channel is None else channel
+    if isinstance(channel, type) or not callable(getattr(channel, "open", None)):
+        raise InputError(
+            f"channel = {shown(channel)} cannot be opened: give an instance with open(network, seed), for "
+            "example rm.PerfectChannel()"
+        )
+    plan = policy.plan(network) if plan is None else plan
+    layout = None
     if engine != "reference":
-        reason = fast.why_not(policy) if channel is None else "it knows the perfect channel only"
+        from rumormill.engine import compiled
+
+        reason = compiled.why_not(policy, channel)
         if reason is None:
-            prepared = fast.Prepared(policy, network, plan, n_arms)  # type: ignore[arg-type]
+            layout = compiled.lay_out(policy, network, plan, n_arms)
         elif engine == "fast":
             raise InputError(f'engine="fast" cannot run this: {reason}; take engine="auto"')
-        else:
-            name = getattr(policy, "__name__", type(policy).__name__)
-            warnings.warn(f"{name} runs on the reference engine: {reason}", SlowEngineNotice, stacklevel=3)
-    return Contender(policy, network, plan, prepared, channel or PerfectChannel)
-
-
-def _is_policy_class(policy: object) -> bool:
-    """Brackets forgotten: rm.KMPUCB instead of rm.KMPUCB(...)."""
-    return isinstance(policy, type) and issubclass(policy, Policy)
+        elif not quiet:
+            notice = f"{policy_name(policy)} runs on the reference engine: {reason}"
+            warnings.warn(notice, SlowEngineNotice, stacklevel=3)
+    return Contender(policy, network, plan, channel, layout)
 
 
 def play_trial(
@@ -99,49 +111,50 @@ def play_trial(
     raises ends the trial. `block` is the number of rounds played between two such moments.
     """
     trials: dict[int, Trial] = {}
-    compiled = {i: c.prepared for i, c in enumerate(contenders) if c.prepared is not None}
-    if compiled:
-        network = contenders[0].network
-        problem = Problem(source, network, horizon)
-        runs = {i: fast.Run(prepared, problem, marks, keep_actions) for i, prepared in compiled.items()}
-        rewards = source.stream(stream_seed(seed, Role.REWARDS), network.n_agents, horizon)
-        columns = network.n_agents * (1 if rewards.shared else source.n_arms)
+    together: dict[int, list[int]] = {}  # compiled contenders on networks of the same size share the draws
+    for i, contender in enumerate(contenders):
+        if contender.layout is None:
+            trials[i] = _by_reference(contender, source, horizon, seed, marks, keep_actions, on_rounds)
+        else:
+            together.setdefault(contender.network.n_agents, []).append(i)
+    for n_agents, members in together.items():
+        rewards = source.stream(stream_seed(seed, Role.REWARDS), n_agents, horizon)
+        layouts = {i: layout for i in members if (layout := contenders[i].layout) is not None}
+        runs = {i: layout.start(source, horizon, marks, keep_actions) for i, layout in layouts.items()}
+        columns = n_agents * (1 if rewards.shared else source.n_arms)
         hold = DRAW_ROUNDS * max(1, min(4, DRAWS_PER_BLOCK // (columns * DRAW_ROUNDS)))
         for start in range(0, horizon, hold):
             draws = rewards.block(start, min(start + hold, horizon))
             for i, run in runs.items():
-                step = block or fast.rounds_per_block(compiled[i])
+                step = block or layouts[i].rounds_per_block
                 for row in range(0, len(draws), step):
                     piece = draws[row : row + step]
                     run.advance(start + row + 1, piece, rewards)
                     on_rounds(len(piece))
         trials.update({i: run.finish() for i, run in runs.items()})
-    for i, contender in enumerate(contenders):
-        if contender.prepared is None:
-            problem = Problem(source, contender.network, horizon)
-            trials[i] = reference.play(
-                problem,
-                make_agents(contender.policy, problem, contender.plan, stream_seed(seed, Role.AGENTS)),
-                source.stream(stream_seed(seed, Role.REWARDS), problem.n_agents, horizon),
-                contender.channel(),
-                marks,
-                keep_actions=keep_actions,
-                on_rounds=on_rounds,
-            )
     return [trials[i] for i in range(len(contenders))]
 
 
-def make_agents(
-    policy: Policy | OwnPolicy, problem: Problem, plan: Any, seed: np.random.SeedSequence
-) -> list[Agent]:
-    """One agent per vertex; each agent of a user's own policy gets a generator of its own."""
-    if isinstance(policy, Policy):
-        return policy.agents(problem, plan)
-    agents = [
-        policy(Seat(v, problem, np.random.default_rng(stream_seed(seed, v)))) for v in range(problem.n_agents)
-    ]
-    for agent in agents:
-        missing = [name for name in ("choose", "observe", "outgoing", "receive") if not hasattr(agent, name)]
-        if missing:
-            raise ContractError(f"{type(agent).__name__} is not an agent: it has no {', '.join(missing)}")
-    return agents
+def _by_reference(
+    contender: Contender,
+    source: RewardSource,
+    horizon: int,
+    seed: np.random.SeedSequence,
+    marks: NDArray[np.int64],
+    keep_actions: bool,
+    on_rounds: OnRounds,
+) -> Trial:
+    network = contender.network
+    game = Game.between(
+        contender.policy,
+        contender.plan,
+        source,
+        network,
+        horizon,
+        rewards=source.stream(stream_seed(seed, Role.REWARDS), network.n_agents, horizon),
+        carrier=contender.channel.open(network, stream_seed(seed, Role.CHANNEL)),
+        seed=stream_seed(seed, Role.AGENTS),
+    )
+    return reference.play(
+        game, network.n_agents, source.gaps, horizon, marks, keep_actions=keep_actions, on_rounds=on_rounds
+    )

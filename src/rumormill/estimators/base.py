@@ -6,10 +6,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rumormill.arms.moments import Moments
 from rumormill.errors import DataError, InputError
+from rumormill.validate import LARGEST_REWARD
 
 
 @dataclass(frozen=True)
@@ -57,7 +61,8 @@ class OnlineMean(ABC):
 class Estimator(ABC):
     """A robust mean as a frozen description; `online` starts a stream, `of` is the definition."""
 
-    name: ClassVar[str]
+    has_lemma: bool = True
+    """Whether a concentration lemma stands behind `theory`; a baseline has none."""
 
     @abstractmethod
     def moment(self, moments: Moments) -> float:
@@ -79,6 +84,14 @@ class Estimator(ABC):
     def of(self, samples: Sequence[float], L: float, moments: Moments) -> float:
         """The definition, over samples in order of arrival; +inf where it is not defined."""
 
+    def of_rows(self, samples: NDArray[np.float64], L: float, moments: Moments) -> NDArray[np.float64]:
+        """The definition over every row, up to rounding; whole arrays where that is faster."""
+        return np.array([self.of(row, L, moments) for row in samples.tolist()])
+
+    def lemma_covers(self, c: float, moments: Moments) -> bool:
+        """Whether the lemma holds for the radius with a number c, at every n and L."""
+        return False
+
     @abstractmethod
     def online(self, moments: Moments, *, last_L: float = float("inf")) -> OnlineMean:
         """A fresh stream. No question will be asked beyond last_L: storage may rely on it."""
@@ -93,8 +106,11 @@ def check_level(L: float) -> None:
 def check_sample(x: float) -> float:
     """The sample as a plain float; refuse one that no mean can use."""
     x = float(x)
-    if not math.isfinite(x):
-        raise InputError(f"sample {x!r} is not allowed: samples are finite numbers; drop or repair it before")
+    if not -LARGEST_REWARD <= x <= LARGEST_REWARD:
+        raise InputError(
+            f"sample {x!r} is not allowed: samples are finite and at most {LARGEST_REWARD:g} in size; drop, "
+            "repair or rescale it before"
+        )
     return x
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -33,28 +33,14 @@ from rumormill.estimators.base import (
     check_sample,
     theory_power,
 )
+from rumormill.formulas import catoni_curvature, catoni_defined, catoni_psi, catoni_step, catoni_width
 
 Floats = npt.NDArray[np.float64]
-
-
-def curvature(eps: float) -> float:
-    """C_p, the factor of |y|^p in psi; 1/2 at eps = 1, where it is also the limit."""
-    p = 1.0 + eps
-    return math.pow(eps / p, p / 2) * math.pow((1.0 - eps) / eps, 1.0 - p / 2)
-
-
-def inverse_width(n: int, L: float, eps: float, v: float) -> float:
-    """a: samples count in full within about 1/a of the root."""
-    if eps == 1.0:
-        return math.sqrt(2.0 * L * (n - 2.0 * L) / v) / n
-    return math.pow(L / (n * eps * math.pow(2.0, eps) * curvature(eps) * v), 1.0 / (1.0 + eps))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Catoni(Estimator):
     """Catoni's mean for a finite variance (eps = 1), and its extension to eps < 1."""
-
-    name: ClassVar[str] = "catoni"
 
     def moment(self, moments: Moments) -> float:
         return moments.rho
@@ -74,14 +60,14 @@ class Catoni(Estimator):
         return _factor(moments) * math.pow(L / n, moments.eps / p) <= math.pow(0.1 * p, 1.0 / p)
 
     def defined(self, n: float, L: float, moments: Moments) -> bool:
-        return n >= 1 and (moments.eps < 1.0 or n > 2.0 * L)
+        return catoni_defined(n, L, moments.eps)
 
     def of(self, samples: Sequence[float], L: float, moments: Moments) -> float:
         check_level(L)
         x = np.asarray(samples, dtype=np.float64)
         if not self.defined(len(x), L, moments):
             return math.inf
-        return _root(x, inverse_width(len(x), L, moments.eps, moments.rho), moments.eps, float(np.median(x)))
+        return _root(x, L, moments.eps, moments.rho, float(x[len(x) // 2]))
 
     def online(self, moments: Moments, *, last_L: float = math.inf) -> OnlineCatoni:
         return OnlineCatoni(float(moments.eps), float(moments.rho))
@@ -90,7 +76,7 @@ class Catoni(Estimator):
 def _factor(moments: Moments) -> float:
     """C of the eps < 1 radius C v^(1/p) (L/n)^(eps/p)."""
     eps, p = moments.eps, moments.p
-    return 1.1 * math.pow(math.pow(2.0, eps) * curvature(eps), 1.0 / p) * p * math.pow(eps, -eps / p)
+    return 1.1 * math.pow(math.pow(2.0, eps) * catoni_curvature(eps), 1.0 / p) * p * math.pow(eps, -eps / p)
 
 
 class OnlineCatoni(OnlineMean):
@@ -116,11 +102,11 @@ class OnlineCatoni(OnlineMean):
     def mean(self, L: float) -> float:
         check_level(L)
         n = self._count
-        if n == 0 or (self._eps == 1.0 and n <= 2.0 * L):
+        if not catoni_defined(n, L, self._eps):
             return math.inf
         x = self._samples[:n]
-        start = float(np.median(x)) if self._last_root is None else self._last_root
-        self._last_root = _root(x, inverse_width(n, L, self._eps, self._v), self._eps, start)
+        start = float(x[n // 2]) if self._last_root is None else self._last_root
+        self._last_root = _root(x, L, self._eps, self._v, start)
         return self._last_root
 
     def merge(self, other: Self) -> None:
@@ -164,58 +150,18 @@ class OnlineCatoni(OnlineMean):
         return stream
 
 
-# Beyond this |y|, 1 + |y| + C |y|^p is C |y|^p to the last digit; below it nothing overflows.
-_HUGE = 1e100
-
-# Newton needs five or so steps; if it has not settled by then, halving the bracket will.
-_NEWTON_STEPS = 50
-
-
-def _psi(y: Floats, eps: float, c_p: float) -> tuple[Floats, Floats]:
-    """|psi(y)| and psi'(y)."""
-    size = np.abs(y)
-    near = np.minimum(size, _HUGE)
-    tail = c_p * (near if eps == 1.0 else np.power(near, eps))
-    rise = near + tail * near
-    value = np.log1p(rise)
-    slope = (1.0 + (1.0 + eps) * tail) / (1.0 + rise)
-    beyond = size > _HUGE
-    if beyond.any():
-        excess = size[beyond] / _HUGE
-        value[beyond] += (1.0 + eps) * np.log(excess)
-        slope[beyond] /= excess
-    return value, slope
-
-
-def _root(x: Floats, a: float, eps: float, start: float) -> float:
-    """The theta with sum psi(a (x - theta)) = 0: Newton, kept inside a bracket that only shrinks.
-
-    It runs until a step is lost in the rounding of the sum, so the answer does not remember `start`.
-    """
+def _root(x: Floats, L: float, eps: float, v: float, start: float) -> float:
+    """The theta with sum psi(a (x - theta)) = 0: Newton, kept inside a bracket that only shrinks."""
+    curvature = catoni_curvature(eps)
+    a = catoni_width(len(x), L, eps, v, curvature)
     if a == 0.0:
         return math.fsum(x) / len(x)
     low, high = float(x.min()), float(x.max())
-    c_p = curvature(eps)
-    theta = min(max(start, low), high)
-    steps = 0
-    while low < high:
+    theta, steps, found = min(max(start, low), high), 0, False
+    while low < high and not found:
         y = a * (x - theta)
-        value, slope = _psi(y, eps, c_p)
-        f = float(np.copysign(value, y).sum())
-        if f > 0:
-            low = theta
-        elif f < 0:
-            high = theta
-        else:
-            break
-        descent = a * float(slope.sum())
-        target = theta + f / descent
-        noise = 1e-16 * (abs(theta) + float(value.sum()) / descent)
-        # Where the noise spans a good part of the width 1/a, the slope is no guide: only the bracket decides.
-        if abs(target - theta) <= noise and a * noise < 1e-3:
-            return min(max(target, low), high)
+        value, slope = catoni_psi(np.abs(y), eps, curvature)
+        f, size, total = float(np.copysign(value, y).sum()), float(value.sum()), float(slope.sum())
+        theta, low, high, found = catoni_step(theta, low, high, a, f, size, total, steps)
         steps += 1
-        theta = target if low < target < high and steps < _NEWTON_STEPS else low / 2 + high / 2
-        if theta in (low, high):
-            break
     return theta

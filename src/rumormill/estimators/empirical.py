@@ -11,7 +11,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
 
 from rumormill.arms.moments import Moments
 from rumormill.errors import InputError
@@ -30,7 +33,7 @@ from rumormill.estimators.base import (
 class EmpiricalMean(Estimator):
     """The plain average, for comparison."""
 
-    name: ClassVar[str] = "empirical"
+    has_lemma = False
 
     def moment(self, moments: Moments) -> float:
         return moments.rho
@@ -47,6 +50,10 @@ class EmpiricalMean(Estimator):
     def of(self, samples: Sequence[float], L: float, moments: Moments) -> float:
         check_level(L)
         return math.fsum(samples) / len(samples) if len(samples) else math.inf
+
+    def of_rows(self, samples: NDArray[np.float64], L: float, moments: Moments) -> NDArray[np.float64]:
+        mean: NDArray[np.float64] = samples.mean(axis=1)
+        return mean
 
     def online(self, moments: Moments, *, last_L: float = math.inf) -> OnlineEmpirical:
         return OnlineEmpirical()

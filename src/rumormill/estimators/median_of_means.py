@@ -17,12 +17,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rumormill.arms.moments import Moments
-from rumormill.errors import InputError
 from rumormill.estimators.base import (
     Estimator,
     OnlineMean,
@@ -30,20 +30,15 @@ from rumormill.estimators.base import (
     check_kind,
     check_level,
     check_same_kind,
+    check_sample,
     theory_power,
 )
-
-
-def group_count(n: int, L: float) -> int:
-    """k, the number of groups of n >= 1 samples at confidence L."""
-    return max(1, math.floor(min(1.0 + 8.0 * L, n / 2)))
+from rumormill.formulas import add_to_prefix, group_count
 
 
 @dataclass(frozen=True, kw_only=True)
 class MedianOfMeans(Estimator):
     """The median of the means of consecutive groups."""
-
-    name: ClassVar[str] = "median-of-means"
 
     def moment(self, moments: Moments) -> float:
         return moments.rho
@@ -64,6 +59,13 @@ class MedianOfMeans(Estimator):
         means = sorted(math.fsum(samples[g * size : (g + 1) * size]) / size for g in range(k))
         return _median_of_sorted(means)
 
+    def of_rows(self, samples: NDArray[np.float64], L: float, moments: Moments) -> NDArray[np.float64]:
+        n = samples.shape[1]
+        k = group_count(n, L)
+        used = samples[:, : k * (n // k)].reshape(len(samples), k, n // k)
+        median: NDArray[np.float64] = np.median(used.mean(axis=2), axis=1)
+        return median
+
     def online(self, moments: Moments, *, last_L: float = math.inf) -> OnlineMedianOfMeans:
         return OnlineMedianOfMeans()
 
@@ -81,18 +83,10 @@ class OnlineMedianOfMeans(OnlineMean):
         return self._count
 
     def update(self, x: float) -> None:
-        n, x = self._count, float(x)
+        n, x = self._count, check_sample(x)
         hi, lo = float(self._prefix[0, n]), float(self._prefix[1, n])
-        total = hi + x
-        if not math.isfinite(total):
-            raise InputError(
-                f"sample {x!r} is not allowed: samples and their sum must be finite; drop or repair it before"
-            )
-        part = total - hi
-        lo += (hi - (total - part)) + (x - part)
         self._reserve(n + 1)
-        self._prefix[0, n + 1] = hi = total + lo
-        self._prefix[1, n + 1] = lo - (hi - total)
+        self._prefix[:, n + 1] = add_to_prefix(hi, lo, x)
         self._count = n + 1
 
     def mean(self, L: float) -> float:
@@ -115,12 +109,7 @@ class OnlineMedianOfMeans(OnlineMean):
         self._reserve(n + m)
         hi, lo = self._prefix[0, n], self._prefix[1, n]
         add_hi, add_lo = other._prefix[:, 1 : m + 1]
-        total = hi + add_hi
-        part = total - hi
-        rest = (hi - (total - part)) + (add_hi - part) + (lo + add_lo)
-        new_hi = total + rest
-        self._prefix[0, n + 1 : n + m + 1] = new_hi
-        self._prefix[1, n + 1 : n + m + 1] = rest - (new_hi - total)
+        self._prefix[:, n + 1 : n + m + 1] = add_to_prefix(hi, lo + add_lo, add_hi)
         self._count = n + m
 
     def _reserve(self, n: int) -> None:

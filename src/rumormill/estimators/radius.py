@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rumormill.arms.moments import Moments, is_number
+from rumormill.arms.moments import Moments
 from rumormill.errors import InputError
 from rumormill.estimators.base import Estimator
+from rumormill.formulas import factor_scale, radius_scale, shrinkage, upper_index
+from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, is_number, refused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +56,14 @@ class Radius:
                 shift=constants.shift,
                 theory=True,
             )
+        allowed = f"from {LEAST_CONSTANT:g} to {LARGEST_CONSTANT:g}"
         if c is not None:
-            _check_positive("c", c, "'theory' or a positive finite number")
+            if not is_number(c) or not LEAST_CONSTANT <= c <= LARGEST_CONSTANT:
+                raise refused("c", c, f"'theory' or a number {allowed}")
             return cls(estimator=estimator, moments=moments, c=float(c), zeta=None)
-        assert zeta is not None
-        _check_positive("zeta", zeta, "a positive finite number")
-        return cls(estimator=estimator, moments=moments, c=None, zeta=float(zeta))
+        if not is_number(zeta) or not LEAST_CONSTANT <= zeta <= LARGEST_CONSTANT:  # type: ignore[operator]
+            raise refused("zeta", zeta, f"a number {allowed}")
+        return cls(estimator=estimator, moments=moments, c=None, zeta=float(zeta))  # type: ignore[arg-type]
 
     @cached_property
     def exponent(self) -> float:
@@ -87,19 +88,16 @@ class Radius:
     def scale(self, L: float) -> float:
         """The radius at n = 1, without regard to where it may be used."""
         if self.zeta is not None:
-            return self.zeta * self._root * math.pow(L, self.exponent)
+            return factor_scale(L, self._root, self.zeta, self.exponent)
         assert self.c is not None
-        return self._root * math.pow(self.c * (L + self.shift), self.exponent)
+        return radius_scale(L, self._root, self.c, self.shift, self.exponent)
 
-    def scales(self, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-        """`scale` of many levels, with the same bits."""
-        root, exponent, power = self._root, self.exponent, math.pow
-        if self.zeta is not None:
-            factor = self.zeta * root
-            return np.array([factor * power(L, exponent) for L in levels.tolist()])
-        assert self.c is not None
-        c, shift = self.c, self.shift
-        return np.array([root * power(c * (L + shift), exponent) for L in levels.tolist()])
+    @property
+    def covered(self) -> bool:
+        """Whether a lemma stands behind the radius wherever it is used."""
+        if self.theory:
+            return self.estimator.has_lemma
+        return self.estimator.lemma_covers(self.constant, self.moments)
 
     def usable(self, n: float, L: float) -> bool:
         """Whether n samples are enough for an index at L; if not, the arm must be pulled."""
@@ -107,19 +105,31 @@ class Radius:
             return False
         return not self.theory or self.estimator.valid(n, L, self.moments)
 
+    def least_usable(self, L: float, *, start: float = 1.0, most: float = 2.0**60) -> float:
+        """The fewest samples, from `start` on, that are enough for an index at L; +inf beyond `most`.
+
+        More is always enough too, and as L grows never fewer.
+        """
+        if self.usable(start, L):
+            return start
+        low, high = start, 2.0 * start
+        while not self.usable(high, L):
+            if high > most:
+                return math.inf
+            low, high = high, 2.0 * high
+        while high - low > 1:
+            middle = math.floor((low + high) / 2)
+            low, high = (low, middle) if self.usable(middle, L) else (middle, high)
+        return high
+
     def at(self, n: float, L: float) -> float:
         """The radius of n samples at confidence L; +inf where the arm must be pulled."""
         if not self.usable(n, L):
             return math.inf
-        return self.scale(L) * math.pow(n, -self.exponent)
+        return self.scale(L) * shrinkage(n, self.exponent)
 
     def index(self, mean: float, n: float, L: float) -> float:
         """The upper confidence index mean + radius; +inf where the arm must be pulled."""
         if not self.usable(n, L):
             return math.inf
-        return mean + self.scale(L) * math.pow(n, -self.exponent)
-
-
-def _check_positive(name: str, value: object, allowed: str) -> None:
-    if not (is_number(value) and 0 < value < math.inf):  # type: ignore[operator]
-        raise InputError(f"{name} = {value!r} is not allowed: it must be {allowed}")
+        return upper_index(mean, self.scale(L), shrinkage(n, self.exponent))

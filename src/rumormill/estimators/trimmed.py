@@ -19,6 +19,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rumormill.arms.moments import Moments
 from rumormill.errors import InputError
 from rumormill.estimators.base import (
@@ -30,37 +33,22 @@ from rumormill.estimators.base import (
     check_sample,
     theory_power,
 )
-
-
-def power(x: float, p: float) -> float:
-    """|x|^p, +inf beyond the floats."""
-    try:
-        return math.pow(abs(x), p)
-    except OverflowError:
-        return math.inf
-
-
-def leaving_level(x: float, rank: int, u: float, p: float) -> float:
-    """h = u rank / |x|^p: the sample is in the mean while L <= h."""
-    size = power(x, p)
-    return u * rank / size if size > 0 else math.inf
-
-
-def literal_entry_level(x: float, rank: int, u: float, p: float) -> float:
-    """The L from which the printed Algorithm 3 counts the sample: (|x|^p / rank)^p / u."""
-    return power(power(x, p) / rank, p) / u
+from rumormill.formulas import leaving_level, literal_entry_level
+from rumormill.validate import one_of
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrimmedMean(Estimator):
     """The trimmed mean; variant "literal" is the printed, wrong Algorithm 3 (with the same constant)."""
 
-    name: ClassVar[str] = "trimmed"
     variant: Literal["exact", "literal"] = "exact"
 
     def __post_init__(self) -> None:
-        if self.variant not in ("exact", "literal"):
-            raise InputError(f"variant = {self.variant!r} is not allowed: it must be 'exact' or 'literal'")
+        one_of("variant", self.variant, ("exact", "literal"))
+
+    @property
+    def has_lemma(self) -> bool:  # type: ignore[override]
+        return self.variant == "exact"
 
     def moment(self, moments: Moments) -> float:
         return moments.u
@@ -79,6 +67,17 @@ class TrimmedMean(Estimator):
         else:
             kept = [x for i, x in enumerate(samples, 1) if literal_entry_level(x, i, u, p) <= L]
         return math.fsum(kept) / len(samples) if len(samples) else math.inf
+
+    def of_rows(self, samples: NDArray[np.float64], L: float, moments: Moments) -> NDArray[np.float64]:
+        if self.variant != "exact":
+            return super().of_rows(samples, L, moments)
+        n = samples.shape[1]
+        stays = np.abs(samples) ** moments.p * L <= moments.u * np.arange(1, n + 1)
+        trimmed: NDArray[np.float64] = np.where(stays, samples, 0.0).sum(axis=1) / n
+        return trimmed
+
+    def lemma_covers(self, c: float, moments: Moments) -> bool:
+        return self.has_lemma and c >= self.theory(moments).c * (1 - 1e-12)
 
     def online(self, moments: Moments, *, last_L: float = math.inf) -> OnlineTrimmed | OnlineLiteral:
         kind = OnlineTrimmed if self.variant == "exact" else OnlineLiteral

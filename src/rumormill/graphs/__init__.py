@@ -4,7 +4,8 @@ from rumormill.graphs.cover import Cover, clique_cover, verify_cover
 from rumormill.graphs.leaders import Assignment, LeaderSet, assign_followers, dominating_set, independent_set
 from rumormill.graphs.neighbourhoods import Neighbourhoods
 from rumormill.graphs.network import Network
-from rumormill.graphs.spectrum import consensus_epsilon, consensus_weights
+from rumormill.graphs.spectrum import consensus_epsilon, consensus_matrix, consensus_weights
+from rumormill.graphs.topologies import Topology
 
 __all__ = [
     "Assignment",
@@ -12,9 +13,11 @@ __all__ = [
     "LeaderSet",
     "Neighbourhoods",
     "Network",
+    "Topology",
     "assign_followers",
     "clique_cover",
     "consensus_epsilon",
+    "consensus_matrix",
     "consensus_weights",
     "dominating_set",
     "independent_set",

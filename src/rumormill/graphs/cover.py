@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError, SolverError
 from rumormill.graphs.adjacency import Adjacency, frozen
-from rumormill.graphs.checks import Rng, fresh_seed, generator
 from rumormill.graphs.network import Network
 from rumormill.graphs.qubo import anneal
 from rumormill.graphs.sets import greedy_independent
 from rumormill.graphs.solver import cp_model, solve
+from rumormill.seeds import RandomSource as Rng
+from rumormill.seeds import fresh_seed, generator
 
 Groups = tuple[tuple[int, ...], ...]
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from rumormill.text import plural
+
 if TYPE_CHECKING:
     from rumormill.graphs.network import Network
 
@@ -17,7 +19,7 @@ def describe(network: Network) -> str:
     """Size, degrees, diameter and, if it falls apart, which parts cannot hear each other."""
     low, high = int(network.degrees.min()), int(network.degrees.max())
     lines = [
-        f"{_count(network.n_agents, 'agent')}, {_count(network.n_edges, 'link')}, degrees {low} to {high}, "
+        f"{plural(network.n_agents, 'agent')}, {plural(network.n_edges, 'link')}, degrees {low} to {high}, "
         f"diameter {network.diameter}"
     ]
     parts = network.components
@@ -25,19 +27,16 @@ def describe(network: Network) -> str:
         lines.append("connected: everyone can hear everyone over enough hops")
     else:
         lines.append(f"not connected: {len(parts)} parts cannot hear each other")
-        lines += [f"  {_count(len(part), 'agent')}: {_labels(network, part)}" for part in parts[:SHOWN]]
+        lines += [f"  {plural(len(part), 'agent')}: {_labels(network, part)}" for part in parts[:SHOWN]]
         if len(parts) > SHOWN:
-            lines.append(f"  and {_count(len(parts) - SHOWN, 'more part')}, none larger")
+            lines.append(f"  and {plural(len(parts) - SHOWN, 'more part')}, none larger")
     loops, repeats = network.dropped_self_loops, network.dropped_repeats
     if loops or repeats:
-        lines.append(f"dropped {_count(loops, 'self-loop')} and {_count(repeats, 'repeated link')}")
+        lines.append(f"dropped {plural(loops, 'self-loop')} and {plural(repeats, 'repeated link')}")
+    lines += network.notes
     return "\n".join(lines)
 
 
 def _labels(network: Network, agents: NDArray[Any]) -> str:
     shown = ", ".join(repr(network.labels[v]) for v in agents[:SHOWN])
     return shown + (", ..." if len(agents) > SHOWN else "")
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"

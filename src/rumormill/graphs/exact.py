@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from rumormill.errors import SolverError
 from rumormill.graphs.adjacency import Adjacency
-from rumormill.graphs.checks import positive
 from rumormill.graphs.sets import greedy_independent
 from rumormill.graphs.solver import cp_model, solve
+from rumormill.validate import positive
 
 # From this share of linked pairs on, cliques of the complement are quickest, up to a size where their
 # search, which cannot be stopped, stays short.

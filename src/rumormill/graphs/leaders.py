@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rumormill.errors import InputError, SolverError
 from rumormill.graphs.adjacency import Adjacency, frozen
-from rumormill.graphs.checks import Rng, fresh_seed, generator
 from rumormill.graphs.cover import first_fit, some_agents
 from rumormill.graphs.exact import exact_dominating, exact_independent
 from rumormill.graphs.network import Network
@@ -23,6 +22,8 @@ from rumormill.graphs.sets import (
     linked_pair,
     not_reached,
 )
+from rumormill.seeds import RandomSource as Rng
+from rumormill.seeds import fresh_seed, generator
 
 Gamma = int | Literal["half-diameter"]
 

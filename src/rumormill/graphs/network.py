@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.graphs import adjacency as adj
-from rumormill.graphs import generators
 from rumormill.graphs.adjacency import Adjacency, frozen
-from rumormill.graphs.checks import Rng, generator, whole
 from rumormill.graphs.describe import describe
-from rumormill.graphs.edgefile import read_pairs
+from rumormill.graphs.edgefile import read_edges
 from rumormill.graphs.neighbourhoods import Neighbourhoods, hops_from, longest_distance, neighbourhoods
+from rumormill.seeds import RandomSource as Rng
+from rumormill.seeds import generator
+from rumormill.text import shown
+from rumormill.validate import whole
 
 if TYPE_CHECKING:
     import networkx
@@ -30,7 +32,8 @@ class Network:
     """An undirected graph of agents 0..n_agents-1, in the order in which their labels came.
 
     Directed links become undirected; self-loops and repeated links are dropped and counted. Link weights
-    play no part: distance is the number of hops. A network never changes after it was made.
+    play no part: distance is the number of hops. `notes` says what was left out of what was given. A
+    network never changes after it was made.
     """
 
     def __init__(self, graph: networkx.Graph) -> None:
@@ -43,21 +46,34 @@ class Network:
             )
         labels = tuple(graph.nodes)
         ids = {label: i for i, label in enumerate(labels)}
-        self._fill(labels, generators.pairs((ids[u], ids[v]) for u, v in graph.edges()))
+        notes = ["links are directed: each is taken in both directions"] if graph.is_directed() else []
+        if networkx.is_weighted(graph):
+            notes.append("link weights play no part: distance is the number of hops")
+        edges = np.array([(ids[u], ids[v]) for u, v in graph.edges()], np.int64).reshape(-1, 2)
+        self._fill(labels, edges, notes)
 
-    def _fill(self, labels: Sequence[Hashable], edges: NDArray[np.int64]) -> None:
+    def _fill(self, labels: Sequence[Hashable], edges: NDArray[np.int64], notes: Sequence[str] = ()) -> None:
         if not labels:
             raise InputError("a network without agents is not allowed: give a graph with at least one node")
         self._labels = tuple(labels)
+        self.notes = tuple(notes)
         self._adjacency, self._loops, self._repeats = adj.from_edges(len(labels), edges)
         self._neighbourhoods: dict[int, Neighbourhoods] = {}
         self._powers: dict[int, Adjacency] = {}
 
     @classmethod
-    def _make(cls, labels: int | Sequence[Hashable], edges: NDArray[np.int64]) -> Self:
+    def labelled(
+        cls, labels: Sequence[Hashable], edges: NDArray[np.int64], notes: Sequence[str] = ()
+    ) -> Self:
+        """From labels and an array of pairs of agents, each a place in `labels`."""
         network = cls.__new__(cls)
-        network._fill(range(labels) if isinstance(labels, int) else labels, edges)
+        network._fill(labels, edges, notes)
         return network
+
+    @classmethod
+    def numbered(cls, n: int, edges: NDArray[np.int64]) -> Self:
+        """n agents labelled 0 to n - 1, from an array of pairs of them."""
+        return cls.labelled(range(n), edges)
 
     # --- what it is -----------------------------------------------------------------------------------
 
@@ -207,29 +223,40 @@ class Network:
         """From pairs of labels, or from an edge-list file. Agents are numbered as they first appear."""
         if isinstance(edges, str | PathLike):
             return cls.from_file(edges)
-        ids: dict[Hashable, int] = {}
-        found: list[tuple[int, int]] = []
-        for pair in edges:
-            try:
-                u, v = pair
-                found.append((ids.setdefault(u, len(ids)), ids.setdefault(v, len(ids))))
-            except (TypeError, ValueError):
-                raise InputError(
-                    f"{pair!r} is not an edge: a pair of two hashable labels is expected"
-                ) from None
-        return cls._make(list(ids), generators.pairs(found))
+        return cls._from_pairs(edges, ())
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:
-        """From an edge list: two labels per line, blanks or a comma between, # comments, plain or gzip."""
-        return cls.from_edges(read_pairs(path))
+        """From an edge list: two labels per line, blanks or a comma between, # comments, plain or gzip.
+
+        A third column of numbers is taken for weights and ignored; `notes` says so.
+        """
+        pairs, notes = read_edges(path)
+        return cls._from_pairs(pairs, notes)
+
+    @classmethod
+    def _from_pairs(cls, pairs: Iterable[tuple[Hashable, Hashable]], notes: Sequence[str]) -> Self:
+        ids: dict[Hashable, int] = {}
+        found: list[tuple[int, int]] = []
+        try:
+            for pair in pairs:
+                u, v = pair
+                if u is None or v is None:
+                    raise ValueError
+                found.append((ids.setdefault(u, len(ids)), ids.setdefault(v, len(ids))))
+        except (TypeError, ValueError):
+            given = locals().get("pair", pairs)
+            raise InputError(
+                f"{shown(given)} is not an edge: a pair of two hashable labels is expected, none of them None"
+            ) from None
+        return cls.labelled(list(ids), np.array(found, np.int64).reshape(-1, 2), notes)
 
     def subgraph(self, n: int, *, rng: Rng) -> Network:
         """A connected part of n agents: a breadth-first snowball from a random start in the largest part."""
         from scipy.sparse.csgraph import breadth_first_order
 
         part = self.components[0]
-        if whole("n", n, 1) > len(part):
+        if whole("n", n) > len(part):
             raise InputError(f"n = {n} is not allowed: the largest connected part has {len(part)} agents")
         start = int(generator(rng).choice(part))
         snowball = breadth_first_order(self._adjacency.matrix(), start, return_predecessors=False)
@@ -237,54 +264,64 @@ class Network:
         new_id = np.full(self.n_agents, -1, np.int64)
         new_id[kept] = np.arange(n)
         edges = new_id[self.edges()]
-        return type(self)._make([self._labels[v] for v in kept], edges[(edges >= 0).all(axis=1)])
+        labels = [self._labels[v] for v in kept]
+        return type(self).labelled(labels, edges[(edges >= 0).all(axis=1)], self.notes)
 
-    @classmethod
-    def erdos_renyi(cls, n: int, p: float, *, rng: Rng, connected: bool = True) -> Self:
+    @staticmethod
+    def erdos_renyi(n: int, p: float, *, rng: Rng, connected: bool = True) -> Network:
         """Every pair linked with probability p; drawn again until connected, unless connected=False."""
-        return cls._make(*generators.erdos_renyi(n, p, rng, connected))
+        return _drawn("ErdosRenyi", rng, n=n, p=p, connected=connected)
 
-    @classmethod
-    def barabasi_albert(cls, n: int, m: int, *, rng: Rng) -> Self:
+    @staticmethod
+    def barabasi_albert(n: int, m: int, *, rng: Rng) -> Network:
         """Each new agent links to m earlier ones, the well-linked more often."""
-        return cls._make(*generators.barabasi_albert(n, m, rng))
+        return _drawn("BarabasiAlbert", rng, n=n, m=m)
 
-    @classmethod
-    def watts_strogatz(cls, n: int, k: int, p: float, *, rng: Rng, connected: bool = True) -> Self:
+    @staticmethod
+    def watts_strogatz(n: int, k: int, p: float, *, rng: Rng, connected: bool = True) -> Network:
         """A ring of agents with k nearest neighbours each; every link is rewired with probability p."""
-        return cls._make(*generators.watts_strogatz(n, k, p, rng, connected))
+        return _drawn("WattsStrogatz", rng, n=n, k=k, p=p, connected=connected)
 
-    @classmethod
-    def random_regular(cls, n: int, d: int, *, rng: Rng, connected: bool = True) -> Self:
+    @staticmethod
+    def random_regular(n: int, d: int, *, rng: Rng, connected: bool = True) -> Network:
         """Every agent has d neighbours; drawn again until connected, unless connected=False."""
-        return cls._make(*generators.random_regular(n, d, rng, connected))
+        return _drawn("RandomRegular", rng, n=n, d=d, connected=connected)
 
-    @classmethod
-    def ring(cls, n: int) -> Self:
+    @staticmethod
+    def ring(n: int) -> Network:
         """A closed chain of n agents."""
-        return cls._make(*generators.ring(n))
+        return _drawn("Ring", 0, n=n)
 
-    @classmethod
-    def path(cls, n: int) -> Self:
+    @staticmethod
+    def path(n: int) -> Network:
         """An open chain of n agents."""
-        return cls._make(*generators.path(n))
+        return _drawn("Path", 0, n=n)
 
-    @classmethod
-    def star(cls, n: int) -> Self:
+    @staticmethod
+    def star(n: int) -> Network:
         """n agents in all; agent 0 is the hub."""
-        return cls._make(*generators.star(n))
+        return _drawn("Star", 0, n=n)
 
-    @classmethod
-    def complete(cls, n: int) -> Self:
+    @staticmethod
+    def complete(n: int) -> Network:
         """Everyone is a neighbour of everyone."""
-        return cls._make(*generators.complete(n))
+        return _drawn("Complete", 0, n=n)
 
-    @classmethod
-    def grid(cls, rows: int, cols: int) -> Self:
+    @staticmethod
+    def grid(rows: int, cols: int) -> Network:
         """A chequerboard, labelled (row, column)."""
-        return cls._make(*generators.grid(rows, cols))
+        return _drawn("Grid", 0, rows=rows, cols=cols)
 
-    @classmethod
-    def balanced_tree(cls, branching: int, height: int) -> Self:
+    @staticmethod
+    def balanced_tree(branching: int, height: int) -> Network:
         """A rooted tree in which every agent above the last level has `branching` children."""
-        return cls._make(*generators.balanced_tree(branching, height))
+        return _drawn("BalancedTree", 0, branching=branching, height=height)
+
+
+def _drawn(family: str, rng: Any, **settings: Any) -> Network:
+    """A network of a family: the short ways above are all here."""
+    from rumormill.graphs import topologies
+
+    described = getattr(topologies, family)(**settings)
+    network: Network = described.build(generator(rng))
+    return network

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rumormill.errors import SolverError
-from rumormill.graphs.checks import positive
+from rumormill.validate import positive
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.graphs.checks import number
 from rumormill.graphs.network import Network
+from rumormill.validate import LEAST_KAPPA, between
 
 # Eigenvectors of more agents take minutes and gigabytes.
 MOST_AGENTS = 5_000
@@ -20,11 +20,16 @@ def consensus_weights(network: Network, kappa: float | None = None) -> tuple[flo
     regular bipartite graphs.
     """
     largest = int(network.degrees.max())
-    if kappa is None:
-        kappa = largest / (largest + 1)
-    elif not 0 < number("kappa", kappa) <= 1:
-        raise InputError(f"kappa = {kappa!r} is not allowed: it must lie in (0, 1]")
+    kappa = largest / (largest + 1) if kappa is None else between("kappa", kappa, LEAST_KAPPA, 1)
     return float(kappa), float(kappa) / largest if largest else 0.0
+
+
+def consensus_matrix(network: Network, kappa: float | None = None) -> NDArray[np.float64]:
+    """P = I - kappa / d_max * Laplacian, in full."""
+    _, weight = consensus_weights(network, kappa)
+    step: NDArray[np.float64] = weight * network.power(1).dense(np.float64)
+    step[np.diag_indices(network.n_agents)] = 1 - step.sum(axis=1)
+    return step
 
 
 def consensus_epsilon(network: Network, kappa: float | None = None) -> NDArray[np.float64]:
@@ -36,7 +41,6 @@ def consensus_epsilon(network: Network, kappa: float | None = None) -> NDArray[n
     if l_p l_j >= 0, and max(w+, |w-|) |b_v| otherwise. Repeated eigenvalues leave the eigenvectors open:
     those that numpy returns are taken.
     """
-    _, weight = consensus_weights(network, kappa)
     if not network.connected:
         raise InputError(
             f"consensus needs a connected network, this one has {len(network.components)} parts: add links "
@@ -49,9 +53,7 @@ def consensus_epsilon(network: Network, kappa: float | None = None) -> NDArray[n
         )
     if n == 1:
         return np.zeros(1)
-    step = weight * network.power(1).dense(np.float64)
-    step[np.diag_indices(n)] = 1 - step.sum(axis=1)
-    values, vectors = np.linalg.eigh(step)
+    values, vectors = np.linalg.eigh(consensus_matrix(network, kappa))
     if values[0] <= -1 + 1e-12:
         raise InputError(
             f"kappa = {kappa!r} is not allowed on this network: consensus never settles (an eigenvalue is "

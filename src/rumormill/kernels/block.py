@@ -1,15 +1,15 @@
 """A block of rounds of any message-passing policy: the reference engine's loop without messages.
 
 With a perfect channel flooding is a rule of distance: at the end of round t a learner gets, from every
-source at distance d in reach, the sample of round t - d + 1.
+source at distance d in reach, the sample of round t - d + 1. They count in the order own, then oldest (that
+is, farthest) first, then by origin.
 """
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
+from rumormill import formulas
 from rumormill.kernels.jit import kernel, part
 from rumormill.kernels.kmp import best_informed, publish_rows
 from rumormill.kernels.regret import record
@@ -17,107 +17,95 @@ from rumormill.kernels.running import add_dense, add_own, add_sparse, rank_neede
 from rumormill.kernels.state import (
     MEDIAN_OF_MEANS,
     RUNNING,
-    Calendar,
     Floats,
     Hearing,
     Ids,
     Ints,
+    Law,
+    Memory,
+    Output,
     Ring,
-    Rows,
     Rules,
     State,
+    shrinkage,
 )
-from rumormill.kernels.stored import catoni, median_of_means, store
+from rumormill.kernels.stored import catoni, group_count, median_of_means, store
+
+upper_index = part(formulas.upper_index)
 
 
 @kernel
 def play_block(
-    first: int,
-    draws: Floats,
-    shared: bool,
-    loc: Floats,
-    scale: Floats,
-    hearing: Hearing,
-    rules: Rules,
-    state: State,
-    ring: Ring,
-    calendar: Calendar,
-    rows: Rows,
-    marks: Ints,
-    agent_regret: Floats,
-    actions: Ints,
+    first: int, draws: Floats, law: Law, hearing: Hearing, rules: Rules, memory: Memory, output: Output
 ) -> None:
-    """Rounds first .. first + len(draws) - 1. `actions` is filled unless it has no rows."""
-    n_arms, u, p, L = rules.n_arms, rules.u, rules.p, rules.L
-    n, total, mean, changed = state.n, state.total, state.mean, state.changed
-    last_L = L[rules.horizon]
+    """Rounds first .. first + len(draws) - 1."""
+    state, ring, calendar = memory.state, memory.ring, memory.calendar
+    n_arms, last_L = rules.n_arms, rules.L[rules.horizon]
     slots = ring.arm.shape[0]
     for row in range(draws.shape[0]):
         t = first + row
         slot = t % slots
         if t > n_arms:
-            if rules.kind == RUNNING:
-                for arm in range(n_arms):
-                    divide(total[arm], n[arm], mean[arm])
-            elif rules.kind == MEDIAN_OF_MEANS:
-                estimate_by_medians(L[t], state)
-            else:
-                estimate_by_roots(L[t], p, rules.rho, state)
-            for arm in range(n_arms):
-                if changed[arm]:
-                    fewest = refresh_powers(n[arm], state.power[arm], rules.powers, rules.exponent)
-                    state.sure_x[arm] = sure_size(fewest, u, p, last_L) if rules.trims else np.inf
-            if rules.shares_rows:
-                publish_rows(t, t == n_arms + 1, n, mean, changed, rows)
-                best_informed(t, hearing, n, mean, rows, state.best_n, state.best_mean, state.best_from)
-                for arm in range(n_arms):
-                    refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
-                choose(
-                    rules.scale[t],
-                    rules.least_n[t],
-                    state.best_mean,
-                    state.best_n,
-                    state.best_power,
-                    state.best_index,
-                    state.action,
-                )
-            else:
-                choose(rules.scale[t], rules.least_n[t], mean, n, state.power, state.best_index, state.action)
-            for arm in range(n_arms):
-                changed[arm] = False
-
-        act(t, hearing.learner_of, rules.leader_of, rules.leader_distance, n_arms, state.action, ring.arm)
-        draw(slot, draws[row], shared, loc, scale, ring.arm, ring.x, state.pulls)
+            decide(t, hearing, rules, memory)
+        act(t, hearing.learner_of, rules, state.action, ring.arm)
+        draw(slot, draws[row], law, ring, state.pulls)
         if rules.trims:
             for v in range(ring.x.shape[1]):
                 ring.need[slot, v] = rank_needed(
-                    ring.x[slot, v], state.sure_x[ring.arm[slot, v]], u, p, last_L
+                    ring.x[slot, v], state.sure_x[ring.arm[slot, v]], rules.u, rules.p, last_L
                 )
         sort_by_arm(ring.arm[slot], ring.order[slot], ring.start[slot])
-
-        if actions.shape[0] > 0:
-            for v in range(actions.shape[1]):
-                actions[t - 1, v] = ring.arm[slot, v]
-        record(t, marks, state.mark, state.pulls, rules.gaps, agent_regret)
+        if output.actions.shape[0] > 0:
+            for v in range(ring.arm.shape[1]):
+                output.actions[t - 1, v] = ring.arm[slot, v]
+        record(t, state.mark, state.pulls, rules.gaps, output)
         if t == rules.horizon:
             return
 
         if rules.kind != RUNNING:
             deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, hearing, ring, state)
             continue
-        # What has to leave leaves, then come the own samples, then hop by hop by origin.
+        # What has to leave leaves, then come the own samples, then the farthest hop first, by origin.
         asked = max(t, n_arms) + 1  # the round of the next question
         if rules.trims and t >= n_arms:
-            take_out(t + 1, total, calendar)
-        add_own(slot, hearing.learners, asked, u, p, L, ring, n, total, changed, calendar)
-        for hop in range(1, min(hearing.gamma, t) + 1):
+            take_out(t + 1, state.total, calendar)
+        add_own(slot, asked, hearing.learners, rules, ring, state, calendar)
+        for hop in range(min(hearing.gamma, t), 0, -1):
             then = (t - hop + 1) % slots
             if hearing.dense[hop - 1] >= 0:
                 mask = hearing.masks[hearing.dense[hop - 1]]
-                add_dense(mask, then, asked, u, p, L, ring, n, total, changed, calendar)
+                add_dense(mask, then, asked, rules, ring, state, calendar)
             else:
-                ptr, hearers = hearing.ptr[hop - 1], hearing.hearers
-                add_sparse(ptr, hearers, then, asked, u, p, L, ring, n, total, changed, calendar)
+                add_sparse(hearing.ptr[hop - 1], hearing.hearers, then, asked, rules, ring, state, calendar)
+
+
+@part
+def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
+    """The arm of every learner in round t > K."""
+    state, rows = memory.state, memory.rows
+    n, mean, changed = state.n, state.mean, state.changed
+    if rules.kind == RUNNING:
+        for arm in range(rules.n_arms):
+            divide(state.total[arm], n[arm], mean[arm])
+    elif rules.kind == MEDIAN_OF_MEANS:
+        estimate_by_medians(rules.L[t], state)
+    else:
+        estimate_by_roots(rules.L[t], rules.p, rules.rho, state)
+    last_L = rules.L[rules.horizon]
+    for arm in range(rules.n_arms):
+        if changed[arm]:
+            fewest = refresh_powers(n[arm], state.power[arm], rules.powers, rules.exponent)
+            state.sure_x[arm] = sure_size(fewest, rules.u, rules.p, last_L) if rules.trims else np.inf
+    if rules.shares_rows:
+        publish_rows(t, t == rules.n_arms + 1, state, rows)
+        best_informed(t, hearing, rows, state)
+        for arm in range(rules.n_arms):
+            refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
+        choose(rules.scale[t], rules.least_n[t], state.best_mean, state.best_n, state.best_power, state)
+    else:
+        choose(rules.scale[t], rules.least_n[t], mean, n, state.power, state)
+    for arm in range(rules.n_arms):
+        changed[arm] = False
 
 
 @part
@@ -132,13 +120,12 @@ def estimate_by_medians(L: float, state: State) -> None:
     for arm in range(state.n.shape[0]):
         for j in range(state.n.shape[1]):
             n = state.n[arm, j]
-            groups = max(1.0, math.floor(min(1.0 + 8.0 * L, n / 2.0)))
+            groups = group_count(n, L)
             if state.known[arm, j] != n or state.groups[arm, j] != groups:
                 state.known[arm, j] = n
                 state.groups[arm, j] = groups
-                state.mean[arm, j] = median_of_means(
-                    n, int(groups), state.pool_start[arm, j], state.pool, state.scratch
-                )
+                start = state.pool_start[arm, j]
+                state.mean[arm, j] = median_of_means(n, groups, start, state.pool, state.scratch)
 
 
 @part
@@ -156,7 +143,7 @@ def estimate_by_roots(L: float, p: float, rho: float, state: State) -> None:
 @part
 def to_power(n: float, powers: Floats, exponent: float) -> float:
     """n^-exponent."""
-    return powers[int(n)] if n < powers.shape[0] else n**-exponent
+    return powers[int(n)] if n < powers.shape[0] else shrinkage(n, exponent)
 
 
 @part
@@ -170,15 +157,14 @@ def refresh_powers(n: Floats, power: Floats, powers: Floats, exponent: float) ->
 
 
 @part
-def choose(
-    scale: float, least: float, mean: Floats, n: Floats, power: Floats, best: Floats, action: Ids
-) -> None:
+def choose(scale: float, least: float, mean: Floats, n: Floats, power: Floats, state: State) -> None:
     """The arm of the largest index for every learner; the lowest arm on ties."""
+    best, action = state.best_index, state.action
     for j in range(best.shape[0]):
         best[j] = -np.inf
     for arm in range(mean.shape[0]):
         for j in range(best.shape[0]):
-            index = mean[arm, j] + scale * power[arm, j]
+            index = upper_index(mean[arm, j], scale, power[arm, j])
             if n[arm, j] < least:
                 index = np.inf
             better = index > best[j]
@@ -187,14 +173,13 @@ def choose(
 
 
 @part
-def act(
-    t: int, learner_of: Ids, leader_of: Ids, distance: Ids, n_arms: int, action: Ids, ring_arm: Ids
-) -> None:
+def act(t: int, learner_of: Ids, rules: Rules, action: Ids, ring_arm: Ids) -> None:
     """Who plays what in round t: arm t - 1, what the leader played, or the own choice."""
+    leader_of, distance = rules.leader_of, rules.leader_distance
     slots = ring_arm.shape[0]
     slot = t % slots
     for v in range(ring_arm.shape[1]):
-        if t <= n_arms:
+        if t <= rules.n_arms:
             ring_arm[slot, v] = t - 1
         elif leader_of[v] >= 0 and t > distance[v]:
             ring_arm[slot, v] = ring_arm[(t - distance[v]) % slots, leader_of[v]]
@@ -203,13 +188,11 @@ def act(
 
 
 @part
-def draw(
-    slot: int, draws: Floats, shared: bool, loc: Floats, scale: Floats, arms: Ids, xs: Floats, pulls: Ints
-) -> None:
+def draw(slot: int, draws: Floats, law: Law, ring: Ring, pulls: Ints) -> None:
     """Everybody's reward."""
     for v in range(draws.shape[0]):
-        arm = arms[slot, v]
-        xs[slot, v] = loc[arm] + scale[arm] * draws[v, 0 if shared else arm]
+        arm = ring.arm[slot, v]
+        ring.x[slot, v] = law.loc[arm] + law.scale[arm] * draws[v, 0 if law.shared else arm]
         pulls[v, arm] += 1
 
 
@@ -232,16 +215,14 @@ def sort_by_arm(arms: Ids, order: Ids, start: Ids) -> None:
 
 @part
 def deliver_stored(t: int, prefix_sums: bool, hearing: Hearing, ring: Ring, state: State) -> None:
-    """End of round t, for means that keep every sample: own first, then by distance and origin."""
+    """End of round t, for means that keep every sample: own first, then the oldest, then by origin."""
     slots = ring.arm.shape[0]
-    n, pool, pool_start, changed = state.n, state.pool, state.pool_start, state.changed
     for j in range(hearing.learners.shape[0]):
         v = hearing.learners[j]
         slot = t % slots
-        store(ring.x[slot, v], ring.arm[slot, v], j, prefix_sums, n, pool, pool_start, changed)
-        for hop in range(1, min(hearing.gamma, t) + 1):
+        store(ring.x[slot, v], ring.arm[slot, v], j, prefix_sums, state)
+        for hop in range(min(hearing.gamma, t), 0, -1):
             slot = (t - hop + 1) % slots
             for i in range(hearing.source_ptr[j, hop - 1], hearing.source_ptr[j, hop]):
                 origin = hearing.sources[i]
-                x, arm = ring.x[slot, origin], ring.arm[slot, origin]
-                store(x, arm, j, prefix_sums, n, pool, pool_start, changed)
+                store(ring.x[slot, origin], ring.arm[slot, origin], j, prefix_sums, state)

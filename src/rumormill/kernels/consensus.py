@@ -6,9 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from rumormill import formulas
 from rumormill.kernels.jit import kernel, masked_part, part
 from rumormill.kernels.regret import record
-from rumormill.kernels.state import Floats, Ids, Ints, Mask
+from rumormill.kernels.state import Floats, Ids, Ints, Law, Mask, Output
+
+consensus_index = part(formulas.consensus_index)
+consensus_average = part(formulas.consensus_average)
 
 
 class ConsensusRules(NamedTuple):
@@ -43,18 +47,9 @@ class ConsensusState(NamedTuple):
 
 @kernel
 def play_consensus_block(
-    first: int,
-    draws: Floats,
-    shared: bool,
-    loc: Floats,
-    scale: Floats,
-    rules: ConsensusRules,
-    state: ConsensusState,
-    marks: Ints,
-    agent_regret: Floats,
-    actions: Ints,
+    first: int, draws: Floats, law: Law, rules: ConsensusRules, state: ConsensusState, output: Output
 ) -> None:
-    """Rounds first .. first + len(draws) - 1. `actions` is filled unless it has no rows."""
+    """Rounds first .. first + len(draws) - 1."""
     n_arms, opinion = rules.n_arms, state.opinion
     n_agents = opinion.shape[1]
     for row in range(draws.shape[0]):
@@ -65,12 +60,12 @@ def play_consensus_block(
             choose_by_consensus(t, rules, state)
         for v in range(n_agents):
             arm = state.action[v]
-            opinion[arm, v] += loc[arm] + scale[arm] * draws[row, v, 0 if shared else arm]
+            opinion[arm, v] += law.loc[arm] + law.scale[arm] * draws[row, v, 0 if law.shared else arm]
             opinion[n_arms + arm, v] += 1.0
             state.pulls[v, arm] += 1
-        if actions.shape[0] > 0:
-            actions[t - 1] = state.action
-        record(t, marks, state.mark, state.pulls, rules.gaps, agent_regret)
+        if output.actions.shape[0] > 0:
+            output.actions[t - 1] = state.action
+        record(t, state.mark, state.pulls, rules.gaps, output)
         average(rules, state)
 
 
@@ -82,9 +77,9 @@ def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) ->
     for arm in range(rules.n_arms):
         total, count = state.opinion[arm], state.opinion[rules.n_arms + arm]
         for v in range(n_agents):
-            n = count[v]
-            n_eff = n_agents * n * n / (n + rules.epsilon[v])
-            index = total[v] / n + rules.scale[t] * n_eff**-rules.exponent
+            index = consensus_index(
+                total[v], count[v], n_agents, rules.epsilon[v], rules.scale[t], rules.exponent
+            )
             if index > best[v]:
                 best[v] = index
                 action[v] = arm
@@ -111,8 +106,8 @@ def average(rules: ConsensusRules, state: ConsensusState) -> None:
                 heard[rules.n_arms + arm, v] = count
     for r in range(opinion.shape[0]):
         for v in range(n_agents):
-            own = 1.0 - rules.weight * (rules.indptr[v + 1] - rules.indptr[v])
-            opinion[r, v] = own * opinion[r, v] + rules.weight * heard[r, v]
+            degree = rules.indptr[v + 1] - rules.indptr[v]
+            opinion[r, v] = consensus_average(opinion[r, v], heard[r, v], degree, rules.weight)
 
 
 @masked_part

@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import numba
 
+from rumormill import formulas
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -41,7 +43,7 @@ def masked_part(function: F) -> F:
 
 def _stamp() -> str:
     digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
+    for path in [*sorted(Path(__file__).parent.glob("*.py")), Path(formulas.__file__)]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 

@@ -6,12 +6,13 @@ Most samples win; an agent's own on ties, then the smallest origin. Every agent 
 from __future__ import annotations
 
 from rumormill.kernels.jit import part
-from rumormill.kernels.state import Flags, Floats, Hearing, Ids, Mask, Rows
+from rumormill.kernels.state import Floats, Hearing, Ids, Mask, Rows, State
 
 
 @part
-def publish_rows(t: int, first: bool, n: Floats, mean: Floats, changed: Flags, rows: Rows) -> None:
+def publish_rows(t: int, first: bool, state: State, rows: Rows) -> None:
     """Note what every agent knows in round t, and per arm who knows most."""
+    n, mean, changed = state.n, state.mean, state.changed
     slots = rows.n.shape[0]
     slot, before = t % slots, (t - 1) % slots
     for arm in range(n.shape[0]):
@@ -44,17 +45,10 @@ def _rank_best(n: Floats, top: Ids) -> None:
 
 
 @part
-def best_informed(
-    t: int,
-    hearing: Hearing,
-    n: Floats,
-    mean: Floats,
-    rows: Rows,
-    best_n: Floats,
-    best_mean: Floats,
-    best_from: Ids,
-) -> None:
+def best_informed(t: int, hearing: Hearing, rows: Rows, state: State) -> None:
     """Fill best_mean and best_n for the decision of round t."""
+    n, mean = state.n, state.mean
+    best_n, best_mean, best_from = state.best_n, state.best_mean, state.best_from
     for arm in range(n.shape[0]):
         for v in range(n.shape[1]):
             best_n[arm, v] = n[arm, v]
@@ -65,25 +59,17 @@ def best_informed(
         slot = (t - hop) % slots
         if hearing.dense[hop - 1] >= 0:
             mask = hearing.masks[hearing.dense[hop - 1]]
-            _from_dense_hop(slot, hop, mask, hearing, rows, best_n, best_mean, best_from)
+            _from_dense_hop(slot, hop, mask, hearing, rows, state)
         else:
             for arm in range(n_arms):
                 for v in range(n.shape[1]):
-                    _from_sources(slot, hop, arm, v, hearing, rows, best_n, best_mean, best_from)
+                    _from_sources(slot, hop, arm, v, hearing, rows, state)
 
 
 @part
-def _from_dense_hop(
-    slot: int,
-    hop: int,
-    mask: Mask,
-    hearing: Hearing,
-    rows: Rows,
-    best_n: Floats,
-    best_mean: Floats,
-    best_from: Ids,
-) -> None:
+def _from_dense_hop(slot: int, hop: int, mask: Mask, hearing: Hearing, rows: Rows, state: State) -> None:
     """The best row of a hop is the first heard origin in order of n: a scan of a few, not of all."""
+    best_n, best_mean, best_from = state.best_n, state.best_mean, state.best_from
     ranked = rows.top.shape[2]
     for arm in range(best_n.shape[0]):
         for v in range(best_n.shape[1]):
@@ -101,22 +87,13 @@ def _from_dense_hop(
                     break
                 i += 1
             if i == ranked:  # none of the best is heard: look at all
-                _from_sources(slot, hop, arm, v, hearing, rows, best_n, best_mean, best_from)
+                _from_sources(slot, hop, arm, v, hearing, rows, state)
 
 
 @part
-def _from_sources(
-    slot: int,
-    hop: int,
-    arm: int,
-    v: int,
-    hearing: Hearing,
-    rows: Rows,
-    best_n: Floats,
-    best_mean: Floats,
-    best_from: Ids,
-) -> None:
+def _from_sources(slot: int, hop: int, arm: int, v: int, hearing: Hearing, rows: Rows, state: State) -> None:
     """The best row among all sources at exactly this many hops."""
+    best_n, best_mean, best_from = state.best_n, state.best_mean, state.best_from
     most, winner = best_n[arm, v], best_from[arm, v]
     told = rows.n[slot, arm]
     for i in range(hearing.source_ptr[v, hop - 1], hearing.source_ptr[v, hop]):

@@ -6,8 +6,11 @@ added and forgotten; `need` is the rank from which that is sure. The others go t
 
 from __future__ import annotations
 
+from rumormill import formulas
 from rumormill.kernels.jit import masked_part, part
-from rumormill.kernels.state import Calendar, Flags, Floats, Ids, Ints, Mask, Ring
+from rumormill.kernels.state import Calendar, Floats, Ids, Ints, Mask, Ring, Rules, State
+
+leaving_level = part(formulas.leaving_level)
 
 # Margin on `need`, so that rounding can never make a sample sure that the exact rule would drop.
 SURE = 1.0 + 1e-9
@@ -44,19 +47,11 @@ def take_out(t: int, total: Floats, calendar: Calendar) -> None:
 
 @part
 def add_doubtful(
-    x: float,
-    n: float,
-    arm: int,
-    j: int,
-    asked: int,
-    u: float,
-    p: float,
-    L: Floats,
-    total: Floats,
-    calendar: Calendar,
+    x: float, n: float, arm: int, j: int, asked: int, rules: Rules, total: Floats, calendar: Calendar
 ) -> None:
     """The n-th sample, which may be out for its rank now or later; the next question is in round `asked`."""
-    h = u * n / abs(x) ** p
+    L = rules.L
+    h = leaving_level(x, n, rules.u, rules.p)
     if h < L[asked]:
         return
     total[arm, j] += x
@@ -83,19 +78,10 @@ def add_doubtful(
 
 @part
 def add_own(
-    slot: int,
-    learners: Ids,
-    asked: int,
-    u: float,
-    p: float,
-    L: Floats,
-    ring: Ring,
-    n: Floats,
-    total: Floats,
-    changed: Flags,
-    calendar: Calendar,
+    slot: int, asked: int, learners: Ids, rules: Rules, ring: Ring, state: State, calendar: Calendar
 ) -> None:
     """Every learner's own sample."""
+    n, total, changed = state.n, state.total, state.changed
     for j in range(learners.shape[0]):
         v = learners[j]
         arm, x = ring.arm[slot, v], ring.x[slot, v]
@@ -104,27 +90,18 @@ def add_own(
         if n[arm, j] >= ring.need[slot, v]:
             total[arm, j] += x
         else:
-            add_doubtful(x, n[arm, j], arm, j, asked, u, p, L, total, calendar)
+            add_doubtful(x, n[arm, j], arm, j, asked, rules, total, calendar)
 
 
 @part
 def add_dense(
-    mask: Mask,
-    slot: int,
-    asked: int,
-    u: float,
-    p: float,
-    L: Floats,
-    ring: Ring,
-    n: Floats,
-    total: Floats,
-    changed: Flags,
-    calendar: Calendar,
+    mask: Mask, slot: int, asked: int, rules: Rules, ring: Ring, state: State, calendar: Calendar
 ) -> None:
     """One hop of everybody's samples, arm by arm, four origins at a time, vectorised over the hearers.
 
     Within an arm the samples are added in ascending order of origin, as the readable agents do.
     """
+    n, total, changed = state.n, state.total, state.changed
     for arm in range(n.shape[0]):
         i, end = ring.start[slot, arm], ring.start[slot, arm + 1]
         changed[arm] |= i < end
@@ -148,7 +125,7 @@ def add_dense(
                         if n[arm, j] >= need:
                             total[arm, j] += x
                         else:
-                            add_doubtful(x, n[arm, j], arm, j, asked, u, p, L, total, calendar)
+                            add_doubtful(x, n[arm, j], arm, j, asked, rules, total, calendar)
                 i += 1
 
 
@@ -176,20 +153,10 @@ def _add_one(mask: Mask, slot: int, origin: int, arm: int, xs: Floats, n: Floats
 
 @part
 def add_sparse(
-    ptr: Ints,
-    hearers: Ids,
-    slot: int,
-    asked: int,
-    u: float,
-    p: float,
-    L: Floats,
-    ring: Ring,
-    n: Floats,
-    total: Floats,
-    changed: Flags,
-    calendar: Calendar,
+    ptr: Ints, hearers: Ids, slot: int, asked: int, rules: Rules, ring: Ring, state: State, calendar: Calendar
 ) -> None:
     """One hop of everybody's samples, origin by origin."""
+    n, total, changed = state.n, state.total, state.changed
     for origin in range(ptr.shape[0] - 1):
         start, end = ptr[origin], ptr[origin + 1]
         if start == end:
@@ -202,4 +169,4 @@ def add_sparse(
             if n[arm, j] >= need:
                 total[arm, j] += x
             else:
-                add_doubtful(x, n[arm, j], arm, j, asked, u, p, L, total, calendar)
+                add_doubtful(x, n[arm, j], arm, j, asked, rules, total, calendar)

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.kernels.jit import kernel
+from rumormill import formulas
+from rumormill.kernels.jit import kernel, part
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -15,8 +16,26 @@ Ids = NDArray[np.int32]
 Mask = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
+shrinkage = part(formulas.shrinkage)
+
 # Kinds of estimator.
 RUNNING, MEDIAN_OF_MEANS, CATONI = 0, 1, 2
+
+
+class Law(NamedTuple):
+    """Arm k pays loc[k] + scale[k] z; all arms share column 0 of the draws, or each has its own."""
+
+    shared: bool
+    loc: Floats
+    scale: Floats
+
+
+class Output(NamedTuple):
+    """Where a trial writes: regret of every agent at the marks, and every action unless it has no rows."""
+
+    marks: Ints
+    agent_regret: Floats
+    actions: Ints
 
 
 class Hearing(NamedTuple):
@@ -135,9 +154,18 @@ class State(NamedTuple):
     scratch: Floats
 
 
+class Memory(NamedTuple):
+    """All that a trial writes to between two blocks."""
+
+    state: State
+    ring: Ring
+    calendar: Calendar
+    rows: Rows
+
+
 @kernel
 def fill_powers(powers: Floats, exponent: float) -> None:
-    """powers[n] = n^-exponent, with the C library's pow, as math.pow has it."""
+    """powers[n] = n^-exponent."""
     powers[0] = np.inf
     for n in range(1, powers.shape[0]):
-        powers[n] = float(n) ** -exponent
+        powers[n] = shrinkage(float(n), exponent)

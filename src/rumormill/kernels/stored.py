@@ -6,28 +6,30 @@ import math
 
 import numpy as np
 
+from rumormill import formulas
 from rumormill.kernels.jit import kernel, part
-from rumormill.kernels.state import Flags, Floats, Ints
+from rumormill.kernels.state import Floats, Ints, State
+
+group_count = part(formulas.group_count)
+add_to_prefix = part(formulas.add_to_prefix)
+catoni_curvature = part(formulas.catoni_curvature)
+catoni_defined = part(formulas.catoni_defined)
+catoni_psi = part(formulas.catoni_psi)
+catoni_step = part(formulas.catoni_step)
+catoni_width = part(formulas.catoni_width)
 
 
 @part
-def store(
-    x: float, arm: int, j: int, prefix_sums: bool, n: Floats, pool: Floats, pool_start: Ints, changed: Flags
-) -> None:
-    """Append a sample; for the median of means as a prefix sum in two floats, as the readable form does."""
-    at = pool_start[arm, j] + int(n[arm, j])
+def store(x: float, arm: int, j: int, prefix_sums: bool, state: State) -> None:
+    """Append a sample; for the median of means as a prefix sum in two floats."""
+    n, pool = state.n, state.pool
+    at = state.pool_start[arm, j] + int(n[arm, j])
     if prefix_sums:
-        hi, lo = pool[0, at], pool[1, at]
-        total = hi + x
-        part = total - hi
-        lo += (hi - (total - part)) + (x - part)
-        hi = total + lo
-        pool[0, at + 1] = hi
-        pool[1, at + 1] = lo - (hi - total)
+        pool[0, at + 1], pool[1, at + 1] = add_to_prefix(pool[0, at], pool[1, at], x)
     else:
         pool[0, at] = x
     n[arm, j] += 1.0
-    changed[arm] = True
+    state.changed[arm] = True
 
 
 @part
@@ -76,50 +78,26 @@ def catoni(x: Floats, L: float, p: float, rho: float, has_guess: bool, guess: fl
     """The root of sum psi(a (x - theta)), by Newton inside a bracket, from the last root."""
     n = x.shape[0]
     eps = p - 1.0
-    if eps == 1.0 and n <= 2.0 * L:
+    if not catoni_defined(n, L, eps):
         return np.inf
-    curvature = (eps / p) ** (p / 2.0) * ((1.0 - eps) / eps) ** (1.0 - p / 2.0)
-    if eps == 1.0:
-        a = math.sqrt(2.0 * L * (n - 2.0 * L) / rho) / n
-    else:
-        a = (L / (n * eps * 2.0**eps * curvature * rho)) ** (1.0 / p)
-    return _root(x, a, eps, curvature, guess if has_guess else x[n // 2])
-
-
-@part
-def _root(x: Floats, a: float, eps: float, curvature: float, guess: float) -> float:
+    curvature = catoni_curvature(eps)
+    a = catoni_width(n, L, eps, rho, curvature)
     if a == 0.0:
-        return float(x.sum() / x.shape[0])
+        return float(x.sum() / n)
     low, high = x[0], x[0]
     for value in x:
         low, high = min(low, value), max(high, value)
-    theta = min(max(guess, low), high)
-    while low < high:
+    theta, steps, found = min(max(guess if has_guess else x[n // 2], low), high), 0, False
+    while low < high and not found:
         f, size, slope = 0.0, 0.0, 0.0
         for value in x:
             y = a * (value - theta)
-            near = min(abs(y), 1e100)  # beyond, 1 + |y| + C|y|^p is C|y|^p to the last digit
-            tail = curvature * (near if eps == 1.0 else near**eps)
-            rise = near + tail * near
-            psi = math.log1p(rise)
-            if abs(y) > near:
-                psi += (1.0 + eps) * math.log(abs(y) / near)
+            psi, rise = catoni_psi(abs(y), eps, curvature)
             f += math.copysign(psi, y)
             size += psi
-            slope += (1.0 + (1.0 + eps) * tail) / (1.0 + rise)
-        if f > 0.0:
-            low = theta
-        elif f < 0.0:
-            high = theta
-        else:
-            break
-        step = f / (a * slope)
-        if abs(step) <= 1e-16 * (abs(theta) + size / (a * slope)):
-            return min(max(theta + step, low), high)
-        target = theta + step
-        theta = target if low < target < high else low + (high - low) / 2.0
-        if theta in (low, high):
-            break
+            slope += rise
+        theta, low, high, found = catoni_step(theta, low, high, a, f, size, slope, steps)
+        steps += 1
     return theta
 
 

@@ -1,24 +1,32 @@
 """The agents, one file per family; each reads like its pseudo-code."""
 
-from rumormill.policies.base import Agent, OwnPolicy, Policy, Problem, Seat
-from rumormill.policies.centralized import CentralizedMPUCB
-from rumormill.policies.consensus import ConsensusUCB
-from rumormill.policies.decentralized import DecentralizedMPUCB
+from rumormill.policies.base import Agent, NoPlan, OwnPolicy, Plan, Policy, as_policy, policy_name, seated
+from rumormill.policies.centralized import CentralizedMPUCB, LeaderPlan
+from rumormill.policies.consensus import ConsensusPlan, ConsensusUCB
+from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
 from rumormill.policies.kmp import KMPUCB
 from rumormill.policies.robust import RobustUCB
-from rumormill.policies.samples import RobustPolicy, log_confidence
+from rumormill.policies.samples import HopPlan, RobustPolicy
+from rumormill.policies.seat import Seat
 
 __all__ = [
     "Agent",
     "CentralizedMPUCB",
+    "CliquePlan",
+    "ConsensusPlan",
     "ConsensusUCB",
     "DecentralizedMPUCB",
+    "HopPlan",
     "KMPUCB",
+    "LeaderPlan",
+    "NoPlan",
     "OwnPolicy",
+    "Plan",
     "Policy",
-    "Problem",
     "RobustPolicy",
     "RobustUCB",
     "Seat",
-    "log_confidence",
+    "as_policy",
+    "policy_name",
+    "seated",
 ]

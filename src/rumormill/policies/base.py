@@ -1,19 +1,20 @@
-"""What an agent is, what it is told before round 1, and what a policy must offer."""
+"""What an agent is, and what a policy must offer."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from rumormill.arms import Moments, RewardSource
-from rumormill.errors import InputError
+from rumormill.arms import Moments
+from rumormill.errors import ContractError, InputError
 from rumormill.graphs import Network
+from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
+from rumormill.text import shown
+
+AGENT_METHODS = ("choose", "observe", "outgoing", "receive")
 
 
 @runtime_checkable
@@ -37,81 +38,117 @@ class Agent(Protocol):
         """All that arrived at the end of the round, in any order, repeats included."""
 
 
-@dataclass(frozen=True)
-class Problem:
-    """The game all agents play."""
+class Plan(Protocol):
+    """What a policy works out once for a network: cliques, leaders, weights."""
 
-    source: RewardSource
-    network: Network
-    horizon: int
-
-    @property
-    def n_arms(self) -> int:
-        return self.source.n_arms
-
-    @property
-    def n_agents(self) -> int:
-        return self.network.n_agents
+    def part(self, agent: int) -> Any:
+        """What one agent has to know of it."""
 
 
 @dataclass(frozen=True)
-class Seat:
-    """One agent's place in the game: what a user's own policy gets in its constructor."""
+class NoPlan:
+    """For policies that need to work out nothing."""
 
-    agent: int
-    problem: Problem
-    rng: np.random.Generator
-
-    @property
-    def n_arms(self) -> int:
-        return self.problem.n_arms
-
-    @property
-    def n_agents(self) -> int:
-        return self.problem.n_agents
-
-    @property
-    def horizon(self) -> int:
-        return self.problem.horizon
-
-    @property
-    def neighbours(self) -> NDArray[np.int32]:
-        """Whom the agent is linked to."""
-        return self.problem.network.neighbours(self.agent)
-
-    @property
-    def moments(self) -> Moments:
-        """Moment bounds of the arms, at the default eps of the bandit."""
-        return self.problem.source.moments()
-
-
-def usable_moments(given: Moments | None, source: RewardSource) -> Moments:
-    """The moments given to a policy, if the arms have moments of that order; else those of the arms."""
-    if given is None:
-        return source.moments()
-    if given.p >= source.tail_index:
-        raise InputError(
-            f"moments with eps = {given.eps} cannot hold: the arms have moments only below order "
-            f"{source.tail_index:.6g}; give eps below {source.tail_index - 1:.6g}"
-        )
-    return given
-
-
-OwnPolicy = Callable[[Seat], Agent]
-"""A user's own policy: a class whose constructor takes a Seat (or anything that makes agents so)."""
+    def part(self, agent: int) -> None:
+        return None
 
 
 class Policy(ABC):
-    """A built-in policy: frozen parameters that turn a problem into agents."""
+    """Frozen parameters that turn a seat into an agent. Own policies are frozen dataclasses too."""
 
     @abstractmethod
-    def reach(self, network: Network) -> int:
-        """How many hops a message travels on this network."""
+    def agent(self, seat: Seat) -> Agent:
+        """The agent that takes this seat."""
 
-    def plan(self, network: Network) -> Any:
-        """What has to be worked out once for a network: cliques, leaders, weights. None if nothing."""
-        return None
+    def plan(self, network: Network) -> Plan:
+        """What has to be worked out once for a network."""
+        return NoPlan()
 
-    @abstractmethod
-    def agents(self, problem: Problem, plan: Any) -> list[Agent]:
-        """One agent per vertex of the network."""
+    def plan_key(self) -> Hashable:
+        """Policies with equal keys have the same plan on the same network: it is worked out once."""
+        return (type(self), self)
+
+    def require_moments_below(self, tail_index: float) -> None:
+        """Raise InputError if moments given to the policy are infinite for arms with this tail."""
+        given = getattr(self, "moments", None)
+        if isinstance(given, Moments) and given.p >= tail_index:
+            raise InputError(
+                f"moments with eps = {given.eps} cannot hold: the arms have moments only below order "
+                f"{tail_index:.6g}; give eps below {tail_index - 1:.6g}"
+            )
+
+
+@dataclass(frozen=True)
+class OwnPolicy(Policy):
+    """A class whose constructor takes a Seat (or anything that makes agents so), and its parameters."""
+
+    make: Callable[..., Agent]
+    parameters: tuple[tuple[str, Any], ...] = field(default=())
+
+    @property
+    def name(self) -> str:
+        return str(getattr(self.make, "__name__", type(self.make).__name__))
+
+    def agent(self, seat: Seat) -> Agent:
+        return self.make(seat, **dict(self.parameters))
+
+    def plan_key(self) -> Hashable:
+        return OwnPolicy
+
+
+class DuckPolicy(Policy):
+    """Any object with `agent(seat)`; `plan` and `plan_key` are used where it has them."""
+
+    def __init__(self, inner: Any) -> None:
+        self.inner = inner
+
+    @property
+    def name(self) -> str:
+        return type(self.inner).__name__
+
+    def agent(self, seat: Seat) -> Agent:
+        made: Agent = self.inner.agent(seat)
+        return made
+
+    def plan(self, network: Network) -> Plan:
+        plan: Plan | None = self.inner.plan(network) if hasattr(self.inner, "plan") else None
+        return NoPlan() if plan is None else plan
+
+    def plan_key(self) -> Hashable:
+        return self.inner.plan_key() if hasattr(self.inner, "plan_key") else (DuckPolicy, id(self.inner))
+
+
+def as_policy(given: Any) -> Policy:
+    """A policy from whatever can stand for one: a policy, a class of agents, an object with `agent`."""
+    if isinstance(given, Policy):
+        return given
+    if isinstance(given, type) and (issubclass(given, Policy) or _has_agent(given)):
+        raise InputError(f"policy = {given.__name__} is a class: give {given.__name__}(...)")
+    if not isinstance(given, type) and _has_agent(given):
+        return DuckPolicy(given)
+    if callable(given):
+        return OwnPolicy(given)
+    raise InputError(f"policy = {shown(given)} is neither a policy nor a class that makes agents")
+
+
+def _has_agent(given: Any) -> bool:
+    """Whether it makes agents; an agent's own attribute of that name (its id) is no method."""
+    return callable(getattr(given, "agent", None)) and not _is_agent_class(given)
+
+
+def _is_agent_class(given: Any) -> bool:
+    return all(callable(getattr(given, name, None)) for name in AGENT_METHODS)
+
+
+def policy_name(policy: Policy) -> str:
+    """What to call a policy in a message: the class the user knows."""
+    return str(getattr(policy, "name", type(policy).__name__))
+
+
+def seated(policy: Policy, seat: Seat) -> Agent:
+    """The agent of a seat, refused if it is none."""
+    agent = policy.agent(seat)
+    missing = [name for name in AGENT_METHODS if not callable(getattr(agent, name, None))]
+    if missing:
+        raise ContractError(f"{type(agent).__name__} is not an agent: it has no {', '.join(missing)}")
+    return agent

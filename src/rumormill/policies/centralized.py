@@ -18,12 +18,39 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rumormill.errors import InputError
-from rumormill.graphs import Assignment, Network, assign_followers, dominating_set, independent_set
-from rumormill.policies.base import Agent, Problem
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.graphs import Network, assign_followers, dominating_set, independent_set
 from rumormill.policies.decentralized import DecentralizedAgent
-from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy
+from rumormill.policies.samples import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
+from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
+from rumormill.validate import refused
+
+
+@dataclass(frozen=True)
+class LeaderPart(HopPart):
+    """Whom an agent follows (itself if it leads), and from how far."""
+
+    leader: int
+    distance: int
+
+
+@dataclass(frozen=True, eq=False)
+class LeaderPlan(HopPlan):
+    """leader_of[v] is the leader that v follows (itself for a leader), distance[v] the hops to it."""
+
+    leader_of: NDArray[np.int64]
+    distance: NDArray[np.int64]
+
+    @property
+    def leaders(self) -> NDArray[np.int64]:
+        """The agents that lead, sorted."""
+        return np.unique(self.leader_of)
+
+    def part(self, agent: int) -> LeaderPart:
+        return LeaderPart(self.gamma, int(self.leader_of[agent]), int(self.distance[agent]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,42 +61,38 @@ class CentralizedMPUCB(MessagePassingPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.leaders in ("independent", "dominating"):
+        if isinstance(self.leaders, str) and self.leaders in ("independent", "dominating"):
             return
         if isinstance(self.leaders, str) or not isinstance(self.leaders, Iterable):
-            raise InputError(
-                f'leaders = {self.leaders!r} is not allowed: "independent", "dominating" or a list of agents'
-            )
+            raise refused("leaders", self.leaders, '"independent", "dominating" or a list of agents')
         object.__setattr__(self, "leaders", tuple(self.leaders))
 
-    def plan(self, network: Network) -> Assignment:
-        """Who follows whom, and from how far."""
-        gamma = self.reach(network)
+    def plan(self, network: Network) -> LeaderPlan:
+        gamma = network.resolve_gamma(self.gamma)
         if self.leaders == "independent":
             chosen: Sequence[int] = independent_set(network, gamma).leaders
         elif self.leaders == "dominating":
             chosen = dominating_set(network, gamma).leaders
         else:
             chosen = self.leaders
-        return assign_followers(network, gamma, chosen)
+        found = assign_followers(network, gamma, chosen)
+        return LeaderPlan(gamma, found.leader_of, found.distance)
 
-    def agents(self, problem: Problem, plan: Assignment) -> list[Agent]:
-        gamma = self.reach(problem.network)
-        return [
-            CentralizedAgent(self, problem, v, gamma, int(plan.leader_of[v]), int(plan.distance[v]))
-            for v in range(problem.n_agents)
-        ]
+    def plan_key(self) -> object:
+        return (type(self), self.gamma, self.leaders)
+
+    def agent(self, seat: Seat) -> CentralizedAgent:
+        part: LeaderPart = seat.require_part(LeaderPart)
+        return CentralizedAgent(self, seat, part)
 
 
 class CentralizedAgent(DecentralizedAgent):
     """Algorithm 2 for one agent: Algorithm 1 without the clique filter, unless a leader has been heard."""
 
-    def __init__(
-        self, policy: RobustPolicy, problem: Problem, agent: int, gamma: int, leader: int, distance: int
-    ) -> None:
-        super().__init__(policy, problem, agent, gamma, clique=None)
-        self.leader = leader
-        self.distance = distance
+    def __init__(self, policy: RobustPolicy, seat: Seat, part: LeaderPart) -> None:
+        super().__init__(policy, seat, part.gamma)
+        self.leader = part.leader
+        self.distance = part.distance
         self.heard: Message | None = None  # the leader's newest
 
     def choose(self, t: int) -> int:

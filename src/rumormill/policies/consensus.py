@@ -15,7 +15,6 @@ What differs from the printed text:
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,20 +22,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Moments
-from rumormill.arms.moments import is_number
 from rumormill.errors import InputError
+from rumormill.formulas import consensus_average, consensus_index, consensus_scale
 from rumormill.graphs import Network, consensus_epsilon, consensus_weights
-from rumormill.policies.base import Agent, Policy, Problem, usable_moments
+from rumormill.policies.base import Policy
 from rumormill.policies.samples import first_best
+from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
+from rumormill.validate import LARGEST_CONSTANT, LEAST_KAPPA, between, refused
 
 
 @dataclass(frozen=True)
+class ConsensusPart:
+    """One row of P: the weight of a neighbour, and ε_v."""
+
+    weight: float
+    epsilon: float
+
+
+@dataclass(frozen=True, eq=False)
 class ConsensusPlan:
     """The off-diagonal weight κ/d_max of P and ε_v of every agent."""
 
     weight: float
     epsilon: NDArray[np.float64]
+
+    def part(self, agent: int) -> ConsensusPart:
+        return ConsensusPart(self.weight, float(self.epsilon[agent]))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,23 +61,20 @@ class ConsensusUCB(Policy):
 
     def __post_init__(self) -> None:
         if self.moments is not None and not isinstance(self.moments, Moments):
-            raise InputError(f"moments = {self.moments!r} is not allowed: rm.Moments(eps=, u=, rho=)")
-        if self.kappa is not None and not (is_number(self.kappa) and 0 < self.kappa <= 1):
-            raise InputError(f"kappa = {self.kappa!r} is not allowed: it must lie in (0, 1]")
+            raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
+        if self.kappa is not None:
+            between("kappa", self.kappa, LEAST_KAPPA, 1)
         if self.epsilon is not None:
             try:
                 values = np.atleast_1d(np.asarray(self.epsilon, dtype=float))
             except (TypeError, ValueError):
                 values = np.array([np.nan])
-            if values.ndim != 1 or not (np.isfinite(values).all() and (values >= 0).all()):
-                raise InputError(
-                    f"epsilon = {self.epsilon!r} is not allowed: one number >= 0, or one per agent"
+            if values.ndim != 1 or not ((values >= 0).all() and (values <= LARGEST_CONSTANT).all()):
+                raise refused(
+                    "epsilon", self.epsilon, f"one number from 0 to {LARGEST_CONSTANT:g}, or one per agent"
                 )
             scalar = np.ndim(self.epsilon) == 0
             object.__setattr__(self, "epsilon", float(values[0]) if scalar else tuple(values.tolist()))
-
-    def reach(self, network: Network) -> int:
-        return min(1, network.diameter)
 
     def plan(self, network: Network) -> ConsensusPlan:
         if not network.connected:
@@ -81,45 +90,33 @@ class ConsensusUCB(Policy):
             raise InputError(f"epsilon has {len(given)} values for {network.n_agents} agents")
         return ConsensusPlan(weight, np.broadcast_to(given, network.n_agents).copy())
 
-    def agents(self, problem: Problem, plan: ConsensusPlan) -> list[Agent]:
-        moments = usable_moments(self.moments, problem.source)
-        return [
-            ConsensusAgent(problem, v, moments, plan.weight, float(plan.epsilon[v]))
-            for v in range(problem.n_agents)
-        ]
+    def plan_key(self) -> object:
+        return (type(self), self.kappa, self.epsilon)
 
-
-def consensus_scale(t: int, moments: Moments) -> float:
-    """(6 ρ t^(2/3))^(1/p), the radius at n_eff = 1."""
-    return math.pow(6.0 * moments.rho * math.pow(t, 2.0 / 3.0), 1.0 / moments.p)
-
-
-def consensus_index(
-    s: float, n: float, n_agents: int, epsilon: float, scale: float, exponent: float
-) -> float:
-    """s/n + scale n_eff^-exponent with n_eff = M n² / (n + ε_v) and exponent eps/p."""
-    n_eff = n_agents * n * n / (n + epsilon)
-    return s / n + scale * math.pow(n_eff, -exponent)
+    def agent(self, seat: Seat) -> ConsensusAgent:
+        part: ConsensusPart = seat.require_part(ConsensusPart)
+        return ConsensusAgent(seat, seat.require_moments(self.moments), part)
 
 
 class ConsensusAgent:
     """One row of P."""
 
-    def __init__(self, problem: Problem, agent: int, moments: Moments, weight: float, epsilon: float) -> None:
-        self.agent = agent
-        self.n_arms = problem.n_arms
-        self.n_agents = problem.n_agents
+    def __init__(self, seat: Seat, moments: Moments, part: ConsensusPart) -> None:
+        self.agent = seat.agent
+        self.n_arms = seat.n_arms
+        self.n_agents = seat.require_agents()
         self.moments = moments
-        self.weight = weight
-        self.epsilon = epsilon
-        self.sums = [0.0] * problem.n_arms
-        self.counts = [0.0] * problem.n_arms
+        self.weight = part.weight
+        self.epsilon = part.epsilon
+        self.sums = [0.0] * seat.n_arms
+        self.counts = [0.0] * seat.n_arms
         self.last: Message | None = None
 
     def choose(self, t: int) -> int:
         if t <= self.n_arms:
             return t - 1
-        scale, exponent = consensus_scale(t, self.moments), self.moments.eps / self.moments.p
+        moments = self.moments
+        scale, exponent = consensus_scale(t, moments.rho, moments.p), moments.eps / moments.p
         return first_best(
             [
                 consensus_index(s, n, self.n_agents, self.epsilon, scale, exponent)
@@ -138,12 +135,10 @@ class ConsensusAgent:
 
     def receive(self, messages: Sequence[Message]) -> None:
         rows = {m.origin: m.rows for m in messages}
-        # What a neighbour did not deliver keeps the own value, so that weights still sum to one.
-        own = 1.0 - self.weight * len(rows)
         for arm in range(self.n_arms):
             s, n = 0.0, 0.0
             for origin in sorted(rows):
                 s += rows[origin][arm][0]
                 n += rows[origin][arm][1]
-            self.sums[arm] = own * self.sums[arm] + self.weight * s
-            self.counts[arm] = own * self.counts[arm] + self.weight * n
+            self.sums[arm] = consensus_average(self.sums[arm], s, len(rows), self.weight)
+            self.counts[arm] = consensus_average(self.counts[arm], n, len(rows), self.weight)

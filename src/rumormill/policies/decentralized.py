@@ -16,14 +16,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
-from rumormill.policies.base import Agent, Problem
-from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, Samples, first_best
+from rumormill.policies.samples import (
+    HopPart,
+    HopPlan,
+    MessagePassingPolicy,
+    RobustPolicy,
+    Samples,
+    first_best,
+)
+from rumormill.policies.seat import Seat
 from rumormill.protocol import Message, Relay
+from rumormill.validate import refused, truth
 
 Groups = tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class CliquePart(HopPart):
+    """Whom an agent listens to: its clique, or None for everybody in reach."""
+
+    clique: frozenset[int] | None
+
+
+@dataclass(frozen=True)
+class CliquePlan(HopPlan):
+    """The cliques whose members listen to each other; None when everybody in reach is heard."""
+
+    groups: Groups | None
+
+    @cached_property
+    def _clique_of(self) -> dict[int, frozenset[int]]:
+        return {v: clique for clique in map(frozenset, self.groups or ()) for v in clique}
+
+    def part(self, agent: int) -> CliquePart:
+        return CliquePart(self.gamma, None if self.groups is None else self._clique_of[agent])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,49 +65,44 @@ class DecentralizedMPUCB(MessagePassingPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        truth("clique_filter", self.clique_filter)
         if self.cover is not None:
             if not self.clique_filter:
                 raise InputError("a cover was given with clique_filter=False: drop one of the two")
             try:
                 groups = tuple(tuple(group) for group in self.cover)
             except TypeError:
-                raise InputError(f"cover = {self.cover!r} is not allowed: a list of groups") from None
+                raise refused("cover", self.cover, "a list of groups") from None
             object.__setattr__(self, "cover", groups)
 
-    def plan(self, network: Network) -> Groups | None:
-        """The cliques whose members listen to each other; None when everybody in reach is heard."""
+    def plan(self, network: Network) -> CliquePlan:
+        gamma = network.resolve_gamma(self.gamma)
         if not self.clique_filter:
-            return None
-        gamma = self.reach(network)
+            return CliquePlan(gamma, None)
         if self.cover is None:
-            return clique_cover(network, gamma).groups
+            return CliquePlan(gamma, clique_cover(network, gamma).groups)
         verify_cover(network, gamma, self.cover)
-        return tuple(tuple(int(v) for v in group) for group in self.cover)
+        return CliquePlan(gamma, tuple(tuple(int(v) for v in group) for group in self.cover))
 
-    def agents(self, problem: Problem, plan: Groups | None) -> list[Agent]:
-        gamma = self.reach(problem.network)
-        if plan is None:
-            return [DecentralizedAgent(self, problem, v, gamma, None) for v in range(problem.n_agents)]
-        clique_of = {v: frozenset(group) for group in plan for v in group}
-        return [DecentralizedAgent(self, problem, v, gamma, clique_of[v]) for v in range(problem.n_agents)]
+    def plan_key(self) -> object:
+        return (type(self), self.gamma, self.clique_filter, self.cover)
+
+    def agent(self, seat: Seat) -> DecentralizedAgent:
+        clique = seat.require_part(CliquePart).clique if self.clique_filter else None
+        return DecentralizedAgent(self, seat, self.hops(seat), clique)
 
 
 class DecentralizedAgent:
     """Algorithm 1 for one agent."""
 
     def __init__(
-        self,
-        policy: RobustPolicy,
-        problem: Problem,
-        agent: int,
-        gamma: int,
-        clique: frozenset[int] | None,
+        self, policy: RobustPolicy, seat: Seat, gamma: int, clique: frozenset[int] | None = None
     ) -> None:
-        self.agent = agent
-        self.n_arms = problem.n_arms
+        self.agent = seat.agent
+        self.n_arms = seat.n_arms
         self.clique = clique
-        self.samples = Samples(policy, problem)
-        self.relay = Relay(agent, gamma)
+        self.samples = Samples(policy, seat)
+        self.relay = Relay(seat.agent, gamma)
 
     def choose(self, t: int) -> int:
         if t <= self.n_arms:

@@ -18,8 +18,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rumormill.policies.base import Agent, Problem
 from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, Samples, first_best
+from rumormill.policies.seat import Seat
 from rumormill.protocol import Message, Relay
 
 
@@ -27,21 +27,20 @@ from rumormill.protocol import Message, Relay
 class KMPUCB(MessagePassingPolicy):
     """Every agent uses, arm by arm, the best informed estimate in reach."""
 
-    def agents(self, problem: Problem, plan: None) -> list[Agent]:
-        gamma = self.reach(problem.network)
-        return [KMPAgent(self, problem, v, gamma) for v in range(problem.n_agents)]
+    def agent(self, seat: Seat) -> KMPAgent:
+        return KMPAgent(self, seat, self.hops(seat))
 
 
 class KMPAgent:
     """The appendix's algorithm for one agent."""
 
-    def __init__(self, policy: RobustPolicy, problem: Problem, agent: int, gamma: int) -> None:
-        self.agent = agent
-        self.n_arms = problem.n_arms
-        self.samples = Samples(policy, problem)
-        self.relay = Relay(agent, gamma)
+    def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int) -> None:
+        self.agent = seat.agent
+        self.n_arms = seat.n_arms
+        self.samples = Samples(policy, seat)
+        self.relay = Relay(seat.agent, gamma)
         self.heard: dict[int, Message] = {}  # per origin, its newest message
-        self.rows: tuple[tuple[float, float], ...] = ((0.0, 0.0),) * problem.n_arms
+        self.rows: tuple[tuple[float, float], ...] = ((0.0, 0.0),) * seat.n_arms
 
     def choose(self, t: int) -> int:
         if t <= self.n_arms:

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rumormill.graphs import Network
-from rumormill.policies.base import Agent, Problem
 from rumormill.policies.decentralized import DecentralizedAgent
 from rumormill.policies.samples import RobustPolicy
+from rumormill.policies.seat import Seat
 
 
 @dataclass(frozen=True, kw_only=True)
 class RobustUCB(RobustPolicy):
     """Independent agents."""
 
-    def reach(self, network: Network) -> int:
-        return 0
-
-    def agents(self, problem: Problem, plan: None) -> list[Agent]:
-        return [DecentralizedAgent(self, problem, v, 0, None) for v in range(problem.n_agents)]
+    def agent(self, seat: Seat) -> DecentralizedAgent:
+        return DecentralizedAgent(self, seat, gamma=0)

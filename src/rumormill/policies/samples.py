@@ -7,27 +7,35 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-import numpy as np
-
-from rumormill.arms import Moments, RewardSource
-from rumormill.errors import InputError
+from rumormill.arms import Moments
 from rumormill.estimators import Estimator, Radius, TrimmedMean
+from rumormill.formulas import CONFIDENCES, Confidence, log_confidence
 from rumormill.graphs import Network
-from rumormill.policies.base import Policy, Problem, usable_moments
-
-Confidence = Literal["paper", "anytime"]
-
-
-def log_confidence(schedule: Confidence, t: int, n_agents: int) -> float:
-    """L_t = ln(1/δ_t): δ_t = t⁻² ("paper") or 1/(M t³) ("anytime", for which the union bound holds)."""
-    if schedule == "paper":
-        return 2.0 * math.log(t)
-    return 3.0 * math.log(t) + math.log(n_agents)
+from rumormill.policies.base import Policy
+from rumormill.policies.seat import Seat
+from rumormill.validate import is_whole, one_of, refused
 
 
 def first_best(values: Sequence[float]) -> int:
     """argmax; the lowest index on ties."""
     return max(range(len(values)), key=values.__getitem__)
+
+
+@dataclass(frozen=True)
+class HopPart:
+    """How many hops messages travel: all that some agents have to know of a plan."""
+
+    gamma: int
+
+
+@dataclass(frozen=True)
+class HopPlan:
+    """The hop budget on one network."""
+
+    gamma: int
+
+    def part(self, agent: int) -> HopPart:
+        return HopPart(self.gamma)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +44,7 @@ class RobustPolicy(Policy):
 
     The radius is m^(1/p) (c L / n)^(eps/p); the same constant can be given as a plain factor `zeta`
     on it, c = zeta^(p/eps). `c="theory"` takes the constant of the estimator's concentration lemma.
-    Neither given means zeta = 1. Moments not given come from the bandit.
+    Neither given means zeta = 1. Moments not given come from the seat.
     """
 
     estimator: Estimator = field(default_factory=TrimmedMean)
@@ -47,21 +55,23 @@ class RobustPolicy(Policy):
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, Estimator):
-            raise InputError(f"estimator = {self.estimator!r} is not an estimator: try rm.TrimmedMean()")
-        if self.confidence not in ("paper", "anytime"):
-            raise InputError(f'confidence = {self.confidence!r} is not allowed: "paper" or "anytime"')
+            raise refused("estimator", self.estimator, "an estimator, for example rm.TrimmedMean()")
+        one_of("confidence", self.confidence, CONFIDENCES)
         if self.moments is not None and not isinstance(self.moments, Moments):
-            raise InputError(f"moments = {self.moments!r} is not allowed: rm.Moments(eps=, u=, rho=)")
+            raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
         # A trial build finds every bad constant now, before any round is played.
-        self._build_radius(self.moments or Moments(eps=0.5, u=1.0, rho=1.0))
+        self.radius(self.moments or Moments(eps=0.5, u=1.0, rho=1.0))
 
-    def radius(self, source: RewardSource) -> Radius:
-        """The confidence radius for these rewards."""
-        return self._build_radius(usable_moments(self.moments, source))
-
-    def _build_radius(self, moments: Moments) -> Radius:
+    def radius(self, moments: Moments) -> Radius:
+        """The confidence radius for arms with these moments; those given to the policy come first."""
         zeta = 1.0 if self.c is None and self.zeta is None else self.zeta
-        return Radius.build(self.estimator, moments, c=self.c, zeta=zeta)
+        return Radius.build(self.estimator, self.moments or moments, c=self.c, zeta=zeta)
+
+    def plan(self, network: Network) -> HopPlan:
+        return HopPlan(0)
+
+    def plan_key(self) -> object:
+        return (type(self), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,27 +82,31 @@ class MessagePassingPolicy(RobustPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        is_count = isinstance(self.gamma, int | np.integer) and not isinstance(self.gamma, bool)
-        if not (self.gamma == "half-diameter" or (is_count and int(self.gamma) >= 0)):
-            raise InputError(
-                f'gamma = {self.gamma!r} is not allowed: a whole number >= 0, or "half-diameter"'
-            )
+        if not (self.gamma == "half-diameter" or (is_whole(self.gamma) and int(self.gamma) >= 0)):
+            raise refused("gamma", self.gamma, 'a whole number >= 0, or "half-diameter"')
 
-    def reach(self, network: Network) -> int:
-        return network.resolve_gamma(self.gamma)
+    def plan(self, network: Network) -> HopPlan:
+        return HopPlan(network.resolve_gamma(self.gamma))
+
+    def plan_key(self) -> object:
+        return (type(self), self.gamma)
+
+    def hops(self, seat: Seat) -> int:
+        """How far the agent's messages travel: as planned, or as given where nothing was planned."""
+        if seat.part is None and is_whole(self.gamma):
+            return int(self.gamma)
+        return int(seat.require_part(HopPart).gamma)
 
 
 class Samples:
     """The samples of every arm that one agent has, in order of arrival, and their indices."""
 
-    def __init__(self, policy: RobustPolicy, problem: Problem) -> None:
+    def __init__(self, policy: RobustPolicy, seat: Seat) -> None:
         self._schedule = policy.confidence
-        self._n_agents = problem.n_agents
-        self.radius = policy.radius(problem.source)
-        last_L = self.L(max(problem.horizon, 1))
-        self._arms = [
-            policy.estimator.online(self.radius.moments, last_L=last_L) for _ in range(problem.n_arms)
-        ]
+        self._n_agents = seat.require_agents() if policy.confidence == "anytime" else 1
+        self.radius = policy.radius(seat.require_moments(policy.moments))
+        last_L = math.inf if seat.horizon is None else self.L(seat.horizon)
+        self._arms = [policy.estimator.online(self.radius.moments, last_L=last_L) for _ in range(seat.n_arms)]
 
     def L(self, t: int) -> float:
         """ln(1/δ_t)."""

@@ -1,7 +1,15 @@
-"""Messages, hop budget, flooding, de-duplication. No transport."""
+"""Messages, hop budget, flooding, de-duplication, and what channels do to them. No transport."""
 
-from rumormill.protocol.channel import Channel, PerfectChannel
+from rumormill.protocol.channel import Carrier, Channel, PerfectCarrier, PerfectChannel
 from rumormill.protocol.message import Message, wire_size
 from rumormill.protocol.relay import Relay
 
-__all__ = ["Channel", "Message", "PerfectChannel", "Relay", "wire_size"]
+__all__ = [
+    "Carrier",
+    "Channel",
+    "Message",
+    "PerfectCarrier",
+    "PerfectChannel",
+    "Relay",
+    "wire_size",
+]

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
+from rumormill.graphs import Network
 from rumormill.protocol.message import Message
 
 
-class Channel(Protocol):
-    """Carries batches over edges. A lossy or slow one drops or holds back; a perfect one does not."""
+class Carrier(Protocol):
+    """Carries batches over edges during one trial. A lossy or slow one drops or holds back."""
 
     def send(self, t: int, sender: int, receiver: int, messages: Sequence[Message]) -> None:
         """The sender puts a batch on the edge to one neighbour during round t."""
@@ -18,8 +23,28 @@ class Channel(Protocol):
         """Everything that reaches the receiver at the end of round t, in any order, repeats included."""
 
 
-class PerfectChannel:
+class Channel(ABC):
+    """A description of what happens to messages; `open` makes the carrier of one trial.
+
+    Own ones are frozen dataclasses; a spec names them as "module:Class". Whatever is random in a carrier
+    comes from the seed it is given, which is the trial's own (Role.CHANNEL).
+    """
+
+    @abstractmethod
+    def open(self, network: Network, seed: np.random.SeedSequence) -> Carrier:
+        """The carrier of one trial on this network."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PerfectChannel(Channel):
     """Every batch sent in a round arrives at the end of that round."""
+
+    def open(self, network: Network, seed: np.random.SeedSequence) -> PerfectCarrier:
+        return PerfectCarrier()
+
+
+class PerfectCarrier:
+    """A box per receiver, emptied at the end of every round."""
 
     def __init__(self) -> None:
         self._boxes: dict[int, list[Message]] = {}

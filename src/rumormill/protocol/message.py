@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
-from rumormill.errors import DataError
+from rumormill.errors import DataError, InputError
+from rumormill.text import shown
 
 _HEAD = struct.Struct("<IIHHd")  # origin, round, arm, number of rows, reward
 _ROW = struct.Struct("<dd")
@@ -32,8 +33,14 @@ class Message:
 
     def encode(self) -> bytes:
         """A fixed little-endian layout: a head of 20 bytes, then 16 bytes per row."""
-        head = _HEAD.pack(self.origin, self.round, self.arm, len(self.rows), self.reward)
-        return head + b"".join(_ROW.pack(*row) for row in self.rows)
+        try:
+            head = _HEAD.pack(self.origin, self.round, self.arm, len(self.rows), self.reward)
+            return head + b"".join(_ROW.pack(*row) for row in self.rows)
+        except (struct.error, TypeError):
+            raise InputError(
+                f"{shown(self)} has no encoding: origin and round are whole numbers below 2^32, arm and the "
+                "number of rows below 2^16, the reward and both numbers of a row are floats"
+            ) from None
 
     @classmethod
     def decode(cls, data: bytes) -> Message:

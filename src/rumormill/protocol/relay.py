@@ -32,11 +32,11 @@ class Relay:
         return sending
 
     def accept(self, messages: Iterable[Message]) -> list[Message]:
-        """The news among what came in this round, in order of arrival: nearest first, then by origin.
+        """The news among what came in this round, in order of arrival: oldest first, then by origin.
 
-        All of it came at the end of one round, so a younger message came from nearer.
+        Oldest first puts every sample behind those that its choice depended on.
         """
-        arrived = sorted(messages, key=lambda m: (-m.round, m.origin))
+        arrived = sorted(messages, key=lambda m: (m.round, m.origin))
         news = [m for m in arrived if m.origin != self._agent and self._seen.add(m.origin, m.round)]
         self._to_send.extend(news)
         return news

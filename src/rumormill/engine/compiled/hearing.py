@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.graphs import Network
-
-if TYPE_CHECKING:
-    from rumormill.kernels.state import Hearing
+from rumormill.kernels.state import Hearing
 
 # A hop uses a dense mask when so many of its entries are set, and there are learners enough to fill
 # the vector units. Measured: below, walking the lists is faster.
@@ -23,8 +19,6 @@ def build_hearing(
     network: Network, gamma: int, learners: NDArray[np.int32], group_of: NDArray[np.int64] | None
 ) -> Hearing:
     """Learners hear every agent within gamma hops; with groups, only those of their own group."""
-    from rumormill.kernels.state import Hearing
-
     n_agents, n_learners = network.n_agents, len(learners)
     learner_of = np.full(n_agents, -1, dtype=np.int32)
     learner_of[learners] = np.arange(n_learners, dtype=np.int32)

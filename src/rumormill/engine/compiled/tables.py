@@ -7,9 +7,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.estimators import EmpiricalMean, Radius, TrimmedMean
-from rumormill.policies import log_confidence
-from rumormill.policies.samples import Confidence
+from rumormill.estimators import Radius
+from rumormill.formulas import Confidence, log_confidence
+from rumormill.kernels.state import fill_powers
 
 
 @lru_cache(maxsize=8)
@@ -21,27 +21,24 @@ def confidence_levels(schedule: Confidence, horizon: int, n_agents: int) -> NDAr
 @lru_cache(maxsize=4)
 def powers_table(exponent: float, size: int) -> NDArray[np.float64]:
     """n^-exponent for n < size."""
-    from rumormill.kernels.state import fill_powers
-
     powers = np.empty(size)
     fill_powers(powers, exponent)
     return powers
 
 
+def radius_scales(radius: Radius, levels: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The radius at n = 1 in every round."""
+    return np.array([radius.scale(L) for L in levels.tolist()])
+
+
 def least_samples(radius: Radius, levels: NDArray[np.float64], most: int) -> NDArray[np.float64]:
     """Per round, the fewest samples with which an arm need not be pulled; more is always enough too."""
-    least = np.zeros(len(levels))
-    if type(radius.estimator) in (TrimmedMean, EmpiricalMean):
-        return least
-    n = 1
-    for t, L in enumerate(levels[1:], 1):
-        if not radius.usable(n, L):  # L grows, so the bound does
-            low, high = n, 2 * n
-            while high <= most and not radius.usable(high, L):
-                low, high = high, 2 * high
-            while high - low > 1:
-                middle = (low + high) // 2
-                low, high = (low, middle) if radius.usable(middle, L) else (middle, high)
-            n = high
-        least[t] = n
+    if radius.usable(1.0, float(levels[-1])):  # L grows, so what is enough at the end always was
+        return np.ones(len(levels))
+    least, n = np.ones(len(levels)), 1.0
+    for t, L in enumerate(levels.tolist()):
+        n = radius.least_usable(L, start=n, most=most)
+        least[t:] = n
+        if n > most:  # never within this game
+            break
     return least

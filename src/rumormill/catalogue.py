@@ -1,0 +1,389 @@
+"""The one table of names: policy, estimator, law, network and channel ↔ class.
+
+Specs, the command line, `rm.simulate`, `rumormill list`, the documentation and the conformance tests read
+it. What settings a name takes follows from the fields of its dataclass. A user's own class is named as
+"package.module:Class", and its settings are checked in the same way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from types import ModuleType, UnionType
+from typing import Any
+
+import msgspec
+
+from rumormill.arms import AlphaStable, Arm, Empirical, Gaussian, LogNormal, Pareto, StudentT, TwoPoint
+from rumormill.errors import InputError
+from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, TrimmedMean
+from rumormill.graphs import Topology
+from rumormill.graphs.topologies import (
+    BalancedTree,
+    BarabasiAlbert,
+    Complete,
+    ErdosRenyi,
+    GraphFile,
+    Grid,
+    RandomRegular,
+    Ring,
+    Star,
+    WattsStrogatz,
+)
+from rumormill.graphs.topologies import Path as Line
+from rumormill.policies import (
+    KMPUCB,
+    CentralizedMPUCB,
+    ConsensusUCB,
+    DecentralizedMPUCB,
+    OwnPolicy,
+    Policy,
+    RobustUCB,
+    as_policy,
+)
+from rumormill.policies.base import AGENT_METHODS
+from rumormill.protocol import Channel, PerfectChannel
+from rumormill.text import nearest, one_line, shown
+
+POLICIES: dict[str, type] = {
+    "decentralized": DecentralizedMPUCB,
+    "centralized": CentralizedMPUCB,
+    "kmp": KMPUCB,
+    "consensus": ConsensusUCB,
+    "robust": RobustUCB,
+}
+ESTIMATORS: dict[str, type] = {
+    "trimmed": TrimmedMean,
+    "median-of-means": MedianOfMeans,
+    "catoni": Catoni,
+    "empirical": EmpiricalMean,
+}
+LAWS: dict[str, type] = {
+    "alpha-stable": AlphaStable,
+    "gaussian": Gaussian,
+    "student-t": StudentT,
+    "pareto": Pareto,
+    "lognormal": LogNormal,
+    "two-point": TwoPoint,
+    "empirical": Empirical,
+}
+NETWORKS: dict[str, type] = {
+    "erdos_renyi": ErdosRenyi,
+    "barabasi_albert": BarabasiAlbert,
+    "watts_strogatz": WattsStrogatz,
+    "random_regular": RandomRegular,
+    "ring": Ring,
+    "path": Line,
+    "star": Star,
+    "complete": Complete,
+    "grid": Grid,
+    "balanced_tree": BalancedTree,
+    "file": GraphFile,
+}
+CHANNELS: dict[str, type] = {
+    "perfect": PerfectChannel,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """One of the five kinds of things with names."""
+
+    name: str
+    tag: str
+    """The key that names the class in a spec; "type" is understood everywhere."""
+    classes: dict[str, type]
+    base: type
+    needs: tuple[str, ...]
+    """Methods that make a class one of this kind, whatever it derives from."""
+
+
+KINDS = {
+    "policy": Kind("policy", "type", POLICIES, Policy, ("agent",)),
+    "estimator": Kind("estimator", "type", ESTIMATORS, Estimator, ("of", "online", "moment", "theory")),
+    "law": Kind("law", "law", LAWS, Arm, ("sample", "moment", "at_mean")),
+    "network": Kind("network", "kind", NETWORKS, Topology, ("build",)),
+    "channel": Kind("channel", "type", CHANNELS, Channel, ("open",)),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """One setting of a class: a field of its dataclass, or an argument of its constructor."""
+
+    name: str
+    type: Any
+    required: bool
+    default: Any
+
+
+def name_of(kind: str, cls: type) -> str:
+    """The name of a class: the short one of a built-in, "module:Class" of an own."""
+    for name, known in KINDS[kind].classes.items():
+        if known is cls:
+            return name
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def is_own(name: str) -> bool:
+    """Whether a name means a user's own class."""
+    return ":" in name
+
+
+def find(kind: str, name: Any, *, where: str = "", folder: str | Path | None = None) -> Any:
+    """The class behind a name; `where` begins every message, `folder` is importable too."""
+    known = KINDS[kind]
+    where = where or f"{kind}.{known.tag}"
+    if not isinstance(name, str):
+        raise InputError(f"{where} = {shown(name)} is not allowed: a name, or 'package.module:Class'")
+    if is_own(name):
+        return _own(known, name, where, folder)
+    if name not in known.classes:
+        raise InputError(f"{where} = {name!r} is not allowed{nearest(name, known.classes)}, module:Class")
+    return known.classes[name]
+
+
+def settings(made: Any) -> list[Setting]:
+    """The settings that a class (or another maker of things) takes, in order."""
+    if dataclasses.is_dataclass(made):
+        hints = _hints(made)
+        return [
+            Setting(
+                field.name,
+                hints.get(field.name, Any),
+                field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING,
+                field.default if field.default_factory is dataclasses.MISSING else field.default_factory(),
+            )
+            for field in dataclasses.fields(made)
+            if field.init
+        ]
+    hints = _hints(getattr(made, "__init__", made))
+    return [
+        Setting(name, hints.get(name, Any), parameter.default is parameter.empty, parameter.default)
+        for name, parameter in inspect.signature(made).parameters.items()
+        if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
+    ]
+
+
+def make(
+    kind: str,
+    given: str | Mapping[str, Any],
+    *,
+    where: str = "",
+    folder: str | Path | None = None,
+    leave_out: Iterable[str] = (),
+) -> Any:
+    """The thing that a name with its settings describes, every mistake named by its key.
+
+    `given` is a name, or a table with the name under the kind's tag (or "type") and the settings beside it.
+    `leave_out` are settings that may not be given here.
+    """
+    known = KINDS[kind]
+    where = where or kind
+    table = {known.tag: given} if isinstance(given, str) else dict(given)
+    tag = known.tag if known.tag in table or "type" not in table else "type"
+    if tag not in table:
+        raise InputError(f"{_at(where, known.tag)}: missing; one of {', '.join(known.classes)}, module:Class")
+    name = table.pop(tag)
+    cls = find(kind, name, where=_at(where, tag) if isinstance(given, Mapping) else where, folder=folder)
+    makes_agents = kind == "policy" and not _is_policy_class(cls)
+    allowed = [one for one in settings(cls) if one.name not in set(leave_out)]
+    if makes_agents:
+        allowed = allowed[1:]  # the seat
+    values = {}
+    names = [one.name for one in allowed]
+    for key in table:
+        if key not in names:
+            raise InputError(f"{_at(where, key)}: unknown key{nearest(key, names)}")
+    for one in allowed:
+        if one.name in table:
+            values[one.name] = _converted(table[one.name], one.type, _at(where, one.name), folder)
+        elif one.required:
+            raise InputError(f"{_at(where, one.name)}: missing")
+    try:
+        if makes_agents:
+            return OwnPolicy(cls, tuple(values.items()))
+        made = cls(**values)
+        return as_policy(made) if kind == "policy" else made
+    except InputError as error:
+        first = str(error).split(" ", 1)[0]
+        raise InputError(f"{where}.{error}" if first in names else f"{where}: {error}") from None
+    except (TypeError, ValueError) as error:
+        if not is_own(name):
+            raise
+        raise InputError(f"{where}: {name} refused its settings: {one_line(str(error))}") from None
+
+
+def given(kind: str, thing: Any, *, where: str = "") -> Any:
+    """A thing of this kind from what a caller gave: the thing itself, its name, or a table."""
+    return make(kind, thing, where=where or kind) if isinstance(thing, str | Mapping) else thing
+
+
+def _at(where: str, key: str) -> str:
+    return f"{where}.{key}" if where else key
+
+
+# --- own classes ----------------------------------------------------------------------------------------
+
+
+def _own(known: Kind, name: str, where: str, folder: str | Path | None) -> Any:
+    module_name, _, path = name.partition(":")
+    module = import_module(module_name, folder, f"{where} = {name!r}")
+    found: Any = module
+    for step in path.split("."):
+        if not step or not hasattr(found, step):
+            public = [each for each in vars(module) if not each.startswith("_")]
+            raise InputError(f"{where} = {name!r}: {module_name} has no {path!r}{nearest(path, public)}")
+        found = getattr(found, step)
+    if not _is_of_kind(known, found):
+        needs = f"derive it from rm.{known.base.__name__}, or give it {', '.join(known.needs)}"
+        if known.name == "policy":
+            needs = f"give it agent(seat), or the methods {', '.join(AGENT_METHODS)} and a seat to begin with"
+        raise InputError(f"{where} = {name!r} is not a {known.name}: {needs}")
+    return found
+
+
+def import_module(name: str, folder: str | Path | None, where: str) -> ModuleType:
+    """A user's module: from the folder if it is there, else from wherever Python looks."""
+    home = None if folder is None else Path(folder).resolve()
+    if home is not None:
+        if str(home) not in sys.path:
+            sys.path.insert(0, str(home))
+        top = name.split(".")[0]
+        here = (home / f"{top}.py").exists() or (home / top).is_dir()
+        loaded = sys.modules.get(top)
+        # A module of the same name from another folder would silently stand in for this one.
+        if here and loaded is not None and not _lies_in(loaded, home):
+            for each in [each for each in sys.modules if each == top or each.startswith(f"{top}.")]:
+                del sys.modules[each]
+            importlib.invalidate_caches()
+            sys.path.remove(str(home))
+            sys.path.insert(0, str(home))
+    try:
+        return importlib.import_module(name)
+    except Exception as error:  # whatever a user's file may raise
+        looked = "where Python looks" if home is None else f"{home} and where Python looks"
+        raise InputError(
+            f"{where} cannot be imported: {type(error).__name__}: {one_line(str(error))} (looked in {looked})"
+        ) from error
+
+
+def _lies_in(module: ModuleType, folder: Path) -> bool:
+    places = [getattr(module, "__file__", None), *list(getattr(module, "__path__", []))]
+    return any(place and folder in Path(place).resolve().parents for place in places)
+
+
+def source_files(names: Iterable[str]) -> dict[str, Path]:
+    """The files in which own classes stand, by name; only what has been imported."""
+    found = {}
+    for name in names:
+        file = getattr(sys.modules.get(name.partition(":")[0]), "__file__", None)
+        if file:
+            found[name] = Path(file)
+    return found
+
+
+def _is_of_kind(known: Kind, found: Any) -> bool:
+    if not callable(found):
+        return False
+    if known.name == "policy":
+        return _is_policy_class(found) or _makes_agents(found)
+    if not isinstance(found, type):
+        return False
+    return issubclass(found, known.base) or all(callable(getattr(found, need, None)) for need in known.needs)
+
+
+def _is_policy_class(found: Any) -> bool:
+    return isinstance(found, type) and (
+        issubclass(found, Policy) or (callable(getattr(found, "agent", None)) and not _has_methods(found))
+    )
+
+
+def _makes_agents(found: Any) -> bool:
+    """A class of agents, or a function that takes a seat."""
+    return _has_methods(found) if isinstance(found, type) else inspect.isfunction(found)
+
+
+def _has_methods(found: Any) -> bool:
+    return all(callable(getattr(found, name, None)) for name in AGENT_METHODS)
+
+
+# --- values ---------------------------------------------------------------------------------------------
+
+
+def _hints(made: Callable[..., Any]) -> dict[str, Any]:
+    """The types of the settings; an own class whose types cannot be read is not checked by type."""
+    try:
+        return typing.get_type_hints(made)
+    except Exception:
+        return {}
+
+
+def _converted(value: Any, wanted: Any, where: str, folder: str | Path | None) -> Any:
+    """The value as the type wants it; named things (an estimator) are made from their names."""
+    for kind, known in KINDS.items():
+        if wanted is known.base:
+            if isinstance(value, known.base):
+                return value
+            if not isinstance(value, str | Mapping):
+                raise InputError(f"{where} = {shown(value)} is not allowed: a name, or a table with a type")
+            return make(kind, value, where=where, folder=folder)
+    if dataclasses.is_dataclass(wanted_class(wanted)) and isinstance(value, Mapping):
+        _refuse_unknown(value, wanted_class(wanted), where)
+    try:
+        return msgspec.convert(value, wanted, strict=True)
+    except msgspec.ValidationError as error:
+        raise InputError(_explained(where, value, wanted, str(error))) from None
+    except TypeError:
+        return value  # a type of the user's own, which only its class can check
+
+
+def wanted_class(wanted: Any) -> Any:
+    """The one class in a type such as `Moments | None`."""
+    options = [each for each in typing.get_args(wanted) if each is not type(None)]
+    return options[0] if isinstance(wanted, UnionType) and len(options) == 1 else wanted
+
+
+def _refuse_unknown(value: Mapping[str, Any], cls: Any, where: str) -> None:
+    names = [field.name for field in dataclasses.fields(cls)]
+    for key in value:
+        if key not in names:
+            raise InputError(f"{where}.{key}: unknown key{nearest(key, names)}")
+
+
+def _explained(where: str, value: Any, wanted: Any, text: str) -> str:
+    """The library's message in the words of the rest."""
+    words, _, at = text.partition(" - at `$")
+    inner = at.rstrip("`")
+    if words.startswith("Invalid") or (isinstance(value, str) and choices(wanted)):
+        return f"{where} = {shown(value)} is not allowed{nearest(str(value), choices(wanted))}"
+    missing = words.removeprefix("Object missing required field `")
+    if missing != words:
+        return f"{where}{inner}.{missing.rstrip('`')}: missing"
+    words = words.replace("`", "")
+    if " is not allowed" in words:  # said by the value's own class
+        return f"{where}{inner}.{words}"
+    return f"{where}{inner} = {shown(value)} is not allowed: {words[:1].lower()}{words[1:]}"
+
+
+def choices(wanted: Any) -> list[str]:
+    """The words that a type takes; "a number" and the like for its other options."""
+    options = typing.get_args(wanted) if isinstance(wanted, UnionType) else (wanted,)
+    if typing.get_origin(wanted) is typing.Union:
+        options = typing.get_args(wanted)
+    words = [
+        str(w)
+        for option in options
+        if typing.get_origin(option) is typing.Literal
+        for w in typing.get_args(option)
+    ]
+    if words and any(option in (int, float) for option in options):
+        words.append("a number")
+    if words and any(typing.get_origin(option) not in (None, typing.Literal) for option in options):
+        words.append("a list")
+    return words

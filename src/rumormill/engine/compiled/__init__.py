@@ -1,0 +1,9 @@
+"""The compiled engine: built-in policies on whole trials, with the reference engine's actions.
+
+A policy family has one layout here, looked up by its type in one table.
+"""
+
+from rumormill.engine.compiled.base import CompiledTrial, Layout
+from rumormill.engine.compiled.table import lay_out, why_not
+
+__all__ = ["CompiledTrial", "Layout", "lay_out", "why_not"]

@@ -1,0 +1,83 @@
+"""Consensus-UCB laid out for its kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.arms import RewardSource, RewardStream
+from rumormill.engine.compiled.base import empty_output, finished, law_of, rounds_for
+from rumormill.engine.compiled.hearing import dense_enough
+from rumormill.engine.result import Trial
+from rumormill.formulas import consensus_scale
+from rumormill.graphs import Network
+from rumormill.kernels.consensus import ConsensusRules, ConsensusState, play_consensus_block
+from rumormill.policies import ConsensusPlan, ConsensusUCB
+
+# A link carries sums and counts of all arms: about so many deliveries.
+COST_PER_LINK = 10
+
+
+class ConsensusLayout:
+    """Consensus-UCB on a network."""
+
+    def __init__(self, policy: ConsensusUCB, network: Network, plan: ConsensusPlan, n_arms: int) -> None:
+        self.policy, self.network, self.plan = policy, network, plan
+        n_agents = network.n_agents
+        self.mask = np.zeros((0, 0), dtype=np.float32)
+        if dense_enough(2 * network.n_edges, n_agents, n_agents):
+            self.mask = np.zeros((n_agents, n_agents), dtype=np.float32)
+            self.mask[np.repeat(np.arange(n_agents), network.degrees), network.indices] = 1.0
+        self.deliveries = int(network.degrees.sum())
+        self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
+
+    def start(
+        self, source: RewardSource, horizon: int, marks: NDArray[np.int64], keep_actions: bool
+    ) -> ConsensusTrial:
+        return ConsensusTrial(self, source, horizon, marks, keep_actions)
+
+
+class ConsensusTrial:
+    """One trial of Consensus-UCB."""
+
+    def __init__(
+        self,
+        layout: ConsensusLayout,
+        source: RewardSource,
+        horizon: int,
+        marks: NDArray[np.int64],
+        keep_actions: bool,
+    ) -> None:
+        network, n_arms = layout.network, source.n_arms
+        n_agents = network.n_agents
+        layout.policy.require_moments_below(source.tail_index)
+        moments = layout.policy.moments or source.moments()
+        self.layout, self.n_arms = layout, n_arms
+        self.output = empty_output(n_agents, horizon, marks, keep_actions)
+        rounds = range(horizon + 1)
+        self.rules = ConsensusRules(
+            n_arms=n_arms,
+            weight=layout.plan.weight,
+            exponent=moments.eps / moments.p,
+            scale=np.array([consensus_scale(t, moments.rho, moments.p) for t in rounds]),
+            epsilon=np.array(layout.plan.epsilon),
+            gaps=np.array(source.gaps),
+            mask=layout.mask,
+            indptr=network.indptr,
+            indices=network.indices,
+        )
+        self.state = ConsensusState(
+            opinion=np.zeros((2 * n_arms, n_agents)),
+            heard=np.zeros((2 * n_arms, n_agents)),
+            best_index=np.zeros(n_agents),
+            action=np.zeros(n_agents, dtype=np.int32),
+            pulls=np.zeros((n_agents, n_arms), dtype=np.int64),
+            mark=np.zeros(1, dtype=np.int64),
+        )
+
+    def advance(self, first: int, draws: NDArray[np.float64], rewards: RewardStream) -> None:
+        play_consensus_block(first, draws, law_of(rewards), self.rules, self.state, self.output)
+
+    def finish(self) -> Trial:
+        messages = np.asarray(self.output.marks * self.layout.deliveries, dtype=np.int64)
+        return finished(self.output, messages, rows_sent=self.n_arms)

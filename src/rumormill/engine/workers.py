@@ -1,0 +1,171 @@
+"""Who does the work: one small interface, and threads or processes on this machine behind it.
+
+Work is a function of a task and of `tick`, which it calls every few milliseconds with the amount of work
+just done; what `tick` raises ends the task. There is nothing else to it, so that work may be done anywhere:
+in a thread, in another process, on another machine.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import queue
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from typing import Any, Protocol, TypeVar
+
+from rumormill.validate import whole
+
+Task = TypeVar("Task")
+Done = TypeVar("Done")
+Tick = Callable[[float], None]
+Work = Callable[[Task, Tick], Done]
+
+# How long Ctrl-C waits for workers that are in the middle of something.
+PATIENCE = 0.2
+# Short waits, so that the main thread sees Ctrl-C.
+GLANCE = 0.1
+
+
+class WorkStopped(BaseException):
+    """Raised inside a task to end it; never seen outside."""
+
+
+def no_tick(amount: float) -> None:
+    """For work that nobody watches."""
+
+
+class Executor(Protocol):
+    """Works through tasks that do not depend on each other, in any order.
+
+    `on_done(task, outcome)` is called in the caller's own thread, one at a time, `on_tick(amount)` from
+    anywhere in this process. What a task or `on_done` raises, and Ctrl-C, ends the run within a moment and is
+    raised again; what is under way is then dropped.
+    """
+
+    @property
+    def jobs(self) -> int:
+        """How many tasks are under way at a time."""
+
+    def run(
+        self,
+        tasks: Sequence[Task],
+        work: Work[Task, Done],
+        on_done: Callable[[Task, Done], None],
+        on_tick: Tick = no_tick,
+    ) -> None:
+        """Do all tasks."""
+
+
+class Threads:
+    """Threads on this machine: the compiled kernels run in parallel."""
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.jobs = (os.cpu_count() or 1) if jobs is None else whole("jobs", jobs)
+
+    def run(
+        self,
+        tasks: Sequence[Task],
+        work: Work[Task, Done],
+        on_done: Callable[[Task, Done], None],
+        on_tick: Tick = no_tick,
+    ) -> None:
+        todo: queue.SimpleQueue[Task] = queue.SimpleQueue()
+        for task in tasks:
+            todo.put(task)
+        done: queue.SimpleQueue[tuple[Any, Any, BaseException | None]] = queue.SimpleQueue()
+        stop, lock = threading.Event(), threading.Lock()
+
+        def tick(amount: float) -> None:
+            if stop.is_set():
+                raise WorkStopped
+            with lock:
+                on_tick(amount)
+
+        def loop() -> None:
+            while not stop.is_set():
+                try:
+                    task = todo.get_nowait()
+                except queue.Empty:
+                    return
+                try:
+                    done.put((task, work(task, tick), None))
+                except WorkStopped:
+                    return
+                except BaseException as error:
+                    done.put((task, None, error))
+                    return
+
+        # Daemons: a worker deep in a long graph computation must not hold up Ctrl-C.
+        workers = [threading.Thread(target=loop, daemon=True) for _ in range(min(self.jobs, len(tasks)))]
+        for worker in workers:
+            worker.start()
+        waiting = len(tasks)
+        try:
+            while waiting:
+                try:
+                    task, outcome, error = done.get(timeout=GLANCE)
+                except queue.Empty:
+                    continue
+                if error is not None:
+                    raise error
+                on_done(task, outcome)
+                waiting -= 1
+        finally:
+            stop.set()
+            for worker in workers:
+                worker.join(PATIENCE / len(workers))
+
+
+class Processes:
+    """Processes on this machine: for policies in plain Python, of which threads run one at a time.
+
+    Work and tasks travel by pickle. `on_tick` hears nothing: progress is counted by finished tasks.
+    """
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.jobs = (os.cpu_count() or 1) if jobs is None else whole("jobs", jobs)
+
+    def run(
+        self,
+        tasks: Sequence[Task],
+        work: Work[Task, Done],
+        on_done: Callable[[Task, Done], None],
+        on_tick: Tick = no_tick,
+    ) -> None:
+        if not tasks:
+            return
+        # Spawned, not forked: threads of numba or of the linear algebra do not survive a fork.
+        context = multiprocessing.get_context("spawn")
+        pool = ProcessPoolExecutor(min(self.jobs, len(tasks)), context, initializer=_begin_worker)
+        todo = iter(tasks)
+        under_way: dict[Future[Any], Any] = {}
+        try:
+            for task in todo:
+                under_way[pool.submit(work, task, no_tick)] = task
+                if len(under_way) == 2 * self.jobs:
+                    break
+            while under_way:
+                finished, _ = wait(under_way, timeout=GLANCE, return_when=FIRST_COMPLETED)
+                for future in finished:
+                    task = under_way.pop(future)
+                    on_done(task, future.result())
+                    following = next(todo, None)
+                    if following is not None:
+                        under_way[pool.submit(work, following, no_tick)] = following
+        except BaseException:
+            for process in list((pool._processes or {}).values()):
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin_worker() -> None:
+    """Ctrl-C reaches every process of a terminal: only the one in charge acts on it. None outlives it."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()

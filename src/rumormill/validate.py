@@ -1,0 +1,124 @@
+"""Checks of what a caller gives, written once: what was given, what is allowed.
+
+The ranges below hold for both engines. Within them no power, product or sum of the formulas leaves the
+floats, so that nothing has to be clipped or guessed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from rumormill.errors import InputError
+from rumormill.text import shown
+
+# Rewards, means and locations of arms.
+LARGEST_REWARD = 1e100
+# Moment bounds u and rho: those of rewards that large, down to those of rewards of some 1e-30.
+LEAST_MOMENT, LARGEST_MOMENT = 1e-60, 1e200
+# The order of the moments is 1 + eps: below this the radius hardly shrinks with any number of samples.
+LEAST_EPS = 1e-3
+# How strongly consensus mixes.
+LEAST_KAPPA = 1e-6
+# Constants c and zeta of a radius.
+LEAST_CONSTANT, LARGEST_CONSTANT = 1e-100, 1e100
+
+
+def is_whole(value: object) -> bool:
+    """Whether the value is a whole number, Python's or numpy's; truth values are not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool | np.bool_)
+
+
+def is_number(value: object) -> bool:
+    """Whether the value is a finite real number, Python's or numpy's; truth values and texts are not."""
+    real = isinstance(value, int | float | np.integer | np.floating)
+    return real and not isinstance(value, bool | np.bool_) and math.isfinite(value)  # type: ignore[arg-type]
+
+
+def whole(name: str, value: Any, least: int = 1) -> int:
+    """The value as an int of at least `least`."""
+    if not is_whole(value) or value < least:
+        raise refused(name, value, f"a whole number >= {least}")
+    return int(value)
+
+
+def number(name: str, value: Any) -> float:
+    """The value as a finite float."""
+    if not is_number(value):
+        raise refused(name, value, "a finite number")
+    return float(value)
+
+
+def positive(name: str, value: Any) -> float:
+    """The value as a finite float above zero."""
+    if not (is_number(value) and value > 0):
+        raise refused(name, value, "a finite number above 0")
+    return float(value)
+
+
+def between(name: str, value: Any, low: float, high: float) -> float:
+    """The value as a float in [low, high]."""
+    if not (is_number(value) and low <= value <= high):
+        raise refused(name, value, f"a number from {low:g} to {high:g}")
+    return float(value)
+
+
+def above(name: str, value: Any, low: float, high: float) -> float:
+    """The value as a float in (low, high]."""
+    if not (is_number(value) and low < value <= high):
+        raise refused(name, value, f"a number above {low:g}, at most {high:g}")
+    return float(value)
+
+
+def inside(name: str, value: Any, low: float, high: float) -> float:
+    """The value as a float strictly between the two."""
+    if not (is_number(value) and low < value < high):
+        raise refused(name, value, f"a number between {low:g} and {high:g}")
+    return float(value)
+
+
+def probability(name: str, value: Any) -> float:
+    """The value as a float in [0, 1]."""
+    return between(name, value, 0, 1)
+
+
+def reward(name: str, value: Any) -> float:
+    """The value as a float that a reward or a mean may have."""
+    return between(name, value, -LARGEST_REWARD, LARGEST_REWARD)
+
+
+def eps(name: str, value: Any) -> float:
+    """The order of the moments minus one."""
+    return between(name, value, LEAST_EPS, 1)
+
+
+def one_of(name: str, value: Any, allowed: Iterable[str]) -> Any:
+    """The value, which must be one of a few words."""
+    words = list(allowed)
+    if not isinstance(value, str) or value not in words:
+        raise refused(name, value, " or ".join([", ".join(map(repr, words[:-1])), repr(words[-1])]))
+    return value
+
+
+def truth(name: str, value: Any) -> bool:
+    """The value as a bool."""
+    if not isinstance(value, bool | np.bool_):
+        raise refused(name, value, "True or False")
+    return bool(value)
+
+
+def refused(name: str, value: Any, allowed: str) -> InputError:
+    """The error that says so."""
+    return InputError(f"{name} = {shown(value)} is not allowed: {allowed}")
+
+
+def rewards_in_range(largest: float, what: str) -> None:
+    """Refuse rewards of a size for which the formulas are not made; NaN is refused too."""
+    if not largest <= LARGEST_REWARD:
+        raise InputError(
+            f"{what} of size {largest:.3g} is not allowed: rewards are finite and at most "
+            f"{LARGEST_REWARD:g} in size; rescale them"
+        )
