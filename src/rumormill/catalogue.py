@@ -12,7 +12,7 @@ import importlib
 import inspect
 import sys
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Any
@@ -174,7 +174,7 @@ def settings(made: Any) -> list[Setting]:
             for field in dataclasses.fields(made)
             if field.init
         ]
-    called = made.__init__ if isinstance(made, type) else made
+    called = getattr(made, "__init__", made) if isinstance(made, type) else made
     hints, parameters = _hints(called), list(inspect.signature(called).parameters.items())
     return [
         Setting(name, hints.get(name, Any), parameter.default is parameter.empty, parameter.default)
