@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rumormill import catalogue
+from rumormill.advice.search import label_of
 from rumormill.experiments.figures.palette import look
 from rumormill.experiments.figures.regret import HEIGHT, WIDTH, decades_and_zero, plain_ticks, style
-from rumormill.experiments.spec.reading import LABELS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +27,7 @@ def pareto_figure(advice: Advice) -> Figure:
         figure: Figure
         figure, axes = plt.subplots(figsize=(WIDTH + 0.6, HEIGHT + 0.4), layout="constrained")
         axes.set_yscale("log")
-        for index, policy in enumerate(LABELS):
+        for index, policy in enumerate(catalogue.POLICIES):
             mark = look(index)
             aside = 1 + 0.07 * (index - 1)  # so that policies that send as much do not hide each other
             for guaranteed in (True, False):
@@ -39,7 +40,7 @@ def pareto_figure(advice: Advice) -> Figure:
                     color=mark.colour,
                     markerfacecolor=mark.colour if guaranteed else "none",
                     alpha=0.85,
-                    label=LABELS[policy] if guaranteed else None,
+                    label=label_of(policy) if guaranteed else None,
                 )
         front = sorted((row for row in rows if row["on_front"]), key=lambda row: row["messages_per_round"])
         axes.plot(
