@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING
 
 from rumormill import catalogue
 from rumormill.advice.search import label_of
-from rumormill.experiments.figures.palette import look
-from rumormill.experiments.figures.regret import HEIGHT, WIDTH, decades_and_zero, plain_ticks, style
+from rumormill.experiments.figures.palette import looks
+from rumormill.experiments.figures.style import (
+    GREY,
+    HEIGHT,
+    WIDTH,
+    decades_and_zero,
+    new_figure,
+    plain_ticks,
+    style,
+)
+from rumormill.text import rounded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,15 +29,15 @@ def pareto_figure(advice: Advice) -> Figure:
 
     Hollow marks are settings without a guarantee for these tails.
     """
-    import matplotlib.pyplot as plt
-
     rows = advice.rows()
+    labels = {policy: label_of(policy) for policy in catalogue.POLICIES}
+    look = looks(labels.values())
     with style():
-        figure: Figure
-        figure, axes = plt.subplots(figsize=(WIDTH + 0.6, HEIGHT + 0.4), layout="constrained")
+        figure = new_figure(WIDTH + 0.6, HEIGHT + 0.4)
+        axes = figure.subplots()
         axes.set_yscale("log")
-        for index, policy in enumerate(catalogue.POLICIES):
-            mark = look(index)
+        for index, (policy, label) in enumerate(labels.items()):
+            mark = look[label]
             aside = 1 + 0.07 * (index - 1)  # so that policies that send as much do not hide each other
             for guaranteed in (True, False):
                 shown = [r for r in rows if r["policy"] == policy and r["guaranteed"] == guaranteed]
@@ -40,7 +49,7 @@ def pareto_figure(advice: Advice) -> Figure:
                     color=mark.colour,
                     markerfacecolor=mark.colour if guaranteed else "none",
                     alpha=0.85,
-                    label=label_of(policy) if guaranteed else None,
+                    label=label if guaranteed else None,
                 )
         front = sorted((row for row in rows if row["on_front"]), key=lambda row: row["messages_per_round"])
         axes.plot(
@@ -65,10 +74,10 @@ def pareto_figure(advice: Advice) -> Figure:
             label="recommended",
         )
         if not all(row["guaranteed"] for row in rows):
-            axes.plot([], [], "o", color="#777777", markerfacecolor="none", label="hollow: no guarantee")
+            axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="hollow: no guarantee")
         axes.set_title(f"{advice.case.name}: {advice.chosen}")
         axes.set_xlabel("messages per round, all links together")
-        axes.set_ylabel(f"group regret at round {advice.horizon:,}")
+        axes.set_ylabel(f"group regret at round {rounded(advice.horizon)}")
         decades_and_zero(axes, [row["messages_per_round"] for row in rows])
         plain_ticks(axes, x=False)
         figure.legend(loc="outside lower center", ncols=3, frameon=False)

@@ -163,7 +163,7 @@ def network_figures(summary: Summary) -> dict[str, Figure]:
     return {
         "" if len(wanted) == 1 else str(number): network_figure(
             facts.n_agents,
-            np.array(facts.edges),
+            np.array(facts.edges or []),
             facts.cliques or [],
             facts.leaders or [],
             title_of(facts.n_agents, facts.n_edges, facts.diameter, facts.gamma),
