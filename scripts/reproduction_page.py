@@ -17,7 +17,7 @@ from rumormill.experiments.analyse.claims import verdict_row, verdicts
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import main_figure
 from rumormill.experiments.run.store import open_run
-from rumormill.text import band, number, rounded, setting
+from rumormill.text import band, number, plural, rounded, setting
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 
@@ -47,7 +47,8 @@ def panel(summary: Summary) -> str:
     return "\n\n".join(
         [
             f"## {manifest.name}: {title}",
-            f"{manifest.trials} trials, T = {rounded(manifest.horizon)}, seed {manifest.seed}{times(summary)}.",
+            f"{plural(manifest.trials, 'trial')}, T = {rounded(manifest.horizon)}, seed {manifest.seed}"
+            f"{times(summary)}.",
             f"![{title}](figures/{name})",
             markdown(head, rows),
         ]

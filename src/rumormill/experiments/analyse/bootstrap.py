@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +79,7 @@ def bootstrap_interval(
         tail = (1 - confidence) / 2
         levels = _corrected(drawn, estimate, groups, statistic, [tail, 1 - tail])
         # Between infinities there is nothing to interpolate.
-        method = "linear" if np.isfinite(drawn).all() else "nearest"
+        method: Literal["linear", "nearest"] = "linear" if np.isfinite(drawn).all() else "nearest"
         low, high = np.quantile(drawn, levels, method=method)
     return Interval(estimate, float(low), float(high))
 
