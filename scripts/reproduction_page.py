@@ -17,7 +17,7 @@ from rumormill.experiments.analyse.claims import verdict_row, verdicts
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import main_figure
 from rumormill.experiments.run.store import open_run
-from rumormill.text import band, rounded, setting
+from rumormill.text import band, number, plural, rounded, setting
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 
@@ -44,16 +44,24 @@ def panel(summary: Summary) -> str:
         ]
         for row in summary.rows
     ]
-    timings = manifest.timings
     return "\n\n".join(
         [
             f"## {manifest.name}: {title}",
-            f"{manifest.trials} trials, T = {rounded(manifest.horizon)}, seed {manifest.seed}; kernels "
-            f"{rounded(timings.kernel_s)} s, preparation {rounded(timings.prepare_s)} s, store "
-            f"{timings.store_s:.1f} s (all workers), wall {rounded(timings.wall_s)} s.",
+            f"{plural(manifest.trials, 'trial')}, T = {rounded(manifest.horizon)}, seed {manifest.seed}"
+            f"{times(summary)}.",
             f"![{title}](figures/{name})",
             markdown(head, rows),
         ]
+    )
+
+
+def times(summary: Summary) -> str:
+    spent = summary.manifest.timings
+    if spent is None:
+        return ""
+    return (
+        f"; kernels {rounded(spent.kernel_s)} s, preparation {rounded(spent.prepare_s)} s, store "
+        f"{number(spent.store_s)} s (all workers), wall {rounded(spent.wall_s)} s"
     )
 
 

@@ -197,7 +197,7 @@ def _lower(bandit: RewardSource) -> tuple[LowerBound | None, str]:
 
 def in_sentence(assumption: Assumption) -> str:
     """An assumption as it is read: one that does not hold says so."""
-    return assumption.text if assumption.holds else f"NOT COVERED: {assumption.text}"
+    return assumption.text if assumption.holds else f"NOT COVERED. {assumption.text}"
 
 
 def bound_rows(found: RunBounds) -> list[Row]:

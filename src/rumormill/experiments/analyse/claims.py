@@ -271,7 +271,9 @@ def paired(summary: Summary, columns: list[tuple[str, Values]]) -> Array:
     """Regret at the horizon, (trials, columns), over the trials that every column has."""
     found = [summary.of(policy, values).by_trial() for policy, values in columns]
     common = sorted(set.intersection(*(set(column) for column in found)))
-    return np.array([[column[trial] for column in found] for trial in common]).reshape(len(common), len(found))
+    return np.array([[column[trial] for column in found] for trial in common]).reshape(
+        len(common), len(found)
+    )
 
 
 def same_chance(first: Summary, second: Summary) -> bool:

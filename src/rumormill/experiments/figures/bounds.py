@@ -46,7 +46,8 @@ def bounds_figure(found: RunBounds) -> Figure:
 
 def _game(axes: Axes, game: GameBounds, found: RunBounds) -> None:
     look = looks(found.labels)
-    measured = {each.policy: (each.rounds, each.regret) for each in (*game.policies, *game.others)}
+    measured = {each.policy: (each.rounds, each.regret) for each in game.policies}
+    measured |= {each.policy: (each.rounds, each.regret) for each in game.others}
     rounds = measured[found.labels[0]][0]
     t = rounds[rounds >= game.first_round]
     axes.plot(t, t * game.worst_per_round, **MOST)

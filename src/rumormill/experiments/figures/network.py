@@ -69,12 +69,13 @@ def _links(axes: Axes, place: NDArray[np.float64], edges: NDArray[np.int64]) -> 
 def _agents(axes: Axes, place: NDArray[np.float64], colour: list[str], leaders: Sequence[int]) -> None:
     size = float(np.clip(2_600 / len(colour), 7, 60))
     follows = np.setdiff1d(np.arange(len(colour)), leaders)
-    axes.scatter(
-        *place[follows].T, s=size, c=[colour[v] for v in follows], edgecolors="white", linewidths=0.4
-    )
+    x, y = place[follows].T
+    axes.scatter(x, y, s=size, c=[colour[v] for v in follows], edgecolors="white", linewidths=0.4)
     if len(leaders):
+        x, y = place[list(leaders)].T
         axes.scatter(
-            *place[list(leaders)].T,
+            x,
+            y,
             s=max(4.5 * size, 70 if len(leaders) <= 40 else 35),
             c=[colour[v] for v in leaders],
             marker="*",
@@ -163,7 +164,7 @@ def network_figures(summary: Summary) -> dict[str, Figure]:
     return {
         "" if len(wanted) == 1 else str(number): network_figure(
             facts.n_agents,
-            np.array(facts.edges),
+            np.array(facts.edges or []),
             facts.cliques or [],
             facts.leaders or [],
             title_of(facts.n_agents, facts.n_edges, facts.diameter, facts.gamma),

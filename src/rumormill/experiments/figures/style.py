@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rumormill.experiments.run.store import StoreError, write_atomically
+from rumormill.experiments.run.files import StoreError, write_atomically
 from rumormill.text import short, tick
 
 if TYPE_CHECKING:

@@ -57,10 +57,8 @@ def main_figure(run: RunFolder | Summary) -> Figure:
     """The figure that answers the run's question: against the parameter swept, else against the round."""
     summary = run if isinstance(run, Summary) else summarise(run)
     with for_pyplot(), style():
-        if summary.axes:
-            figure = regret_by_parameter(summary, summary.axes[0])
-        else:
-            figure = regret_over_time(summary)
+        axes = summary.axes
+        figure = regret_by_parameter(summary, axes[0]) if axes else regret_over_time(summary)
         # Ticks are made when they are first drawn: made here, they are of this style too.
         figure.draw_without_rendering()
     return figure

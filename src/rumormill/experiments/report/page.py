@@ -19,8 +19,9 @@ from rumormill.experiments.figures.palette import looks
 from rumormill.experiments.figures.table import FIGURES, drawn
 from rumormill.experiments.report.bounds import bounds_section
 from rumormill.experiments.report.markup import picture, table
-from rumormill.experiments.run.store import StoreError, write_atomically
-from rumormill.experiments.spec.reading import at_scale, encode, named_spec, spec_names
+from rumormill.experiments.run.files import StoreError, write_atomically
+from rumormill.experiments.run.manifest import fingerprint
+from rumormill.experiments.spec.reading import at_scale, decode, named_spec, spec_names
 from rumormill.experiments.spec.toml import to_toml
 from rumormill.text import amount, band, duration, number, plural, rounded, setting
 
@@ -75,11 +76,13 @@ def command_for(summary: Summary) -> str:
     manifest = summary.manifest
     name, scale, trials, rounds = manifest.name, manifest.scale, manifest.trials, manifest.horizon
     if name in spec_names():
+        # Version 0.1.0 knew fewer settings: read anew, its spec has the others too.
+        found = manifest.spec_sha256 if manifest.format > 1 else fingerprint(decode(manifest.spec))
         shipped = named_spec(name)
-        if scale in shipped.scale and encode(at_scale(shipped, scale)) == manifest.spec:
+        if scale in shipped.scale and fingerprint(at_scale(shipped, scale)) == found:
             return f"rumormill reproduce {name} --{scale}"
         for start in shipped.scale:
-            if encode(at_scale(shipped, start, trials=trials, horizon=rounds)) == manifest.spec:
+            if fingerprint(at_scale(shipped, start, trials=trials, horizon=rounds)) == found:
                 return f"rumormill reproduce {name} --{start} --trials {trials} --horizon {rounds}"
     return f"rumormill run {name}.toml"
 
@@ -193,7 +196,7 @@ def _settings(summary: Summary) -> str:
         "versions": ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
         "machine": f"{plural(manifest.machine.cores, 'core')}, {manifest.machine.system}",
     }
-    if timings.wall_s is not None:
+    if timings is not None:
         facts["time taken"] = duration(timings.wall_s)
     rows = (f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in facts.items())
     return f"<dl>{''.join(rows)}</dl>"
