@@ -1,8 +1,9 @@
 """The rules written down a second time, as plainly as possible, from the definitions alone.
 
 Nothing here is taken from the package: no online estimator, no message, no flooding. An agent at distance d
-hears the sample of round t' at the end of round t' + d - 1; what arrives together is ranked own sample first,
-then oldest first, then by the number of its maker; estimates are recomputed from stored lists.
+hears the sample of round t' at the end of round t' + d - 1 (a slow or lossy channel is told by `late`); what
+arrives together is ranked own sample first, then oldest first, then by the number of its maker; estimates are
+recomputed from stored lists.
 `play` returns the actions these rules lead to. `follow` walks along given actions instead, and says for
 each of them by how much it missed the best index: a difference that is only a floating-point tie shows as
 a tiny gap, every other one as a large gap.
@@ -167,25 +168,55 @@ def consensus_parts(graph: nx.Graph, r: Rules) -> tuple[Floats, Floats]:
 # ---- the game --------------------------------------------------------------------------------------------
 
 
-def play(table: ArrayLike, graph: nx.Graph, r: Rules) -> Actions:
+Late = Callable[[int, int, int], float]
+"""late(a, b, s): how many rounds longer a bundle takes that a sends to b in round s; infinite if lost."""
+
+
+def play(table: ArrayLike, graph: nx.Graph, r: Rules, late: Late | None = None) -> Actions:
     """The actions (T, M) of agents 0..M-1 under rewards table[round, agent, arm]."""
-    return _run(np.asarray(table, float), graph, r, None)[0]
+    return _run(np.asarray(table, float), graph, r, None, late)[0]
 
 
-def follow(table: ArrayLike, graph: nx.Graph, r: Rules, actions: ArrayLike) -> tuple[Actions, Floats]:
+def follow(
+    table: ArrayLike, graph: nx.Graph, r: Rules, actions: ArrayLike, late: Late | None = None
+) -> tuple[Actions, Floats]:
     """(wished actions, gaps) when history is as in `actions`: the gap of a choice is how far its index
     lies below the best one, relative to the larger of the two; infinite where there was no choice."""
-    return _run(np.asarray(table, float), graph, r, np.asarray(actions))
+    return _run(np.asarray(table, float), graph, r, np.asarray(actions), late)
 
 
-def arrivals(v: int, t: int, distance: dict[int, int], gamma: int) -> list[tuple[int, int]]:
-    """(origin, round of origin) of all samples that v gets at the end of round t, in order of rank.
+Sample = tuple[int, int]  # (round of origin, origin): sorted, the oldest comes first, then the smallest id
 
-    The sample that w made in round t' comes at the end of round t' + d - 1 for d >= 1, the own one at once.
-    Own first, then oldest first: what an agent knew when it chose ranks before what came of the choice.
+
+def arrivals(graph: nx.Graph, gamma: int, T: int, late: Late | None = None) -> list[list[list[Sample]]]:
+    """[t][v]: the samples of others that v gets at the end of round t, in order of rank.
+
+    Oldest first: what an agent knew when it chose ranks before what came of the choice. On a perfect channel
+    the sample that w made in round t' comes at the end of round t' + d - 1, if d <= gamma.
     """
-    come = [(w, t - d + 1) for w, d in distance.items() if 1 <= d <= gamma and t - d + 1 >= 1]
-    return [(v, t), *sorted(come, key=lambda pair: (pair[1], pair[0]))]
+    come: list[list[list[Sample]]] = [[[] for _ in graph] for _ in range(T + 1)]
+    for w in graph:
+        hops = nx.single_source_shortest_path_length(graph, w, cutoff=gamma)
+        for made in range(1, T + 1):
+            if late is None:
+                ends = {v: made + d - 1 for v, d in hops.items() if v != w}
+            else:
+                ends = flood(graph, gamma, T, w, made, late)
+            for v, end in ends.items():
+                if end <= T:
+                    come[int(end)][v].append((made, w))
+    return [[sorted(samples) for samples in row] for row in come]
+
+
+def flood(graph: nx.Graph, gamma: int, T: int, w: int, made: int, late: Late) -> dict[int, float]:
+    """When the message that w made in a round first reaches the others: passed on in the round after, once,
+    and in round s only if s - made < gamma."""
+    first: dict[int, float] = {w: made - 1}
+    for s in range(made, min(T, made + gamma - 1) + 1):
+        for a in [a for a, end in first.items() if end == s - 1]:
+            for b in graph.neighbors(a):
+                first[b] = min(first.get(b, INF), s + late(a, b, s))
+    return {v: end for v, end in first.items() if v != w}
 
 
 def leaders_of(dist: list[dict[int, int]], r: Rules) -> list[int]:
@@ -198,12 +229,16 @@ def leaders_of(dist: list[dict[int, int]], r: Rules) -> list[int]:
     return chosen
 
 
-def _run(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> tuple[Actions, Floats]:
+def _run(
+    table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None, late: Late | None
+) -> tuple[Actions, Floats]:
     T, M, K = table.shape
     wished, gaps = np.zeros((T, M), np.int64), np.zeros((T, M))
     actions = np.zeros((T, M), np.int64) if forced is None else forced
     gamma = 0 if r.policy in ("robust", "consensus") else r.gamma
     dist = [dict(nx.single_source_shortest_path_length(graph, v)) for v in range(M)]
+    come = arrivals(graph, gamma, T, late)
+    newest = np.zeros((M, M), int)  # [v, w]: of which round the newest message is that v has of w
     mate = {v: set(group) for group in r.cover or () for v in group}
     samples: list[list[list[float]]] = [[[] for _ in range(K)] for _ in range(M)]
     sent: dict[tuple[int, int], list[tuple[float, int]]] = {}  # (agent, round) -> (mean, N) per arm
@@ -218,8 +253,8 @@ def _run(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> tu
             best: list[float] | None = None
             if t <= K:
                 wished[t - 1, v] = t - 1
-            elif delay and t > delay:
-                wished[t - 1, v] = actions[t - 1 - delay, leader[v]]
+            elif delay and t > delay and newest[v, leader[v]]:  # t - delay on a perfect channel
+                wished[t - 1, v] = actions[newest[v, leader[v]] - 1, leader[v]]
             elif r.policy == "consensus":
                 best = [consensus_index(s[v, k], n[v, k], t, M, eps_v[v], r) for k in range(K)]
             else:
@@ -228,11 +263,8 @@ def _run(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> tu
                 if r.policy == "kmp":
                     sent[v, t] = own
                     for w in range(M):  # in the order of ids: of equal counts the smallest origin wins
-                        # At the end of round t-1 the newest message of w is of round (t-1)-d+1 = t-d.
-                        made = t - dist[v].get(w, t)
-                        if w != v and dist[v].get(w, INF) <= gamma and (w, made) in sent:
-                            rows = sent[w, made]
-                            used = [rows[k] if rows[k][1] > used[k][1] else used[k] for k in range(K)]
+                        rows = sent.get((w, newest[v, w]), own) if w != v else own
+                        used = [rows[k] if rows[k][1] > used[k][1] else used[k] for k in range(K)]
                 best = [index(mean, N, L, r) for mean, N in used]
             if best is not None:
                 wished[t - 1, v] = best.index(max(best))
@@ -241,7 +273,8 @@ def _run(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> tu
             elif actions[t - 1, v] != wished[t - 1, v]:
                 gaps[t - 1, v] = INF if best is None else _gap(max(best), best[actions[t - 1, v]])
         for v in range(M):
-            for w, made in arrivals(v, t, dist[v], gamma):
+            for made, w in [(t, v), *come[t][v]]:
+                newest[v, w] = max(newest[v, w], made)
                 if w == v or r.cover is None or w in mate[v]:
                     arm = actions[made - 1, w]
                     samples[v][arm].append(float(table[made - 1, w, arm]))
