@@ -12,6 +12,8 @@ import rumormill as rm
 from oracle import Actions, Floats
 from rumormill import catalogue
 from rumormill.arms import RewardSource
+from rumormill.engine.compiled.means import MEANS
+from rumormill.engine.compiled.table import LAYOUTS
 from rumormill.policies import CliquePlan, HopPlan, LeaderPlan
 from rumormill.seeds import Role, root_seed, stream_seed
 
@@ -23,6 +25,9 @@ ESTIMATOR_WORDS = {
     "catoni": "catoni",
 }
 KNOWN_TO_THE_ORACLE = ("decentralized", "centralized", "kmp", "consensus", "robust")
+# What both engines can play.
+COMPILED_POLICIES = [name for name, cls in catalogue.POLICIES.items() if cls in LAYOUTS]
+COMPILED_ESTIMATORS = [name for name, cls in catalogue.ESTIMATORS.items() if cls in MEANS]
 TIE = 1e-9  # a smaller relative gap between two indices is a matter of rounding
 
 EngineName = Literal["reference", "fast"]

@@ -12,7 +12,7 @@ import rumormill as rm
 from oracle import Floats, Rules
 from rumormill import catalogue
 from rumormill.arms import RewardSource
-from sides import ESTIMATOR_WORDS, KNOWN_TO_THE_ORACLE, clique_cover, leaders
+from sides import COMPILED_ESTIMATORS, ESTIMATOR_WORDS, KNOWN_TO_THE_ORACLE, clique_cover, leaders
 
 SLOW_TO_DRAW = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
@@ -208,7 +208,7 @@ def sources(draw: st.DrawFn, M: int, longest: int) -> tuple[RewardSource, int]:
 
 @st.composite
 def policies(draw: st.DrawFn, name: str, source: RewardSource) -> rm.Policy:
-    """A policy of that name with parameters of every kind; moments given, or those of the rewards."""
+    """A policy that both engines can play, parameters of every kind; moments given or the rewards'."""
     eps = draw(st.sampled_from([eps for eps in (1.0, 0.8, 0.25) if 1 + eps < source.tail_index]))
     own = {"eps": eps, "u": draw(st.floats(0.1, 10)), "rho": draw(st.floats(0.1, 10))}
     table: dict[str, Any] = {"type": name}
@@ -217,7 +217,7 @@ def policies(draw: st.DrawFn, name: str, source: RewardSource) -> rm.Policy:
         table["moments"] = own
     takes = {setting.name for setting in catalogue.settings(catalogue.POLICIES[name])}
     if "estimator" in takes:
-        estimator = draw(st.sampled_from(sorted(catalogue.ESTIMATORS)))
+        estimator = draw(st.sampled_from(COMPILED_ESTIMATORS))
         lemma = catalogue.make("estimator", estimator).has_lemma
         table |= {"estimator": estimator, "confidence": draw(st.sampled_from(("paper", "anytime")))}
         table |= draw(constants(lemma))
