@@ -51,7 +51,10 @@ def advise(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Recommend policy, γ, estimator and constants for a network and rewards, by quick simulations."""
+    """Recommend policy, γ, estimator and constants.
+
+    For a network, and rewards as recorded or as a spec describes them, by quick simulations.
+    """
     from rumormill.advice import advise as advising
     from rumormill.advice.figure import pareto_figure
     from rumormill.advice.search import QUICK_ESTIMATORS

@@ -17,7 +17,10 @@ def compare(
     second: Annotated[Path, typer.Argument(help="The folder of another run.", show_default=False)],
     json: Json = False,
 ) -> None:
-    """Print two runs side by side: regret, the change, and how their settings differ."""
+    """Print two runs side by side.
+
+    Regret, the change from one to the other, and how their settings differ.
+    """
     from rumormill.experiments.analyse import summary
     from rumormill.experiments.run.store import open_run
 

@@ -40,7 +40,10 @@ def coverage(
     out: Annotated[Path | None, typer.Option(help="Folder of the figure; runs/coverage by default.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure how often the true mean is outside each estimator's radius, against the δ allowed."""
+    """Measure how often the estimators' radii fail.
+
+    How often the true mean is outside each estimator's radius, against the δ that is allowed.
+    """
     from rumormill import theory
     from rumormill.experiments.figures.coverage import coverage_figure
     from rumormill.experiments.figures.regret import save

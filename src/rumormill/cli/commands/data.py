@@ -19,7 +19,7 @@ def data(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Say where graph files are looked for and which are there; fetch those that are not."""
+    """Say which graph files are there, and fetch the others."""
     from rumormill.graphs import datasets as files
 
     wanted = download or []

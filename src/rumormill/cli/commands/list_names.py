@@ -24,22 +24,25 @@ class Names(StrEnum):
     specs = "specs"
 
 
-# The kind in the catalogue, and the keys that a spec puts beside the settings of the class.
 KINDS = {
-    Names.policies: ("policy", ""),
-    Names.laws: ("law", "K=5 means=uniform eps=…"),
-    Names.arms: ("law", "K=5 means=uniform eps=…"),
-    Names.networks: ("network", "fresh=true"),
-    Names.estimators: ("estimator", ""),
-    Names.channels: ("channel", ""),
+    Names.policies: "policy",
+    Names.laws: "law",
+    Names.arms: "law",
+    Names.networks: "network",
+    Names.estimators: "estimator",
+    Names.channels: "channel",
 }
 
 
 def list_names(
     kind: Annotated[Names, typer.Argument(help="What to list.", show_default=False)], json: Json = False
 ) -> None:
-    """List what a spec or `simulate` may name, with its settings; own classes are named module:Class."""
-    rows = _specs() if kind is Names.specs else _classes(*KINDS[kind])
+    """List what a spec may name, with its settings.
+
+    The words of `simulate`, `network`, `advise` and `coverage` are the same; own classes are named as
+    module:Class.
+    """
+    rows = _specs() if kind is Names.specs else _classes(KINDS[kind])
     if json:
         print_json(rows)
     else:
@@ -55,23 +58,30 @@ def _specs() -> list[dict[str, Any]]:
     ]
 
 
-def _classes(kind: str, beside: str) -> list[dict[str, Any]]:
+def _classes(kind: str) -> list[dict[str, Any]]:
     from rumormill import catalogue
 
     return [
-        {"name": name, "settings": _settings(cls, beside), "about": _first_sentence(cls)}
+        {"name": name, "settings": _settings(kind, cls), "about": _first_sentence(cls)}
         for name, cls in catalogue.KINDS[kind].classes.items()
     ]
 
 
-def _settings(cls: type, beside: str) -> str:
-    """The settings of a class; those that must be given stand first and bare."""
+def _settings(kind: str, cls: type) -> str:
+    """The settings of a class; those that must be given stand first and bare, those of a spec last."""
     from rumormill import catalogue
 
     known = catalogue.settings(cls)
     needed = [one.name for one in known if one.required]
     free = [f"{one.name}={_written(one.default)}" for one in known if not one.required]
-    return " ".join([*needed, *free, beside]).strip()
+    return " ".join([*needed, *free, *_beside(kind, cls)])
+
+
+def _beside(kind: str, cls: type) -> list[str]:
+    """What a spec puts beside the settings of the class."""
+    if kind == "law":
+        return ["K=5", "means=uniform", "eps=…"]
+    return ["fresh=true"] if getattr(cls, "random", False) else []
 
 
 def _written(default: Any) -> str:

@@ -42,7 +42,7 @@ def network(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Describe a network: size, diameter, and cliques and leaders for every γ."""
+    """Describe a network: size, cliques and leaders for every γ."""
     if picture is not None and picture.suffix not in (".png", ".svg"):
         raise InputError(f"{picture} is not a picture: the name must end in .png or .svg")
     made = made_network(words, seed)

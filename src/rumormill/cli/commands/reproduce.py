@@ -43,7 +43,10 @@ def reproduce(
     bounds: Bounds = False,
     json: Json = False,
 ) -> None:
-    """Run an experiment of the paper, draw it, and test the paper's claims on it."""
+    """Run an experiment of the paper and test its claims on it.
+
+    The figures and a report are written beside the results.
+    """
     from rumormill.experiments.spec.reading import at_scale, named_spec, spec_names
     from rumormill.graphs.datasets import MissingDataError
 

@@ -24,7 +24,10 @@ def run(
     bounds: Bounds = False,
     json: Json = False,
 ) -> None:
-    """Run an experiment of your own; run it again to go on after a stop."""
+    """Run an experiment of your own.
+
+    Run it again to go on after a stop: what is done is kept.
+    """
     from rumormill.experiments.spec.reading import at_scale, read_spec
 
     ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)

@@ -40,7 +40,7 @@ def simulate(
     out: Annotated[Path | None, typer.Option(help="Keep the run in this folder, with a report.")] = None,
     json: Json = False,
 ) -> None:
-    """Play a few policies without writing a spec, and print what they came to."""
+    """Play a few policies without writing a spec."""
     from rumormill.experiments.spec.reading import at_scale, decode
 
     table: dict[str, Any] = {
