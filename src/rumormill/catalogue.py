@@ -12,7 +12,7 @@ import importlib
 import inspect
 import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Any
@@ -162,10 +162,11 @@ def settings(made: Any) -> list[Setting]:
             for field in dataclasses.fields(made)
             if field.init
         ]
-    hints = _hints(getattr(made, "__init__", made))
+    called = made.__init__ if isinstance(made, type) else made
+    hints, parameters = _hints(called), list(inspect.signature(called).parameters.items())
     return [
         Setting(name, hints.get(name, Any), parameter.default is parameter.empty, parameter.default)
-        for name, parameter in inspect.signature(made).parameters.items()
+        for name, parameter in (parameters[1:] if isinstance(made, type) else parameters)
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     ]
 
@@ -316,7 +317,7 @@ def _has_methods(found: Any) -> bool:
 # --- values ---------------------------------------------------------------------------------------------
 
 
-def _hints(made: Callable[..., Any]) -> dict[str, Any]:
+def _hints(made: Any) -> dict[str, Any]:
     """The types of the settings; an own class whose types cannot be read is not checked by type."""
     try:
         return typing.get_type_hints(made)
