@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from rumormill.policies import CliquePlan
 from rumormill.theory import individual_bound, regret_bound
+from rumormill.theory.bounds import BOUNDS
 
 # Two coins with P(1) = 1/4 and 3/4: one gap of 1/2.
 COINS = rm.Bandit([rm.TwoPoint(probability=0.25), rm.TwoPoint(probability=0.75)])
@@ -201,32 +203,49 @@ def test_the_first_rounds_are_exact():
 
 def test_it_says_what_is_not_covered():
     network = rm.Network.path(3)
-    words = {
-        c: regret_bound(COINS, network, rm.DecentralizedMPUCB(gamma=1, c=c), 100).assumptions
+    by_constant = {
+        c: regret_bound(COINS, network, rm.DecentralizedMPUCB(gamma=1, c=c), 100)
         for c in ("theory", 1.0, 16.0, 17.0)
     }
-    assert [c for c, text in words.items() if "NOT COVERED" in text] == [1.0]
+    assert [c for c, bound in by_constant.items() if not bound.covered] == [1.0]
+    (missing,) = [each for each in by_constant[1.0].assumptions if not each.holds]
+    assert missing.text.startswith("No lemma of TrimmedMean covers the radius with c = 1 ")
     for estimator in (rm.MedianOfMeans(), rm.Catoni(), rm.EmpiricalMean()):
         policy = rm.RobustUCB(estimator=estimator, c=1e6)
-        assert "NOT COVERED" in regret_bound(COINS, network, policy, 100).assumptions
-    wrong = rm.RobustUCB(c="theory", moments=rm.Moments(eps=1.0, u=0.1, rho=0.1))
-    assert "moment bounds given" in regret_bound(COINS, network, wrong, 100).assumptions
-    literal = rm.RobustUCB(estimator=rm.TrimmedMean(variant="literal"), c="theory")
-    assert "NOT COVERED" in regret_bound(COINS, network, literal, 100).assumptions
-
-
-def test_order_of_arrival_is_named_beyond_one_hop_only():
-    network = rm.Network.path(3)
-
-    def says(gamma: int, estimator: rm.Estimator) -> bool:
-        policy = rm.KMPUCB(gamma=gamma, estimator=estimator, c="theory")
-        return "order of arrival" in regret_bound(COINS, network, policy, 100).assumptions
-
-    assert [says(1, rm.TrimmedMean()), says(2, rm.TrimmedMean()), says(2, rm.Catoni())] == [
-        False,
-        True,
-        False,
+        assert not regret_bound(COINS, network, policy, 100).covered
+    wrong = regret_bound(
+        COINS, network, rm.RobustUCB(c="theory", moments=rm.Moments(eps=1.0, u=0.1, rho=0.1)), 100
+    )
+    assert [each.text for each in wrong.assumptions if not each.holds] == [
+        "The moment bounds given (eps = 1) do not hold for these arms."
     ]
+    literal = rm.RobustUCB(estimator=rm.TrimmedMean(variant="literal"), c="theory")
+    assert not regret_bound(COINS, network, literal, 100).covered
+
+
+def test_moments_that_do_not_exist_do_not_hold():
+    bandit = rm.Bandit([rm.AlphaStable(alpha=1.5, loc=m) for m in (0.0, 1.0)])
+    policy = rm.ConsensusUCB(moments=rm.Moments(eps=0.9, u=10.0, rho=10.0))
+    bound = regret_bound(bandit, rm.Network.path(3), policy, 100)
+    assert not bound.covered
+
+
+@pytest.mark.parametrize("gamma", [0, 1, 2])
+@pytest.mark.parametrize("estimator", [rm.TrimmedMean(), rm.MedianOfMeans(), rm.Catoni()], ids=repr)
+def test_ranked_samples_are_independent_at_every_gamma(estimator, gamma):
+    """No sample is ranked before one that its choice depended on, so that no hop has to be assumed away."""
+    policy = rm.KMPUCB(gamma=gamma, estimator=estimator, c="theory")
+    assert regret_bound(COINS, rm.Network.path(3), policy, 100).covered
+
+
+@pytest.mark.parametrize("policy", [rm.KMPUCB(gamma=1, c="theory"), rm.ConsensusUCB()], ids=repr)
+def test_a_printed_bound_is_no_promise(policy):
+    assert regret_bound(COINS, rm.Network.path(3), policy, 100).covered
+    assert not regret_bound(COINS, rm.Network.path(3), policy, 100, "printed").covered
+
+
+def test_every_policy_of_the_catalogue_has_its_bounds():
+    assert set(rm.catalogue.POLICIES.values()) == set(BOUNDS)
 
 
 def test_arms_below_the_range_of_the_lemma_are_pulled():
@@ -263,5 +282,8 @@ def test_refusals():
 def test_a_given_plan_is_used():
     network = rm.Network.path(4)
     policy = rm.DecentralizedMPUCB(gamma=1, c="theory")
-    alone = regret_bound(COINS, network, policy, 100, plan=((0,), (1,), (2,), (3,)))
+    plan = CliquePlan(1, ((0,), (1,), (2,), (3,)))
+    alone = regret_bound(COINS, network, policy, 100, plan=plan)
     assert alone.terms["learning"] == near(2 * regret_bound(COINS, network, policy, 100).terms["learning"])
+    with pytest.raises(rm.InputError, match="plan"):
+        regret_bound(COINS, network, policy, 100, plan=rm.CentralizedMPUCB(gamma=1).plan(network))

@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 
 import rumormill as rm
 from rumormill.theory import divergence, lower_bound, two_point_coefficient
-from rumormill.theory.divergence import location_divergence
+from rumormill.theory.divergence import DIVERGENCES, location_divergence
 
 
 def test_gaussian_and_coins_by_hand():
@@ -23,7 +23,8 @@ def test_gaussian_and_coins_by_hand():
     assert bound.coefficient == pytest.approx(0.5 / (0.5 * math.log(3)))
     assert bound.at(100) == pytest.approx(bound.coefficient * math.log(100))
     assert [term.arm for term in bound.arms] == [0]
-    assert "Asymptotic" in bound.assumptions
+    assert bound.assumptions[0].text.startswith("Asymptotic")
+    assert all(assumption.holds for assumption in bound.assumptions)
 
 
 def test_a_scaled_coin_is_a_coin():
@@ -139,6 +140,10 @@ def test_the_printed_two_point_bound_exceeds_what_is_possible():
     assert two_point_coefficient(0.125, 1.0, 2, "printed") == pytest.approx(16.0)
     exact = lower_bound(rm.Bandit(rm.two_point_pair(0.125, 1.0))).coefficient
     assert exact == pytest.approx(12.371, abs=1e-3)
+
+
+def test_every_law_of_the_catalogue_has_a_family():
+    assert set(rm.catalogue.LAWS.values()) == set(DIVERGENCES)
 
 
 def test_refusals():

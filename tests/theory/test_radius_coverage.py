@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 import rumormill as rm
 from rumormill.theory import coverage
-from rumormill.theory.coverage import clopper_pearson, estimates
+from rumormill.theory.coverage import clopper_pearson
 
 LAWS = {
     "stable": rm.AlphaStable(alpha=1.7, loc=0.4),
@@ -28,7 +28,7 @@ def test_whole_arrays_equal_the_definition(estimator, n):
     samples = LAWS["stable"].sample(np.random.default_rng(n), (20, n))
     for L in (0.3, 2.0):
         expected = [estimator.of(row.tolist(), L, moments) for row in samples]
-        assert estimates(estimator, samples, L, moments) == pytest.approx(expected, rel=1e-12, abs=1e-12)
+        assert estimator.of_rows(samples, L, moments) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 @pytest.mark.parametrize(("count", "trials"), [(0, 10), (3, 10), (10, 10), (17, 2000)])
@@ -82,10 +82,24 @@ def test_below_the_range_of_the_lemma_nothing_fails():
 
 @pytest.mark.parametrize(
     "change",
-    [{"n": 0}, {"L": 0.0}, {"L": math.inf}, {"repeats": 0}, {"confidence": 1.0}, {"eps": 1.5}],
+    [
+        {"n": 0},
+        {"L": 0.0},
+        {"L": math.inf},
+        {"repeats": 0},
+        {"confidence": 1.0},
+        {"eps": 1.5},
+        {"n": np.array(3.5)},
+        {"L": "high"},
+    ],
     ids=repr,
 )
 def test_refusals(change):
     given = {"n": 10, "L": 1.0, "repeats": 10} | change
     with pytest.raises(rm.InputError):
         coverage(rm.TrimmedMean(), LAWS["gaussian"], **given)
+
+
+def test_an_order_that_the_law_does_not_have_is_refused_in_terms_of_eps():
+    with pytest.raises(rm.InputError, match=r"^eps = 1\.0 is not allowed: a number below 0\.7, since"):
+        coverage(rm.TrimmedMean(), LAWS["stable"], n=10, L=1.0, eps=1)
