@@ -102,7 +102,7 @@ def test_every_estimator_is_light() -> None:
 
 @pytest.mark.parametrize(
     "room",
-    "arms catalogue estimators formulas graphs policies protocol seeds text validate".split(),
+    ["arms", "catalogue", "estimators", "formulas", "graphs", "policies", "protocol", "seeds", "validate"],
 )
 def test_the_rooms_of_the_core_import_nothing_else(room: str) -> None:
     done = run_in_the_core(f"import rumormill.{room}")
@@ -115,17 +115,6 @@ def test_the_refusal_works() -> None:
 
 def test_the_command_line_names_what_to_install() -> None:
     done = run_in_the_core("from rumormill.cli import main; main(['--help'])")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert done.stderr == (
-        "error: the command line needs more than the core (typer is missing): pip install 'rumormill[lab]'\n"
-    )
-
-
-def test_an_experiment_names_what_to_install() -> None:
-    done = run_in_the_core(
-        GAME
-        + "rm.simulate(rm.Bandit([rm.Gaussian(), rm.Gaussian(loc=1.0)]), rm.Network.ring(4), rm.KMPUCB(), "
-        "horizon=10, rng=1)"
-    )
     assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == ("error: typer is not installed, and this needs it: pip install 'rumormill[lab]'\n")
