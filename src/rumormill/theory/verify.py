@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rumormill.arms import RewardSource
-from rumormill.engine import simulate
+from rumormill.engine.simulate import simulate
 from rumormill.graphs import Network
 from rumormill.policies import Policy
 from rumormill.theory.bound import Bound, Form

@@ -36,6 +36,11 @@ class Interval:
     def known(self) -> bool:
         return not (math.isnan(self.low) or math.isnan(self.high))
 
+    @property
+    def reach(self) -> tuple[float, float]:
+        """How far it goes down and up from the estimate, as error bars want it."""
+        return abs(self.estimate - self.low), abs(self.high - self.estimate)
+
 
 def bootstrap_band(
     values: Array, confidence: float = 0.95, resamples: int = BAND_RESAMPLES, seed: int = 0
