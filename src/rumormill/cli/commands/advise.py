@@ -9,9 +9,10 @@ import typer
 
 from rumormill.cli.making import made_network
 from rumormill.cli.options import Jobs, Json, Seed
-from rumormill.cli.printing import band, note, print_json, print_table, say, with_band
+from rumormill.cli.printing import note, print_json, print_table, say, with_band
 from rumormill.cli.words import split
 from rumormill.errors import InputError
+from rumormill.text import band, number
 
 if TYPE_CHECKING:
     from rumormill.advice.advise import Advice
@@ -58,7 +59,7 @@ def advise(
     from rumormill.advice import advise as advising
     from rumormill.advice.figure import pareto_figure
     from rumormill.advice.search import QUICK_ESTIMATORS
-    from rumormill.experiments.figures.regret import save
+    from rumormill.experiments.figures.style import save
 
     case, played_on = _case(source, network, column, scale, seed)
     advice = advising.advise(
@@ -128,7 +129,7 @@ def _tail(row: dict[str, Any]) -> dict[str, Any]:
     shown = {key: value for key, value in row.items() if key not in ("low", "high")}
     if "low" not in row:
         return shown
-    return with_band(shown, "tail_index", (row["low"], row["high"]))
+    return with_band(shown, "tail_index", f"{number(row['low'])} – {number(row['high'])}")
 
 
 def _setting(row: dict[str, Any]) -> dict[str, Any]:
