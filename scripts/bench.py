@@ -13,6 +13,7 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -21,9 +22,10 @@ from typing import Any
 import numpy as np
 
 import rumormill as rm
-from rumormill.engine import Role, fast, root_seed, stream_seed
-from rumormill.policies import Problem
+from rumormill.engine import prepare
+from rumormill.seeds import Role, root_seed, stream_seed
 
+ROOT = Path(__file__).resolve().parent.parent
 K = 5
 REPEATS = 5
 
@@ -77,14 +79,16 @@ def bandit() -> rm.Bandit:
 
 def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> dict[str, float]:
     """One workload, in this process."""
+    from rumormill.engine.compiled.hearing import build_hearing
     from rumormill.kernels.floor import floor_loop
 
     source, network, policy = bandit(), NETWORKS[network_name](), POLICIES[policy_name](gamma)
-    problem, marks = Problem(source, network, horizon), np.array([horizon])
+    marks = np.array([horizon])
     started = time.thread_time()
-    prepared = fast.Prepared(policy, network, policy.plan(network), K)
+    layout = prepare(policy, network, K, engine="fast").layout
     prepare_s = time.thread_time() - started
-    everybody = fast.Prepared(POLICIES["decentralized"](gamma), network, None, K).hearing
+    assert layout is not None
+    everybody = build_hearing(network, gamma, np.arange(network.n_agents, dtype=np.int32), None)
     deliveries = len(everybody.sources) * horizon
 
     # The floor: the same deliveries, with the arms and rewards of one round.
@@ -104,10 +108,10 @@ def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> di
     def trial(rounds: int) -> tuple[float, float]:
         kernel_s = draw_s = 0.0
         started = time.thread_time()
-        run = fast.Run(prepared, problem, marks, False)
+        run = layout.start(source, horizon, marks, False)
         kernel_s += time.thread_time() - started
         rewards = source.stream(seed, network.n_agents, horizon)
-        step = max(64, 64 * (fast.rounds_per_block(prepared) // 64))
+        step = max(64, 64 * (layout.rounds_per_block // 64))
         for start in range(0, rounds, step):
             started = time.thread_time()
             draws = rewards.block(start, min(start + step, horizon))
@@ -133,6 +137,36 @@ def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> di
         "million_draws_per_s": pulls / draw_s / 1e6,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
+
+
+def formulas() -> dict[str, float]:
+    """How many times faster a formula is compiled, inside a compiled loop, than plain, called by an agent."""
+    import numba
+
+    from rumormill.kernels.comparisons import COMPARISONS
+
+    found = {}
+    for comparison in COMPARISONS:
+        cases = comparison.cases(np.random.default_rng(1), 2_000)
+        columns = [np.array(column) for column in zip(*cases, strict=True)]
+        several = isinstance(comparison.plain(*cases[0]), tuple)
+        names = [f"c{i}" for i in range(len(columns))]
+        text = f"def loop({', '.join(names)}):\n total = 0.0\n for i in range(len(c0)):\n  "
+        text += f"total += f({', '.join(f'{name}[i]' for name in names)}){'[0]' if several else ''}\n"
+        scope: dict[str, Any] = {"f": comparison.compiled}
+        exec(text + " return total", scope)  # a loop with as many columns as the formula has arguments
+        loop = numba.njit(error_model="numpy")(scope["loop"])
+        loop(*columns)
+        seconds = []
+        for call in (lambda: [comparison.plain(*case) for case in cases], lambda: loop(*columns)):  # noqa: B023
+            best = np.inf
+            for _ in range(REPEATS):
+                started = time.perf_counter()
+                call()
+                best = min(best, time.perf_counter() - started)
+            seconds.append(best)
+        found[comparison.name] = seconds[0] / seconds[1]
+    return found
 
 
 def against_reference() -> dict[str, float]:
@@ -172,25 +206,76 @@ def start_up() -> dict[str, float]:
     return {"import_s": imported, "first_trial_s": first_trial}
 
 
-def in_own_process(call: str) -> dict[str, float]:
-    out = subprocess.run(
-        [sys.executable, __file__, "--one", call], capture_output=True, text=True, check=True, env=os.environ
-    ).stdout
+def in_own_process(
+    call: str, script: Path = Path(__file__), environment: dict[str, str] | None = None
+) -> dict[str, float]:
+    """One measurement in a fresh process, so that its memory is its own."""
+    command = [sys.executable, str(script), "--one", call]
+    out = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
     result: dict[str, float] = json.loads(out)
     return result
+
+
+def one(call: Any) -> dict[str, float]:
+    """A workload by its description, or one of the special measurements by its name."""
+    special = {"reference": against_reference, "start": start_up, "formulas": formulas}
+    return special[call]() if isinstance(call, str) else measure(*call)
+
+
+class Earlier:
+    """Another commit, checked out beside this one and measured by its own script."""
+
+    def __init__(self, commit: str) -> None:
+        self.commit = commit
+        self.folder = Path(tempfile.mkdtemp(prefix="rumormill-bench-"))
+
+    def __enter__(self) -> Earlier:
+        add = ["git", "worktree", "add", "--detach", str(self.folder), self.commit]
+        subprocess.run(add, check=True, capture_output=True, cwd=ROOT)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        remove = ["git", "worktree", "remove", "--force", str(self.folder)]
+        subprocess.run(remove, check=True, capture_output=True, cwd=ROOT)
+
+    def one(self, call: str) -> dict[str, float]:
+        script = self.folder / "scripts" / "bench.py"
+        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
+        return in_own_process(call, script, environment)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--one", help="measure one workload and print JSON (used by the script itself)")
     parser.add_argument("--out", default="bench.json", help="where the numbers go")
+    parser.add_argument("--against", metavar="COMMIT", help="measure another commit in the same run")
+    parser.add_argument("--rounds", type=int, default=2, help="how often both commits take turns")
     options = parser.parse_args()
     if options.one:
-        call = json.loads(options.one)
-        special = {"reference": against_reference, "start": start_up}
-        print(json.dumps(special[call]() if isinstance(call, str) else measure(*call)))
-        return
+        print(json.dumps(one(json.loads(options.one))))
+    elif options.against:
+        compare(options.against, options.rounds)
+    else:
+        everything(Path(options.out))
 
+
+def compare(commit: str, rounds: int) -> None:
+    """Every workload on both commits in turns; the best of each."""
+    print(f"CPU seconds per trial: {commit}, this tree, and new / old\n")
+    with Earlier(commit) as earlier:
+        for network, gamma, horizon, policy, _ in WORKLOADS:
+            call = json.dumps([network, gamma, horizon, policy])
+            old, new = np.inf, np.inf
+            for _ in range(rounds):
+                old = min(old, earlier.one(call)["trial_s"])
+                new = min(new, in_own_process(call)["trial_s"])
+            print(
+                f"{network:30} {gamma:2} {horizon:6} {policy:14} {old:8.3f} {new:8.3f} {new / old:6.2f}",
+                flush=True,
+            )
+
+
+def everything(out: Path) -> None:
     rows = []
     print("CPU seconds of one thread, warm; floor = count + compare + add over the same deliveries\n")
     print(
@@ -214,10 +299,12 @@ def main() -> None:
     print(f"\nreference / fast on ER(50, .3), T = 1000: {reference['ratio']:.0f} (goal: 1000)")
     print(f"import {start['import_s']:.2f} s (goal 0.3)")
     print(f"first trial of a second process {start['first_trial_s']:.2f} s (goal 2)")
-    Path(options.out).write_text(
-        json.dumps({"workloads": rows, "reference": reference, "start": start}, indent=1)
-    )
-    print(f"numbers in {options.out}")
+    print("\na formula compiled, against the plain one called by an agent (times faster):")
+    ratios = in_own_process('"formulas"')
+    print("  ".join(f"{name} {ratio:.0f}" for name, ratio in ratios.items()))
+    found = {"workloads": rows, "reference": reference, "start": start, "formulas": ratios}
+    out.write_text(json.dumps(found, indent=1))
+    print(f"numbers in {out}")
 
 
 if __name__ == "__main__":

@@ -11,56 +11,63 @@ import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import FunctionType, MethodType, ModuleType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms import AlphaStable, Bandit, Gaussian, Moments
-from rumormill.engine import Role, reference, root_seed, stream_seed
-from rumormill.engine.trial import make_agents
+from rumormill.arms import AlphaStable, Arm, Bandit, Gaussian, Moments, RewardSource
+from rumormill.engine.game import Game, checked_batch, seats
 from rumormill.errors import ContractError, InputError
 from rumormill.estimators import Estimator
-from rumormill.graphs import Network
-from rumormill.policies import Agent, OwnPolicy, Policy, Problem
-from rumormill.protocol import Channel, Message, PerfectChannel
+from rumormill.graphs import Network, Topology
+from rumormill.policies import Agent, Policy, Seat, as_policy, policy_name, seated
+from rumormill.protocol import Carrier, Channel, Message, PerfectCarrier
+from rumormill.seeds import Role, root_seed, stream_seed
+from rumormill.text import shown
 
 _HORIZON = 40
 
 
-def check_policy(policy: Policy | OwnPolicy) -> None:
+def check_policy(policy: Any) -> None:
     """Raise ContractError, naming the broken promise, unless agents of the policy:
 
     - choose arms in range and send only `Message`s that carry their sender's id or were heard before;
     - repeat themselves exactly with the same seed (all randomness comes from the seat);
     - keep their state to themselves (two games played in turns do not disturb each other);
     - do not mind the order in which the messages of a round come, nor copies of them;
+    - know nothing that a real node would not: neither the seat nor the agent leads to the bandit, its means,
+      the network or another agent;
     - work alone, and on a network in two parts (a policy may refuse the latter with an InputError).
     """
+    made = as_policy(policy)
     bandit = Bandit([AlphaStable(alpha=1.7, loc=loc) for loc in (0.1, 0.8, 0.4)])
     for network in (Network.path(4), Network.star(5), Network.complete(3)):
-        game = _Game(policy, bandit, network)
-        plain = game.play(PerfectChannel())
-        game.require_same(plain, game.play(PerfectChannel()), "did not repeat itself with the same seed")
-        game.require_same(plain, game.play(_Copying()), "acted differently when messages came twice")
-        game.require_same(plain, game.play(_Reversed()), "minded the order of messages within a round")
-        for actions in game.play_in_turns():
-            game.require_same(plain, actions, "shares state between two games")
-    _Game(policy, bandit, Network.complete(1)).play(PerfectChannel())
+        trial = _TrialGame(made, bandit, network)
+        trial.require_ignorance()
+        plain = trial.play(PerfectCarrier())
+        trial.require_same(plain, trial.play(PerfectCarrier()), "did not repeat itself with the same seed")
+        trial.require_same(plain, trial.play(_Copying()), "acted differently when messages came twice")
+        trial.require_same(plain, trial.play(_Reversed()), "minded the order of messages within a round")
+        for actions in trial.play_in_turns():
+            trial.require_same(plain, actions, "shares state between two games")
+    _TrialGame(made, bandit, Network.complete(1)).play(PerfectCarrier())
     two_parts = Network.from_edges([(0, 1), (2, 3)])
     try:
-        _Game(policy, bandit, two_parts).play(PerfectChannel())
+        _TrialGame(made, bandit, two_parts).play(PerfectCarrier())
     except InputError:
         return
 
 
-class _Copying(PerfectChannel):
+class _Copying(PerfectCarrier):
     """Delivers everything twice."""
 
     def deliver(self, t: int, receiver: int) -> list[Message]:
         return 2 * super().deliver(t, receiver)
 
 
-class _Reversed(PerfectChannel):
+class _Reversed(PerfectCarrier):
     """Delivers the last message first."""
 
     def deliver(self, t: int, receiver: int) -> list[Message]:
@@ -68,58 +75,109 @@ class _Reversed(PerfectChannel):
 
 
 @dataclass(frozen=True)
-class _Game:
-    policy: Policy | OwnPolicy
+class _TrialGame:
+    policy: Policy
     bandit: Bandit
     network: Network
 
     @property
     def name(self) -> str:
-        return getattr(self.policy, "__name__", type(self.policy).__name__)
+        return policy_name(self.policy)
 
-    def agents(self) -> list[Agent]:
-        problem = Problem(self.bandit, self.network, _HORIZON)
-        plan = self.policy.plan(self.network) if isinstance(self.policy, Policy) else None
-        inner = make_agents(self.policy, problem, plan, stream_seed(root_seed(5), Role.AGENTS))
-        return [_Honest(agent, v) for v, agent in enumerate(inner)]
+    def seats(self) -> list[Seat]:
+        plan = self.policy.plan(self.network)
+        seed = stream_seed(root_seed(5), Role.AGENTS)
+        return seats(self.policy, plan, self.bandit, self.network, _HORIZON, seed)
 
-    def play(self, channel: Channel) -> NDArray[np.int64]:
-        problem = Problem(self.bandit, self.network, _HORIZON)
+    def game(self, carrier: Carrier) -> Game:
+        agents = [_Honest(seated(self.policy, seat), seat.agent) for seat in self.seats()]
         stream = self.bandit.stream(root_seed(3), self.network.n_agents, _HORIZON)
-        trial = reference.play(
-            problem, self.agents(), stream, channel, np.array([_HORIZON]), keep_actions=True
-        )
-        assert trial.actions is not None
-        return trial.actions
+        return Game(agents, self.network, stream, carrier, _HORIZON)
+
+    def play(self, carrier: Carrier) -> NDArray[np.int64]:
+        game = self.game(carrier)
+        return np.array([game.play_round(t).arms for t in range(1, _HORIZON + 1)])
 
     def play_in_turns(self) -> list[NDArray[np.int64]]:
         """Two copies of the game, a round of one, then a round of the other."""
-        games = [self._rounds(), self._rounds()]
-        rows = [[next(game) for game in games] for _ in range(_HORIZON)]
+        games = [self.game(PerfectCarrier()), self.game(PerfectCarrier())]
+        rows = [[game.play_round(t).arms for game in games] for t in range(1, _HORIZON + 1)]
         return [np.array([row[i] for row in rows]) for i in range(2)]
 
-    def _rounds(self) -> Iterator[list[int]]:
-        agents, channel = self.agents(), PerfectChannel()
-        stream = self.bandit.stream(root_seed(3), self.network.n_agents, _HORIZON)
-        for t in range(1, _HORIZON + 1):
-            draws = stream.block(t - 1, t)
-            arms = []
-            for v, agent in enumerate(agents):
-                arm = int(agent.choose(t))
-                agent.observe(t, arm, float(stream.loc[arm] + stream.scale[arm] * draws[0, v, 0]))
-                arms.append(arm)
-            for v, agent in enumerate(agents):
-                batch = agent.outgoing(t)
-                for w in self.network.neighbours(v):
-                    channel.send(t, v, int(w), batch)
-            for v, agent in enumerate(agents):
-                agent.receive(channel.deliver(t, v))
-            yield arms
+    def require_ignorance(self) -> None:
+        """Nothing that can be reached from a seat or an agent knows more than a real node would."""
+        places = self.seats()
+        agents = [seated(self.policy, seat) for seat in places]
+        for seat, agent in zip(places, agents, strict=True):
+            others = [id(each) for each in (*agents, *places) if each is not agent and each is not seat]
+            for start, path, found in (*_reachable(seat, "seat"), *_reachable(agent, "agent")):
+                what = self._secret(found, others)
+                if what is not None and found is not start:
+                    raise ContractError(f"{self.name} lets agent {seat.agent} see {what}, through {path}")
+
+    def _secret(self, found: Any, others: list[int]) -> str | None:
+        if isinstance(found, Network | Topology):
+            return "the network"
+        if isinstance(found, Arm) or (not isinstance(found, type) and isinstance(found, RewardSource)):
+            return "the bandit"
+        if isinstance(found, Channel):
+            return "the channel"
+        if id(found) in others:
+            return "another agent"
+        if isinstance(found, np.ndarray | list | tuple) and len(np.shape(_plain(found))) == 1:
+            values = _plain(found)
+            if len(values) == self.bandit.n_arms and np.array_equal(values, self.bandit.means):
+                return "the means"
+        return None
 
     def require_same(self, one: NDArray[np.int64], two: NDArray[np.int64], fault: str) -> None:
         if not np.array_equal(one, two):
             t, v = np.argwhere(one != two)[0]
             raise ContractError(f"{self.name} {fault}: agent {v}, round {t + 1} on {self.network!r}")
+
+
+def _plain(values: Any) -> NDArray[np.float64]:
+    """A sequence as numbers; as nothing where it is none."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        return np.empty((0, 0))
+
+
+def _reachable(start: Any, name: str) -> Iterator[tuple[Any, str, Any]]:
+    """Everything that can be reached from an object through attributes, items, closures and bound methods.
+
+    Modules, classes and the globals of functions are left out: they belong to everybody.
+    """
+    seen: set[int] = set()
+    waiting: list[tuple[str, Any]] = [(name, start)]
+    while waiting:
+        path, found = waiting.pop()
+        if id(found) in seen or isinstance(found, type | ModuleType | str | bytes | int | float | None):
+            continue
+        seen.add(id(found))
+        yield start, path, found
+        waiting += _inside(path, found)
+
+
+def _inside(path: str, found: Any) -> list[tuple[str, Any]]:
+    if isinstance(found, dict):
+        return [(f"{path}[{shown(key, 20)}]", value) for key, value in found.items()]
+    if isinstance(found, list | tuple | set | frozenset):
+        return [(f"{path}[{i}]", value) for i, value in enumerate(found)]
+    if isinstance(found, MethodType):
+        return [(f"{path}.__self__", found.__self__), (f"{path}.__func__", found.__func__)]
+    inside: list[tuple[str, Any]] = []
+    if isinstance(found, FunctionType):
+        inside += [(f"{path}'s closure", cell.cell_contents) for cell in found.__closure__ or ()]
+        inside += [(f"{path}'s defaults", found.__defaults__), (f"{path}'s defaults", found.__kwdefaults__)]
+    if isinstance(found, np.ndarray):
+        return (
+            [(f"{path}[{i}]", value) for i, value in enumerate(found.flat)] if found.dtype == object else []
+        )
+    slots = [name for cls in type(found).__mro__ for name in getattr(cls, "__slots__", ())]
+    names = [*getattr(found, "__dict__", {}), *(name for name in slots if not name.startswith("__"))]
+    return inside + [(f"{path}.{name}", getattr(found, name, None)) for name in names]
 
 
 class _Honest:
@@ -139,7 +197,7 @@ class _Honest:
         self._agent.observe(t, arm, reward)
 
     def outgoing(self, t: int) -> Sequence[Message]:
-        batch = reference.checked_batch(self._agent.outgoing(t), self._v, t)
+        batch = checked_batch(self._agent.outgoing(t), self._v, t)
         for message in batch:
             if message.origin == self._v:
                 saw = self._own.get(message.round)
@@ -163,6 +221,8 @@ def check_estimator(estimator: Estimator) -> None:
     - sign is right: the mean of negated samples is the negated mean;
     - constants are positive, and validity implies definedness.
     """
+    if not isinstance(estimator, Estimator):
+        raise InputError(f"estimator = {shown(estimator)} is not an estimator: try rm.TrimmedMean()")
     name = type(estimator).__name__
     rng = np.random.default_rng(11)
     for law, moments in (

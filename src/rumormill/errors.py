@@ -9,6 +9,10 @@ class InputError(RumormillError, ValueError):
     """The caller gave something that is not allowed. The text says what was given and what is."""
 
 
+class ArgumentError(InputError, TypeError):
+    """An argument is misspelt, missing or too many."""
+
+
 class DataError(RumormillError):
     """A file or table is damaged or not in the form it claims."""
 

@@ -14,6 +14,7 @@ import numpy as np
 
 Confidence = Literal["paper", "anytime"]
 CONFIDENCES = ("paper", "anytime")
+LN_2 = math.log(2.0)
 
 
 # --- schedules and radii --------------------------------------------------------------------------------
@@ -95,7 +96,8 @@ def catoni_width(n: float, L: float, eps: float, v: float, curvature: float) -> 
     """a: samples count in full within about 1/a of the root."""
     if eps == 1.0:
         return math.sqrt(2.0 * L * (n - 2.0 * L) / v) / n
-    return math.pow(L / (n * eps * math.pow(2.0, eps) * curvature * v), 1.0 / (1.0 + eps))
+    # exp(eps ln 2) for 2^eps: compilers turn a power of two into another function, with other last bits.
+    return math.pow(L / (n * eps * math.exp(eps * LN_2) * curvature * v), 1.0 / (1.0 + eps))
 
 
 def catoni_defined(n: float, L: float, eps: float) -> bool:

@@ -6,14 +6,20 @@ floats, so that nothing has to be clipped or guessed.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Iterable
-from typing import Any
+from abc import ABCMeta
+from collections.abc import Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from rumormill.errors import InputError
-from rumormill.text import shown
+from rumormill.errors import ArgumentError, InputError
+from rumormill.text import nearest, shown
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 # Rewards, means and locations of arms.
 LARGEST_REWARD = 1e100
@@ -122,3 +128,44 @@ def rewards_in_range(largest: float, what: str) -> None:
             f"{what} of size {largest:.3g} is not allowed: rewards are finite and at most "
             f"{LARGEST_REWARD:g} in size; rescale them"
         )
+
+
+# --- arguments ------------------------------------------------------------------------------------------
+
+
+class NamedArguments(ABCMeta):
+    """For classes that users make: a misspelt or missing argument is answered in words."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().__call__(*args, **kwargs)
+        except TypeError:
+            _require_fitting(cls.__init__, (None, *args), kwargs, cls.__name__)
+            raise
+
+
+def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
+    """The same for functions that users call."""
+
+    @functools.wraps(function)
+    def called(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except TypeError:
+            _require_fitting(function, args, kwargs, function.__name__)
+            raise
+
+    return called
+
+
+def _require_fitting(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> None:
+    """Raise ArgumentError if a call does not fit the signature."""
+    signature = inspect.signature(called)
+    try:
+        signature.bind(*args, **kwargs)
+    except TypeError as error:
+        names = [each for each in signature.parameters if each != "self"]
+        unknown = [key for key in kwargs if key not in names]
+        if unknown:
+            raise ArgumentError(f"{name}: {unknown[0]} is unknown{nearest(unknown[0], names)}") from None
+        raise ArgumentError(f"{name}: {error}; it takes {', '.join(names)}") from None

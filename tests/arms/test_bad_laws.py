@@ -21,13 +21,13 @@ NOT_NUMBERS = [math.nan, math.inf, -math.inf, "1", None, True, 1j]
 
 @pytest.mark.parametrize("value", [0.0, -1.0, 2.1, *NOT_NUMBERS])
 def test_alpha(value):
-    with pytest.raises(InputError, match=r"alpha = .* must lie in \(0, 2\]"):
+    with pytest.raises(InputError, match=r"alpha = .* a number above 0, at most 2"):
         AlphaStable(alpha=value)
 
 
 @pytest.mark.parametrize("value", [-1.01, 1.01, *NOT_NUMBERS])
 def test_beta(value):
-    with pytest.raises(InputError, match=r"beta = .* must lie in \[-1, 1\]"):
+    with pytest.raises(InputError, match=r"beta = .* a number from -1 to 1"):
         AlphaStable(alpha=1.5, beta=value)
 
 
@@ -47,7 +47,7 @@ def test_beta(value):
     ],
 )
 def test_locations(law, name, value):
-    with pytest.raises(InputError, match=rf"{name} = .* give a finite number"):
+    with pytest.raises(InputError, match=rf"{name} = .* a number from -1e\+100 to 1e\+100"):
         law(value)
 
 
@@ -65,13 +65,13 @@ def test_locations(law, name, value):
     ],
 )
 def test_scales(law, name, value):
-    with pytest.raises(InputError, match=rf"{name} = .* give a finite number above 0"):
+    with pytest.raises(InputError, match=rf"{name} = .* a number above 0, at most"):
         law(value)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.1, 1.1, *NOT_NUMBERS])
 def test_probability(value):
-    with pytest.raises(InputError, match=r"probability = .* must lie in \(0, 1\)"):
+    with pytest.raises(InputError, match=r"probability = .* a number between 0 and 1"):
         TwoPoint(probability=value)
 
 
@@ -83,13 +83,13 @@ def test_two_points_in_order(low, high):
 
 @pytest.mark.parametrize("gap", [0.0, 0.5, -0.1, math.nan])
 def test_pair_gap(gap):
-    with pytest.raises(InputError, match=r"gap = .* must lie in \(0, 1/2\)"):
+    with pytest.raises(InputError, match=r"gap = .* a number between 0 and 0.5"):
         two_point_pair(gap, 0.5)
 
 
 @pytest.mark.parametrize("eps", [0.0, 1.01, math.nan])
 def test_pair_eps(eps):
-    with pytest.raises(InputError, match=r"eps = .* must lie in \(0, 1\]"):
+    with pytest.raises(InputError, match=r"eps = .* a number from 0.001 to 1"):
         two_point_pair(0.1, eps)
 
 
@@ -137,7 +137,7 @@ def test_no_mean(law):
 
 
 @pytest.mark.parametrize(
-    "law", [LogNormal(sigma=30.0), LogNormal(sigma=30.0, shift=1.0), Gaussian(scale=1e200)]
+    "law", [LogNormal(sigma=30.0), LogNormal(sigma=30.0, shift=1.0), LogNormal(mu=700.0)]
 )
 def test_moments_beyond_floats(law):
     with pytest.raises(InputError, match="beyond the largest float"):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rumormill.arms.moments import Moments
 from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, TrimmedMean
-from rumormill.estimators.catoni import inverse_width
+from rumormill.formulas import catoni_curvature, catoni_width
 
 # Whole numbers bring ties and zeros, the rest bring outliers.
 VALUES = st.one_of(
@@ -29,7 +29,7 @@ CENTRED = [MedianOfMeans(), Catoni(), EmpiricalMean()]
 
 def catoni_grain(samples: list[float], L: float, moments: Moments, root: float) -> float:
     """To what a root can be told apart: 1e-12 of its value, of the width 1/a, of the typical distance."""
-    width = inverse_width(len(samples), L, moments.eps, moments.rho)
+    width = catoni_width(len(samples), L, moments.eps, moments.rho, catoni_curvature(moments.eps))
     distance = float(np.median(np.abs(np.array(samples) - root)))
     return 1e-12 * max(abs(root), 1 / width if width else 0.0, distance)
 

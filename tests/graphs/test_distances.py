@@ -108,7 +108,7 @@ def test_neighbourhoods_are_kept_and_cannot_be_written() -> None:
 
 @pytest.mark.parametrize("gamma", [-1, True, 1.0, None, np.float64(2), np.True_])
 def test_gamma_must_be_a_whole_number(gamma) -> None:
-    with pytest.raises(InputError, match=r"gamma = .* whole number of at least 0"):
+    with pytest.raises(InputError, match=r"gamma = .* whole number >= 0"):
         Network.path(3).resolve_gamma(gamma)
 
 

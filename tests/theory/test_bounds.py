@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from rumormill.theory import individual_bound, regret_bound
+from rumormill.policies import CliquePlan
+from rumormill.theory import Form, individual_bound, regret_bound
+from rumormill.theory.bounds import BOUNDS
 
 # Two coins with P(1) = 1/4 and 3/4: one gap of 1/2.
 COINS = rm.Bandit([rm.TwoPoint(probability=0.25), rm.TwoPoint(probability=0.75)])
@@ -18,7 +20,7 @@ def near(value: float) -> object:
     return pytest.approx(value, rel=1e-9)
 
 
-def test_worked_example_1_decentralized_on_a_path():
+def test_worked_example_1_decentralized_on_a_path() -> None:
     """Three agents in a row, one hop: two cliques. Trimmed mean, eps = 1, u = 1: c = 16, delta = 1/(3 t^3).
 
     L = ln(3 * 100^3) = 14.9141; samples 16 L (2/0.5)^2 = 256 L; regret until known 0.5 * 2 * 256 L.
@@ -50,7 +52,7 @@ def test_worked_example_1_decentralized_on_a_path():
     assert round(printed.value, 2) == 595.96
 
 
-def test_worked_example_2_centralized_on_a_path_and_its_followers():
+def test_worked_example_2_centralized_on_a_path_and_its_followers() -> None:
     """Five in a row, two hops, the middle one leads all. eps = 1/2, u = 1: c = 64, delta = t^-2, T = 50.
 
     L = 2 ln 50; samples 64 L (2/0.5)^3 = 4096 L. The leader hears 5 agents: failures in rounds 3..50 are
@@ -96,7 +98,7 @@ def test_worked_example_2_centralized_on_a_path_and_its_followers():
     assert alone.value == near(2048 * math.log(50) / 5 + 5 * 1.5)
 
 
-def test_worked_example_3_kmp_on_a_star():
+def test_worked_example_3_kmp_on_a_star() -> None:
     """Five agents, one hop: the hub reaches all (1 centre), four leaves are independent. Median of means,
     eps = 1, rho = 1/4: c = 192 with L + 1/8. T = 1000, L = ln(5 * 10^9) = 22.3327; samples
     192 (L + 1/8) (1/4) 16 = 768 (L + 1/8). The hub is heard by 5, each leaf by 2: 13 in all.
@@ -127,7 +129,7 @@ def test_worked_example_3_kmp_on_a_star():
     }
 
 
-def test_worked_example_4_consensus_of_two():
+def test_worked_example_4_consensus_of_two() -> None:
     """Two linked agents average everything at once: the second eigenvalue is 0, nothing is lost in mixing."""
     policy = rm.ConsensusUCB(moments=rm.Moments(eps=1.0, u=1.0, rho=0.25))
     network = rm.Network.complete(2)
@@ -148,14 +150,14 @@ def test_worked_example_4_consensus_of_two():
     }
 
 
-def test_robust_is_m_times_one_agent():
+def test_robust_is_m_times_one_agent() -> None:
     policy = rm.RobustUCB(c="theory", confidence="paper")
     one = regret_bound(COINS, rm.Network.complete(1), policy, 500)
     many = regret_bound(COINS, rm.Network.ring(7), policy, 500)
     assert many.value == near(7 * one.value)
 
 
-def test_without_the_filter_the_cover_still_counts():
+def test_without_the_filter_the_cover_still_counts() -> None:
     policy = rm.DecentralizedMPUCB(gamma=1, c="theory", confidence="anytime")
     loose = rm.DecentralizedMPUCB(gamma=1, c="theory", confidence="anytime", clique_filter=False)
     network = rm.Network.ring(6)
@@ -174,7 +176,7 @@ def test_without_the_filter_the_cover_still_counts():
     ],
     ids=lambda policy: type(policy).__name__,
 )
-def test_terms_add_up_and_grow(policy, form):
+def test_terms_add_up_and_grow(policy: rm.Policy, form: Form) -> None:
     network = rm.Network.path(5)
     values = []
     for horizon in (10, 100, 1000):
@@ -189,7 +191,7 @@ def test_terms_add_up_and_grow(policy, form):
     assert values == sorted(values)
 
 
-def test_the_first_rounds_are_exact():
+def test_the_first_rounds_are_exact() -> None:
     bandit = rm.Bandit([rm.Gaussian(loc=m) for m in (0.0, 0.3, 1.0)])
     policy = rm.KMPUCB(gamma=1)
     network = rm.Network.ring(4)
@@ -199,37 +201,54 @@ def test_the_first_rounds_are_exact():
         assert bound.value == near(float(played.regret[0, -1]))
 
 
-def test_it_says_what_is_not_covered():
+def test_it_says_what_is_not_covered() -> None:
     network = rm.Network.path(3)
-    words = {
-        c: regret_bound(COINS, network, rm.DecentralizedMPUCB(gamma=1, c=c), 100).assumptions
+    by_constant = {
+        c: regret_bound(COINS, network, rm.DecentralizedMPUCB(gamma=1, c=c), 100)
         for c in ("theory", 1.0, 16.0, 17.0)
     }
-    assert [c for c, text in words.items() if "NOT COVERED" in text] == [1.0]
+    assert [c for c, bound in by_constant.items() if not bound.covered] == [1.0]
+    (missing,) = [each for each in by_constant[1.0].assumptions if not each.holds]
+    assert missing.text.startswith("No lemma of TrimmedMean covers the radius with c = 1 ")
     for estimator in (rm.MedianOfMeans(), rm.Catoni(), rm.EmpiricalMean()):
         policy = rm.RobustUCB(estimator=estimator, c=1e6)
-        assert "NOT COVERED" in regret_bound(COINS, network, policy, 100).assumptions
-    wrong = rm.RobustUCB(c="theory", moments=rm.Moments(eps=1.0, u=0.1, rho=0.1))
-    assert "moment bounds given" in regret_bound(COINS, network, wrong, 100).assumptions
-    literal = rm.RobustUCB(estimator=rm.TrimmedMean(variant="literal"), c="theory")
-    assert "NOT COVERED" in regret_bound(COINS, network, literal, 100).assumptions
-
-
-def test_order_of_arrival_is_named_beyond_one_hop_only():
-    network = rm.Network.path(3)
-
-    def says(gamma: int, estimator: rm.Estimator) -> bool:
-        policy = rm.KMPUCB(gamma=gamma, estimator=estimator, c="theory")
-        return "order of arrival" in regret_bound(COINS, network, policy, 100).assumptions
-
-    assert [says(1, rm.TrimmedMean()), says(2, rm.TrimmedMean()), says(2, rm.Catoni())] == [
-        False,
-        True,
-        False,
+        assert not regret_bound(COINS, network, policy, 100).covered
+    wrong = regret_bound(
+        COINS, network, rm.RobustUCB(c="theory", moments=rm.Moments(eps=1.0, u=0.1, rho=0.1)), 100
+    )
+    assert [each.text for each in wrong.assumptions if not each.holds] == [
+        "The moment bounds given (eps = 1) do not hold for these arms."
     ]
+    literal = rm.RobustUCB(estimator=rm.TrimmedMean(variant="literal"), c="theory")
+    assert not regret_bound(COINS, network, literal, 100).covered
 
 
-def test_arms_below_the_range_of_the_lemma_are_pulled():
+def test_moments_that_do_not_exist_do_not_hold() -> None:
+    bandit = rm.Bandit([rm.AlphaStable(alpha=1.5, loc=m) for m in (0.0, 1.0)])
+    policy = rm.ConsensusUCB(moments=rm.Moments(eps=0.9, u=10.0, rho=10.0))
+    bound = regret_bound(bandit, rm.Network.path(3), policy, 100)
+    assert not bound.covered
+
+
+@pytest.mark.parametrize("gamma", [0, 1, 2])
+@pytest.mark.parametrize("estimator", [rm.TrimmedMean(), rm.MedianOfMeans(), rm.Catoni()], ids=repr)
+def test_ranked_samples_are_independent_at_every_gamma(estimator: rm.Estimator, gamma: int) -> None:
+    """No sample is ranked before one that its choice depended on, so that no hop has to be assumed away."""
+    policy = rm.KMPUCB(gamma=gamma, estimator=estimator, c="theory")
+    assert regret_bound(COINS, rm.Network.path(3), policy, 100).covered
+
+
+@pytest.mark.parametrize("policy", [rm.KMPUCB(gamma=1, c="theory"), rm.ConsensusUCB()], ids=repr)
+def test_a_printed_bound_is_no_promise(policy: rm.Policy) -> None:
+    assert regret_bound(COINS, rm.Network.path(3), policy, 100).covered
+    assert not regret_bound(COINS, rm.Network.path(3), policy, 100, "printed").covered
+
+
+def test_every_policy_of_the_catalogue_has_its_bounds() -> None:
+    assert set(rm.catalogue.POLICIES.values()) == set(BOUNDS)
+
+
+def test_arms_below_the_range_of_the_lemma_are_pulled() -> None:
     """With hardly any noise Catoni's lemma starts at n >= 4 L, and that is what costs."""
     bandit = rm.Bandit([rm.Gaussian(loc=m, scale=1e-3) for m in (0.0, 1.0)])
     policy = rm.RobustUCB(estimator=rm.Catoni(), c="theory")
@@ -237,7 +256,7 @@ def test_arms_below_the_range_of_the_lemma_are_pulled():
     assert bound.terms["learning"] == math.ceil(8 * math.log(1000)) - 1
 
 
-def test_constants_beyond_the_floats_are_infinite():
+def test_constants_beyond_the_floats_are_infinite() -> None:
     bandit = rm.Bandit([rm.Gaussian(loc=m) for m in (0.0, 1e-3)])
     policy = rm.RobustUCB(zeta=4.0, moments=rm.Moments(eps=0.004, u=3.0, rho=3.0))
     bound = regret_bound(bandit, rm.Network.complete(2), policy, 100)
@@ -245,23 +264,26 @@ def test_constants_beyond_the_floats_are_infinite():
     assert bound.vacuous
 
 
-def test_refusals():
+def test_refusals() -> None:
     network = rm.Network.path(3)
     policy = rm.RobustUCB()
     with pytest.raises(rm.InputError, match="form"):
-        regret_bound(COINS, network, policy, 10, "wrong")
+        regret_bound(COINS, network, policy, 10, "wrong")  # type: ignore[arg-type]
     with pytest.raises(rm.InputError, match="horizon"):
         regret_bound(COINS, network, policy, 0)
     with pytest.raises(rm.InputError, match="built-in"):
-        regret_bound(COINS, network, lambda seat: None, 10)
+        regret_bound(COINS, network, lambda seat: None, 10)  # type: ignore[arg-type]
     with pytest.raises(rm.InputError, match="single agents"):
         individual_bound(COINS, network, policy, 10, 0)
     with pytest.raises(rm.InputError, match="same mean"):
         regret_bound(rm.Replay(np.ones((3, 3, 2))), network, policy, 10)
 
 
-def test_a_given_plan_is_used():
+def test_a_given_plan_is_used() -> None:
     network = rm.Network.path(4)
     policy = rm.DecentralizedMPUCB(gamma=1, c="theory")
-    alone = regret_bound(COINS, network, policy, 100, plan=((0,), (1,), (2,), (3,)))
+    plan = CliquePlan(1, ((0,), (1,), (2,), (3,)))
+    alone = regret_bound(COINS, network, policy, 100, plan=plan)
     assert alone.terms["learning"] == near(2 * regret_bound(COINS, network, policy, 100).terms["learning"])
+    with pytest.raises(rm.InputError, match="plan"):
+        regret_bound(COINS, network, policy, 100, plan=rm.CentralizedMPUCB(gamma=1).plan(network))

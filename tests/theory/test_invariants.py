@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import networkx
 import numpy as np
@@ -52,15 +53,16 @@ def closed_neighbourhoods(network: rm.Network, gamma: int) -> tuple[int, ...]:
 
 def check_witnesses(network: rm.Network, found: Invariants) -> None:
     closed = closed_neighbourhoods(network, found.gamma)
-    groups = found.cover.witness
+    groups: Any = found.cover.witness
     assert sorted(v for group in groups for v in group) == list(range(network.n_agents))
     assert all(closed[v] >> w & 1 for group in groups for v in group for w in group)
     assert len(groups) == found.cover.upper
-    alone = found.independence.witness
+    alone: Any = found.independence.witness
     assert not any(closed[v] >> w & 1 for v in alone for w in alone if v != w)
     assert len(alone) == found.independence.lower
     reached = 0
-    for v in found.domination.witness:
+    few: Any = found.domination.witness
+    for v in few:
         reached |= closed[v]
     assert reached == (1 << network.n_agents) - 1
     assert len(found.domination.witness) == found.domination.upper
@@ -79,7 +81,7 @@ def check_against_brute_force(graph: networkx.Graph) -> None:
         check_witnesses(network, one)
 
 
-def test_all_graphs_of_up_to_six_agents():
+def test_all_graphs_of_up_to_six_agents() -> None:
     small = [graph for graph in ATLAS if len(graph) <= 6]
     assert len(small) == 208
     for graph in small:
@@ -88,7 +90,7 @@ def test_all_graphs_of_up_to_six_agents():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
-def test_all_graphs_of_seven_agents(part):
+def test_all_graphs_of_seven_agents(part: int) -> None:
     large = [graph for graph in ATLAS if len(graph) == 7]
     assert len(large) == 1044
     for graph in large[part::4]:
@@ -96,17 +98,17 @@ def test_all_graphs_of_seven_agents(part):
 
 
 @pytest.mark.parametrize("graph", ATLAS[210::80], ids=lambda graph: graph.name)
-def test_some_graphs_of_seven_agents(graph):
+def test_some_graphs_of_seven_agents(graph: Any) -> None:
     check_against_brute_force(graph)
 
 
-def test_brute_force_by_hand():
+def test_brute_force_by_hand() -> None:
     """The cycle of five: three cliques, two strangers, two dominators."""
     ring = tuple(1 << v | 1 << (v + 1) % 5 | 1 << (v - 1) % 5 for v in range(5))
     assert brute(ring) == (3, 2, 2)
 
 
-def test_bounds_without_time_hold_and_more_time_only_narrows_them():
+def test_bounds_without_time_hold_and_more_time_only_narrows_them() -> None:
     network = rm.Network.barabasi_albert(40, 2, rng=3)
     quick, slow = invariants(network, time_limit=0), invariants(network, time_limit=60)
     for one, other in zip(quick, slow, strict=True):
@@ -122,7 +124,7 @@ def test_bounds_without_time_hold_and_more_time_only_narrows_them():
         assert far.independence.lower <= near.independence.lower
 
 
-def test_large_networks_get_bounds():
+def test_large_networks_get_bounds() -> None:
     for network in (rm.Network.erdos_renyi(200, 0.7, rng=1), rm.Network.barabasi_albert(200, 5, rng=1)):
         for one in invariants(network, time_limit=0):
             assert 1 <= one.domination.lower <= one.domination.upper
@@ -130,26 +132,26 @@ def test_large_networks_get_bounds():
             check_witnesses(network, one)
 
 
-def test_chosen_gammas_come_back_in_order():
+def test_chosen_gammas_come_back_in_order() -> None:
     network = rm.Network.path(6)
     assert [one.gamma for one in invariants(network, [2, 0, 2, 99])] == [2, 0, 2, 5]
     assert str(invariants(network, [1])[0].cover) == "3"
 
 
-def test_fractional_domination_by_hand():
+def test_fractional_domination_by_hand() -> None:
     # Every agent of a ring reaches 3, so 7 agents need at least 7/3; a star needs one.
     assert fractional_domination(rm.Network.ring(7).power(1)) == 3
     assert fractional_domination(rm.Network.star(6).power(1)) == 1
     assert fractional_domination(rm.Network.path(5).power(0)) == 5
 
 
-def test_the_time_limit_must_be_a_time():
+def test_the_time_limit_must_be_a_time() -> None:
     for bad in (-1, float("inf"), float("nan"), "1"):
         with pytest.raises(rm.InputError, match="time_limit"):
-            invariants(rm.Network.path(3), time_limit=bad)
+            invariants(rm.Network.path(3), time_limit=bad)  # type: ignore[arg-type]
 
 
-def test_independence_of_a_connected_power_graph_by_gamma():
+def test_independence_of_a_connected_power_graph_by_gamma() -> None:
     """alpha(G_gamma) <= M // (gamma // 2 + 1) if alpha >= 2; the printed 2M/(gamma+2) fails at odd gamma.
 
     Balls of radius gamma // 2 around agents that do not hear each other are disjoint and, in a connected

@@ -8,14 +8,14 @@ from pathlib import Path
 PAGE = (Path(__file__).parents[2] / "docs" / "theory.md").read_text(encoding="utf-8")
 
 
-def test_the_example_runs():
+def test_the_example_runs() -> None:
     (example,) = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
     names: dict[str, object] = {}
     exec(example, names)
     assert not names["bound"].vacuous  # type: ignore[attr-defined]
 
 
-def test_formulas_render():
+def test_formulas_render() -> None:
     """On GitHub inline formulas end on their line, and lose backslashes before punctuation."""
     prose = re.sub(r"```.*?```", "", PAGE, flags=re.S)
     assert PAGE.count("```") % 2 == 0

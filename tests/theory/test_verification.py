@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ BANDITS = {
 NETWORKS = {"path": rm.Network.path(4), "star": rm.Network.star(5), "ring": rm.Network.ring(6)}
 
 
-def policies(**shared: object) -> dict[str, object]:
+def policies(**shared: Any) -> dict[str, rm.Policy]:
     return {
         "decentralized": rm.DecentralizedMPUCB(gamma=1, **shared),
         "decentralized, no filter": rm.DecentralizedMPUCB(gamma=2, clique_filter=False, **shared),
@@ -49,9 +50,10 @@ GRID = list(product(QUICK_LAWS, NETWORKS, TRIMMED))
 SLOW_GRID = list(product(["student", "pareto"], NETWORKS, TRIMMED))
 
 
-def first_telling_horizon(bandit: rm.Bandit, network: rm.Network, policy: object) -> int:
+def first_telling_horizon(bandit: rm.Bandit, network: rm.Network, policy: rm.Policy) -> int:
     plan = policy.plan(network)
-    for horizon in (2**i for i in range(6, 15)):
+    for power in range(6, 15):
+        horizon = int(2**power)
         bound = regret_bound(bandit, network, policy, horizon, plan=plan)
         if bound.value <= 0.85 * bound.ceiling:
             return horizon
@@ -59,7 +61,7 @@ def first_telling_horizon(bandit: rm.Bandit, network: rm.Network, policy: object
 
 
 def check(
-    bandit: rm.Bandit, network: rm.Network, policy: object, games: int, trials: int = TRIALS
+    bandit: rm.Bandit, network: rm.Network, policy: rm.Policy, games: int, trials: int = TRIALS
 ) -> Verification:
     horizon = first_telling_horizon(bandit, network, policy)
     found = verify(bandit, network, policy, horizon, trials=trials, rng=2024)
@@ -70,19 +72,19 @@ def check(
 
 
 @pytest.mark.parametrize(("law", "network", "name"), GRID)
-def test_grid(law, network, name):
+def test_grid(law: str, network: str, name: str) -> None:
     check(BANDITS[law], NETWORKS[network], TRIMMED[name], len(GRID) + len(SLOW_GRID))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("law", "network", "name"), SLOW_GRID)
-def test_grid_of_more_laws(law, network, name):
+def test_grid_of_more_laws(law: str, network: str, name: str) -> None:
     check(BANDITS[law], NETWORKS[network], TRIMMED[name], len(GRID) + len(SLOW_GRID))
 
 
 NOISY = rm.Bandit([rm.Gaussian(loc=m, scale=0.25) for m in (-0.5, 0.5)])
 NOISIER = rm.Bandit([rm.Gaussian(loc=m, scale=0.9) for m in (-0.5, 0.5)])
-OTHERS = {
+OTHERS: dict[str, tuple[rm.Bandit, rm.Network, rm.Policy]] = {
     "median of means, decentralized": (
         NOISY,
         rm.Network.path(4),
@@ -109,12 +111,12 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_other_estimators_schedules_and_consensus(name):
+def test_other_estimators_schedules_and_consensus(name: str) -> None:
     check(*OTHERS[name], games=len(OTHERS))
 
 
 @pytest.mark.parametrize("name", TRIMMED)
-def test_a_shrunk_bound_fails(name):
+def test_a_shrunk_bound_fails(name: str) -> None:
     """In the first K rounds everyone pulls every arm once: regret is at least M times the sum of the gaps.
 
     A bound shrunk below that is wrong whatever the seed, and the check must say so.
@@ -132,7 +134,7 @@ def test_a_shrunk_bound_fails(name):
     assert not hair.passed
 
 
-def test_shrunk_by_a_twentieth_it_fails_where_exploration_is_forced():
+def test_shrunk_by_a_twentieth_it_fails_where_exploration_is_forced() -> None:
     """With little noise the median of means costs its 16 L + 2 samples and no more: the bound is nearly met.
 
     No estimate comes near its radius (a hundredth of the gap is the noise), so that every trial is the same.
@@ -145,7 +147,7 @@ def test_shrunk_by_a_twentieth_it_fails_where_exploration_is_forced():
     assert not replace(found, bound=replace(found.bound, value=0.95 * found.bound.value)).passed
 
 
-def test_single_agents_stay_below_their_bound():
+def test_single_agents_stay_below_their_bound() -> None:
     bandit, network = BANDITS["gaussian"], rm.Network.path(5)
     policy = rm.CentralizedMPUCB(gamma=2, leaders="dominating", c="theory", confidence="anytime")
     plan = policy.plan(network)
@@ -162,7 +164,7 @@ def test_single_agents_stay_below_their_bound():
     assert worst > 0.1  # the bound is not empty words either
 
 
-def test_the_printed_decentralized_bound_does_not_hold():
+def test_the_printed_decentralized_bound_does_not_hold() -> None:
     """One agent, eps = 0.4, hardly any noise, c of theory: the printed (2 gap)^(-1/eps) is beaten by regret.
 
     The arm is pulled until its radius is about the gap, some c 2 ln T m^(1/eps) gap^(-1-1/eps) times; the
@@ -178,7 +180,7 @@ def test_the_printed_decentralized_bound_does_not_hold():
     assert verify(bandit, network, policy, 65536, trials=3, rng=1).passed
 
 
-def test_the_lag_of_followers_cannot_be_left_out():
+def test_the_lag_of_followers_cannot_be_left_out() -> None:
     """A broom: 40 agents at 12 hops from their leader, who must take 500 samples before an index exists.
 
     The leader learns of a follower's pull 11 rounds late, and the follower goes on copying for 12 rounds.
@@ -203,6 +205,6 @@ def test_the_lag_of_followers_cannot_be_left_out():
     assert bound.value - bound.terms["following"] < regret < bound.value
 
 
-def test_a_standard_error_needs_two_trials():
+def test_a_standard_error_needs_two_trials() -> None:
     with pytest.raises(rm.InputError, match="at least two"):
         verify(BANDITS["gaussian"], NETWORKS["path"], rm.RobustUCB(), 10, trials=1, rng=1)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from rumormill import catalogue
 from rumormill.advice.cases import Case
 from rumormill.advice.search import (
     QUICK_ESTIMATORS,
     WORSE_ALLOWED,
     Arena,
+    Candidate,
+    CandidateOutcome,
     Choice,
-    Outcome,
-    Setting,
     choose,
     explore,
+    has_guarantee,
 )
 from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.bootstrap import LEAST_TRIALS, bootstrap_band
-from rumormill.experiments.spec.building import ESTIMATORS
-from rumormill.experiments.spec.messages import nearest
 from rumormill.graphs import Network
+from rumormill.text import nearest
 
 HORIZON, TRIALS = 1_000, 16
 
@@ -33,7 +35,7 @@ class Advice:
 
     case: Case
     network: Network
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[CandidateOutcome, ...]
     choice: Choice
     reasons: tuple[str, ...]
     horizon: int
@@ -41,8 +43,8 @@ class Advice:
     seed: int
 
     @property
-    def chosen(self) -> Setting:
-        return self.choice.chosen.setting
+    def chosen(self) -> Candidate:
+        return self.choice.chosen.candidate
 
     @property
     def code(self) -> str:
@@ -59,8 +61,8 @@ class Advice:
         for row, outcome in sorted(
             ((self._row(outcome), outcome) for outcome in self.outcomes), key=lambda pair: pair[0]["regret"]
         ):
-            wanted = {self.choice.best.setting, self.chosen, *self.choice.front}
-            if outcome.setting in wanted or row["policy"] not in seen:
+            wanted = {self.choice.best.candidate, self.chosen, *self.choice.front}
+            if outcome.candidate in wanted or row["policy"] not in seen:
                 shown.append(row)
             seen.add(row["policy"])
         return shown
@@ -79,15 +81,15 @@ class Advice:
             "settings": self.rows(),
         }
 
-    def _row(self, outcome: Outcome) -> dict[str, Any]:
-        setting, worse = outcome.setting, self.choice.worse[outcome.setting]
+    def _row(self, outcome: CandidateOutcome) -> dict[str, Any]:
+        candidate, worse = outcome.candidate, self.choice.worse[outcome.candidate]
         comparable = outcome.regret * self.choice.scale(outcome)
         low, high = (float(end[0]) for end in bootstrap_band(comparable[:, None]))
         return {
-            "policy": setting.policy,
-            "gamma": setting.gamma,
-            "estimator": setting.estimator,
-            "zeta": setting.zeta,
+            "policy": candidate.policy,
+            "gamma": candidate.gamma,
+            "estimator": candidate.estimator,
+            "zeta": candidate.zeta,
             "trials": len(outcome.regret),
             "regret": float(comparable.mean()),
             "low": low,
@@ -97,9 +99,9 @@ class Advice:
             "worse_high": worse.high,
             "messages_per_round": outcome.messages,
             "bytes_per_round": outcome.wire_bytes,
-            "on_front": setting in self.choice.front,
-            "guaranteed": self.case.light or setting.robust,
-            "recommended": setting == self.chosen,
+            "on_front": candidate in self.choice.front,
+            "guaranteed": self.case.light or candidate.robust,
+            "recommended": candidate == self.chosen,
         }
 
 
@@ -115,9 +117,9 @@ def advise(
 ) -> Advice:
     """Play a small grid of settings on the case and recommend one; the same seed gives the same advice."""
     for name in estimators:
-        if name not in ESTIMATORS:
-            raise InputError(f"estimator {name!r} is unknown{nearest(name, ESTIMATORS)}")
-    if not case.light and not set(estimators) - {"empirical"}:
+        if name not in catalogue.ESTIMATORS:
+            raise InputError(f"estimator {name!r} is unknown{nearest(name, catalogue.ESTIMATORS)}")
+    if not case.light and not any(has_guarantee(name) for name in estimators):
         raise InputError(
             "the empirical mean alone cannot be recommended where variances may be infinite: "
             "give another estimator too"
@@ -138,25 +140,25 @@ def advise(
 # --- words ----------------------------------------------------------------------------------------------
 
 
-def _why(choice: Choice, outcomes: Sequence[Outcome], light: bool) -> list[str]:
+def _why(choice: Choice, outcomes: Sequence[CandidateOutcome], light: bool) -> list[str]:
     best, chosen = choice.best, choice.chosen
     words = []
     if chosen is best:
-        words.append(f"{chosen.setting} has the lowest regret in the final, {chosen.mean:,.0f}.")
+        words.append(f"{chosen.candidate} has the lowest regret in the final, {chosen.mean:,.0f}.")
         if chosen.messages:
             words.append("No setting with fewer messages or bytes comes near it.")
     else:
-        worse = choice.worse[chosen.setting]
+        worse = choice.worse[chosen.candidate]
         saved = "no messages at all" if not chosen.messages else _saving(chosen, best)
         words.append(
-            f"{best.setting} has the lowest regret in the final, {best.mean:,.0f}; {chosen.setting} is not "
-            f"distinguishably worse ({worse.estimate:+.1%}, 95 % interval {worse.low:+.1%} to "
+            f"{best.candidate} has the lowest regret in the final, {best.mean:,.0f}; {chosen.candidate} is "
+            f"not distinguishably worse ({worse.estimate:+.1%}, 95 % interval {worse.low:+.1%} to "
             f"{worse.high:+.1%}, at most {WORSE_ALLOWED:.0%} allowed) and needs {saved}."
         )
-    alone = min((o for o in outcomes if o.setting.policy == "robust"), key=lambda o: o.mean)
-    if alone.setting != chosen.setting and chosen.mean:
+    alone = min((o for o in outcomes if o.candidate.policy == "robust"), key=lambda o: o.mean)
+    if alone.candidate != chosen.candidate and chosen.mean:
         times = alone.mean * choice.scale(alone) / chosen.mean
-        words.append(f"Without messages ({alone.setting}) regret is {times:.3g} times as large.")
+        words.append(f"Without messages ({alone.candidate}) regret is {times:.3g} times as large.")
     if not light:
         words.append(
             "The empirical mean and Consensus are shown for comparison only: they guarantee nothing where "
@@ -165,7 +167,7 @@ def _why(choice: Choice, outcomes: Sequence[Outcome], light: bool) -> list[str]:
     return words
 
 
-def _saving(chosen: Outcome, best: Outcome) -> str:
+def _saving(chosen: CandidateOutcome, best: CandidateOutcome) -> str:
     if chosen.messages < best.messages:
         return f"{best.messages / chosen.messages:.3g} times fewer messages"
     if chosen.wire_bytes < best.wire_bytes:
@@ -173,25 +175,21 @@ def _saving(chosen: Outcome, best: Outcome) -> str:
     return "as many messages"
 
 
-CLASSES = {
-    "decentralized": "DecentralizedMPUCB",
-    "centralized": "CentralizedMPUCB",
-    "kmp": "KMPUCB",
-    "robust": "RobustUCB",
-    "consensus": "ConsensusUCB",
-}
+def code_of(candidate: Candidate, moments: Moments) -> str:
+    """A candidate as a line of Python."""
+    given = [f"{name}={_code(value)}" for name, value in candidate.settings(moments).items()]
+    return f"rm.{catalogue.find('policy', candidate.policy).__name__}({', '.join(given)})"
 
 
-def code_of(setting: Setting, moments: Moments) -> str:
-    """A setting as a line of Python."""
-    given = []
-    if setting.policy in ("decentralized", "centralized", "kmp"):
-        given.append(f"gamma={setting.gamma}")
-    if setting.estimator is not None:
-        given += [f"estimator=rm.{ESTIMATORS[setting.estimator].__name__}()", f"zeta={setting.zeta:g}"]
-    if setting.policy == "decentralized":
-        given.append("clique_filter=False")
-    if setting.policy == "centralized":
-        given.append('leaders="dominating"')
-    bounds = f"rm.Moments(eps={moments.eps:.4g}, u={moments.u:.6g}, rho={moments.rho:.6g})"
-    return f"rm.{CLASSES[setting.policy]}({', '.join([*given, f'moments={bounds}'])})"
+def _code(value: Any) -> str:
+    """A setting as Python writes it, without the digits that nobody would type."""
+    if dataclasses.is_dataclass(value):
+        given = [
+            f"{field.name}={_code(getattr(value, field.name))}"
+            for field in dataclasses.fields(value)
+            if getattr(value, field.name) != field.default
+        ]
+        return f"rm.{type(value).__name__}({', '.join(given)})"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f'"{value}"' if isinstance(value, str) else repr(value)

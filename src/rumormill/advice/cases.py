@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from rumormill.advice.tails import UNPROVEN_INDEX, Tail, estimate_tail, pooled_tail
 from rumormill.advice.traces import Traces
 from rumormill.arms import Bandit, Moments, Replay, RewardSource
-from rumormill.engine import Role, root_seed, stream_seed
 from rumormill.errors import DataError, InputError
-from rumormill.experiments.spec.building import arm, build_bandit
+from rumormill.experiments.spec.building import build_bandit, build_law
 from rumormill.experiments.spec.reading import points
 from rumormill.experiments.spec.schema import Spec
+from rumormill.seeds import Role, root_seed, stream_seed
 
 # Not too near the infinite moment, as for laws; and no nearer to 1 than where any radius still shrinks.
 SAFE_SHARE, LEAST_EPS = 0.85, 0.05
@@ -150,7 +150,7 @@ def case_of_spec(spec: Spec) -> Case:
     eps = bandit.default_eps()
     uniform = single.arms.means == "uniform"
     # E|X + m|^p is convex in m: over means in [0, 1] it is largest at an end.
-    worst = Bandit([arm(single.arms, 0.0), arm(single.arms, 1.0)]) if uniform else bandit
+    worst = Bandit([build_law(single, 0.0), build_law(single, 1.0)]) if uniform else bandit
     moments = worst.moments(eps)
     tails = tuple(
         ArmTail(arm=f"arm {k}", mean=None if uniform else law.mean, exact=law.tail_index)

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import math
-import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rumormill import catalogue
 from rumormill.arms import Moments, RewardSource
-from rumormill.engine import Trial, play_trial, prepare, root_seed, stream_seed
+from rumormill.engine import Contender, Trial, play_trial, prepare
+from rumormill.engine.workers import Threads, Tick
 from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_interval, relative_difference
-from rumormill.experiments.run.executors import LocalExecutor, Tick
-from rumormill.experiments.spec.building import ESTIMATORS
-from rumormill.experiments.spec.reading import LABELS
-from rumormill.graphs import Network, dominating_set
-from rumormill.policies import (
-    KMPUCB,
-    CentralizedMPUCB,
-    ConsensusUCB,
-    DecentralizedMPUCB,
-    Policy,
-    RobustUCB,
-)
+from rumormill.experiments.spec.tables import label_of
+from rumormill.graphs import Network
+from rumormill.policies import Plan, Policy
+from rumormill.seeds import root_seed, stream_seed
 
 Array = NDArray[np.float64]
 
@@ -33,6 +28,8 @@ ZETAS = (0.03, 0.1, 0.3, 1.0)
 # Catoni's mean solves an equation over all samples every round: far too slow to be tried unasked.
 QUICK_ESTIMATORS = ("trimmed", "median-of-means", "empirical")
 SHARING = ("decentralized", "centralized", "kmp")
+# What a candidate sets where its policy has it: everybody in reach is heard, as few as possible lead.
+PREFERRED = {"clique_filter": False, "leaders": "dominating"}
 # How many times the trials of the other settings the final takes.
 FINAL_TIMES = 3
 # Fewer messages are worth at most this much regret, even where the difference might be chance.
@@ -40,7 +37,7 @@ WORSE_ALLOWED = 0.1
 
 
 @dataclass(frozen=True)
-class Setting:
+class Candidate:
     """One thing to try. Consensus has neither an estimator nor a radius to scale."""
 
     policy: str
@@ -51,38 +48,43 @@ class Setting:
     @property
     def robust(self) -> bool:
         """Whether its mean has a guarantee when variances are infinite."""
-        return self.estimator not in (None, "empirical")
+        return self.estimator is not None and has_guarantee(self.estimator)
 
     def __str__(self) -> str:
+        name = label_of(catalogue.find("policy", self.policy))
         if self.estimator is None:
-            return LABELS[self.policy]
-        reach = "" if self.policy == "robust" else f" γ={self.gamma}"
-        return f"{LABELS[self.policy]}{reach}, {self.estimator}, ζ={self.zeta:g}"
+            return name
+        reach = f" γ={self.gamma}" if "gamma" in self._taken else ""
+        return f"{name}{reach}, {self.estimator}, ζ={self.zeta:g}"
 
-    def build(self, moments: Moments, leaders: Sequence[int]) -> Policy:
-        """The policy itself; `leaders` are for the centralized one."""
-        if self.estimator is None:
-            return ConsensusUCB(moments=moments)
-        assert self.zeta is not None
-        estimator = ESTIMATORS[self.estimator]()
-        if self.policy == "robust":
-            return RobustUCB(estimator=estimator, zeta=self.zeta, moments=moments)
-        if self.policy == "decentralized":
-            return DecentralizedMPUCB(
-                gamma=self.gamma, estimator=estimator, zeta=self.zeta, moments=moments, clique_filter=False
-            )
-        if self.policy == "centralized":
-            return CentralizedMPUCB(
-                gamma=self.gamma, estimator=estimator, zeta=self.zeta, moments=moments, leaders=tuple(leaders)
-            )
-        return KMPUCB(gamma=self.gamma, estimator=estimator, zeta=self.zeta, moments=moments)
+    def settings(self, moments: Moments) -> dict[str, Any]:
+        """What the policy is given, of all that its class takes."""
+        given: dict[str, Any] = {"gamma": self.gamma}
+        if self.estimator is not None:
+            given |= {"estimator": catalogue.make("estimator", self.estimator), "zeta": self.zeta}
+        given |= {**PREFERRED, "moments": moments}
+        return {name: value for name, value in given.items() if name in self._taken}
+
+    def build(self, moments: Moments) -> Policy:
+        """The policy itself."""
+        policy: Policy = catalogue.find("policy", self.policy)(**self.settings(moments))
+        return policy
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        return {one.name for one in catalogue.settings(catalogue.find("policy", self.policy))}
+
+
+def has_guarantee(estimator: str) -> bool:
+    """Whether a lemma stands behind the mean of this name."""
+    return bool(catalogue.make("estimator", estimator).has_lemma)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CandidateOutcome:
     """What a setting came to: group regret of every trial, and what was sent per round."""
 
-    setting: Setting
+    candidate: Candidate
     regret: Array
     messages: float
     wire_bytes: float
@@ -96,14 +98,14 @@ class Outcome:
 class Choice:
     """The setting recommended, and how all compare with the one of the lowest regret."""
 
-    best: Outcome
-    chosen: Outcome
-    worse: dict[Setting, Interval]
+    best: CandidateOutcome
+    chosen: CandidateOutcome
+    worse: dict[Candidate, Interval]
     """By which share the regret of a setting exceeds the best, with a 95 % interval."""
-    front: tuple[Setting, ...]
+    front: tuple[Candidate, ...]
     """Settings that no other beats in both regret and messages, the fewest messages first."""
 
-    def scale(self, outcome: Outcome) -> float:
+    def scale(self, outcome: CandidateOutcome) -> float:
         """What makes the regret of a setting with fewer trials comparable: were they easy for the best?"""
         shared = float(self.best.regret[: len(outcome.regret)].mean())
         return self.best.mean / shared if shared else 1.0
@@ -128,28 +130,25 @@ class Arena:
         self._source = source
         self._root = root_seed(seed)
         self._jobs = jobs
-        self._leaders: dict[int, tuple[int, ...]] = {}
-        self.outcomes: dict[Setting, Outcome] = {}
+        self._plans: dict[Hashable, Plan] = {}
+        self.outcomes: dict[Candidate, CandidateOutcome] = {}
 
-    def play(self, settings: Sequence[Setting], times: int = 1) -> list[Outcome]:
-        """The outcomes of these settings over `times` as many trials; none is played twice."""
+    def play(self, candidates: Sequence[Candidate], times: int = 1) -> list[CandidateOutcome]:
+        """The outcomes of these candidates over `times` as many trials; none is played twice."""
         wanted = self.trials * times
-        by_done: dict[int, list[Setting]] = {}
-        for setting in dict.fromkeys(settings):
-            done = len(self.outcomes[setting].regret) if setting in self.outcomes else 0
+        by_done: dict[int, list[Candidate]] = {}
+        for candidate in dict.fromkeys(candidates):
+            done = len(self.outcomes[candidate].regret) if candidate in self.outcomes else 0
             if done < wanted:
-                by_done.setdefault(done, []).append(setting)
+                by_done.setdefault(done, []).append(candidate)
         for done, waiting in by_done.items():
             self._play(waiting, range(done, wanted))
-        return [self.outcomes[setting] for setting in settings]
+        return [self.outcomes[candidate] for candidate in candidates]
 
-    def _play(self, settings: Sequence[Setting], trials: range) -> None:
+    def _play(self, candidates: Sequence[Candidate], trials: range) -> None:
         n_agents = self.network.n_agents
         n_arms = self._source(0, n_agents, self.horizon).n_arms
-        contenders = [
-            prepare(setting.build(self.moments, self._leaders_at(setting)), self.network, n_arms)
-            for setting in settings
-        ]
+        contenders = [self._prepare(candidate.build(self.moments), n_arms) for candidate in candidates]
         last = np.array([self.horizon], dtype=np.int64)
         played: dict[int, list[Trial]] = {}
 
@@ -158,28 +157,26 @@ class Arena:
             seed = stream_seed(self._root, trial)
             return play_trial(contenders, source, self.horizon, seed, last, on_rounds=tick)
 
-        LocalExecutor(self._jobs).run(
-            trials, work, lambda trial, done: played.update({trial: done}), threading.Event()
-        )
-        for number, setting in enumerate(settings):
+        Threads(self._jobs).run(trials, work, played.__setitem__)
+        for number, candidate in enumerate(candidates):
             ends = [played[trial][number] for trial in trials]
-            before = self.outcomes[setting].regret if setting in self.outcomes else np.empty(0)
-            self.outcomes[setting] = Outcome(
-                setting,
+            before = self.outcomes[candidate].regret if candidate in self.outcomes else np.empty(0)
+            self.outcomes[candidate] = CandidateOutcome(
+                candidate,
                 np.concatenate([before, [end.agent_regret[-1].sum() for end in ends]]),
                 float(ends[0].messages[-1]) / self.horizon,  # what is sent does not depend on the rewards
                 float(ends[0].wire_bytes[-1]) / self.horizon,
             )
 
-    def _leaders_at(self, setting: Setting) -> tuple[int, ...]:
-        if setting.policy != "centralized":
-            return ()
-        if setting.gamma not in self._leaders:
-            self._leaders[setting.gamma] = dominating_set(self.network, setting.gamma).leaders
-        return self._leaders[setting.gamma]
+    def _prepare(self, policy: Policy, n_arms: int) -> Contender:
+        """Leaders and the like are worked out once for all candidates that share them."""
+        key = policy.plan_key()
+        contender = prepare(policy, self.network, n_arms, plan=self._plans.get(key))
+        self._plans[key] = contender.plan
+        return contender
 
 
-def explore(arena: Arena, estimators: Sequence[str], light: bool) -> list[Outcome]:
+def explore(arena: Arena, estimators: Sequence[str], light: bool) -> list[CandidateOutcome]:
     """Estimator and ζ; policy and γ with the two best of these; ζ again; and a longer final.
 
     Means without a guarantee stay beside for comparison unless all tails are light. The final is there
@@ -188,64 +185,64 @@ def explore(arena: Arena, estimators: Sequence[str], light: bool) -> list[Outcom
     diameter = arena.network.diameter
     half = math.ceil(diameter / 2)
     probe = ("centralized", half) if diameter else ("robust", 0)
-    first = [Setting(*probe, estimator, zeta) for estimator in estimators for zeta in ZETAS]
+    first = [Candidate(*probe, estimator, zeta) for estimator in estimators for zeta in ZETAS]
     pairs = _best_pairs(arena.play(first), light)
-    second = [Setting("robust", 0, *pair) for pair in pairs]
+    second = [Candidate("robust", 0, *pair) for pair in pairs]
     for gamma in sorted({1, half, diameter} if diameter else ()):
-        second += [Setting(policy, gamma, *pair) for pair in pairs for policy in SHARING]
+        second += [Candidate(policy, gamma, *pair) for pair in pairs for policy in SHARING]
     if diameter and arena.network.connected:
-        second.append(Setting("consensus", 1))
+        second.append(Candidate("consensus", 1))
     arena.play(second)
     for leading in _ranked(arena, light)[:2]:
-        if leading.setting.estimator is not None:
-            arena.play([replace(leading.setting, zeta=zeta) for zeta in ZETAS])
+        if leading.candidate.estimator is not None:
+            arena.play([replace(leading.candidate, zeta=zeta) for zeta in ZETAS])
     arena.play(_finalists(_ranked(arena, light)), FINAL_TIMES)
     return list(arena.outcomes.values())
 
 
-def _ranked(arena: Arena, light: bool) -> list[Outcome]:
+def _ranked(arena: Arena, light: bool) -> list[CandidateOutcome]:
     """What may be recommended, least regret first."""
-    allowed = [outcome for outcome in arena.outcomes.values() if light or outcome.setting.robust]
+    allowed = [outcome for outcome in arena.outcomes.values() if light or outcome.candidate.robust]
     return sorted(allowed, key=lambda outcome: outcome.mean)
 
 
-def _finalists(ranked: Sequence[Outcome]) -> list[Setting]:
+def _finalists(ranked: Sequence[CandidateOutcome]) -> list[Candidate]:
     """The three best at every number of messages, if they are in sight of the best."""
     seen: Counter[float] = Counter()
     finalists = []
     for outcome in ranked:
         seen[outcome.messages] += 1
         if seen[outcome.messages] <= 3 and outcome.mean <= 2 * ranked[0].mean:
-            finalists.append(outcome.setting)
+            finalists.append(outcome.candidate)
     return finalists
 
 
-def _best_pairs(outcomes: Sequence[Outcome], light: bool) -> list[tuple[str | None, float | None]]:
+def _best_pairs(outcomes: Sequence[CandidateOutcome], light: bool) -> list[tuple[str | None, float | None]]:
     """The best ζ of the two best estimators that may be recommended."""
-    best: dict[str | None, Outcome] = {}
+    best: dict[str | None, CandidateOutcome] = {}
     for outcome in outcomes:
-        name = outcome.setting.estimator
-        if (light or outcome.setting.robust) and (name not in best or outcome.mean < best[name].mean):
+        name = outcome.candidate.estimator
+        if (light or outcome.candidate.robust) and (name not in best or outcome.mean < best[name].mean):
             best[name] = outcome
     order = sorted(best.values(), key=lambda outcome: outcome.mean)
-    return [(outcome.setting.estimator, outcome.setting.zeta) for outcome in order[:2]]
+    return [(outcome.candidate.estimator, outcome.candidate.zeta) for outcome in order[:2]]
 
 
-def choose(outcomes: Sequence[Outcome], light: bool) -> Choice:
+def choose(outcomes: Sequence[CandidateOutcome], light: bool) -> Choice:
     """The fewest messages among the settings that are not distinguishably worse than the best.
 
     Only those that played the most trials can be chosen. Every trial is a pair: same means, same rewards.
     Ties in messages go to fewer bytes, then less regret.
     """
-    allowed = [outcome for outcome in outcomes if light or outcome.setting.robust]
+    allowed = [outcome for outcome in outcomes if light or outcome.candidate.robust]
     most = max(len(outcome.regret) for outcome in allowed)
     final = [outcome for outcome in allowed if len(outcome.regret) == most]
     best = min(final, key=lambda outcome: outcome.mean)
-    worse = {outcome.setting: _excess(outcome, best) for outcome in outcomes}
+    worse = {outcome.candidate: _excess(outcome, best) for outcome in outcomes}
     near = [
         outcome
         for outcome in final
-        if worse[outcome.setting].low <= 0 and worse[outcome.setting].estimate <= WORSE_ALLOWED
+        if worse[outcome.candidate].low <= 0 and worse[outcome.candidate].estimate <= WORSE_ALLOWED
     ]
     chosen = min(near, key=lambda outcome: (outcome.messages, outcome.wire_bytes, outcome.mean))
     # Where nobody at a number of messages was in the final, its best stands for it.
@@ -254,16 +251,16 @@ def choose(outcomes: Sequence[Outcome], light: bool) -> Choice:
     return Choice(best, chosen, worse, _front([*final, *rest], worse))
 
 
-def _front(outcomes: Sequence[Outcome], worse: dict[Setting, Interval]) -> tuple[Setting, ...]:
+def _front(outcomes: Sequence[CandidateOutcome], worse: dict[Candidate, Interval]) -> tuple[Candidate, ...]:
     """Every step to more messages must pay in regret."""
-    front: list[Setting] = []
-    for outcome in sorted(outcomes, key=lambda o: (o.messages, worse[o.setting].estimate, o.wire_bytes)):
-        if not front or worse[outcome.setting].estimate < worse[front[-1]].estimate:
-            front.append(outcome.setting)
+    front: list[Candidate] = []
+    for outcome in sorted(outcomes, key=lambda o: (o.messages, worse[o.candidate].estimate, o.wire_bytes)):
+        if not front or worse[outcome.candidate].estimate < worse[front[-1]].estimate:
+            front.append(outcome.candidate)
     return tuple(front)
 
 
-def _excess(outcome: Outcome, best: Outcome) -> Interval:
+def _excess(outcome: CandidateOutcome, best: CandidateOutcome) -> Interval:
     """By which share regret exceeds the best, over the trials both have played."""
     if outcome is best:
         return Interval(0.0, 0.0, 0.0)

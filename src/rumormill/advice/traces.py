@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rumormill.advice.tails import LEAST_VALUES
 from rumormill.errors import DataError, InputError
-from rumormill.experiments.spec.messages import nearest
+from rumormill.text import nearest
 
 if TYPE_CHECKING:
     import polars as pl

@@ -14,8 +14,8 @@ from rumormill.arms.moments import Moments
 from rumormill.errors import InputError
 from rumormill.formulas import default_eps
 from rumormill.text import shown
+from rumormill.validate import NamedArguments, reward, rewards_in_range, whole
 from rumormill.validate import eps as check_eps
-from rumormill.validate import reward, rewards_in_range, whole
 
 # Rewards are drawn in chunks of this many rounds, each from a generator of its own: what comes out
 # depends neither on the blocks asked for nor on the horizon.
@@ -59,7 +59,7 @@ class RewardSource(Protocol):
     def stream(self, seed: np.random.SeedSequence, agents: int, horizon: int) -> RewardStream: ...
 
 
-class Bandit:
+class Bandit(metaclass=NamedArguments):
     """At least two arms with known laws. Arms of one location-scale family share their draws.
 
     `eps` fixes the order 1 + eps of the moment bounds; left out, it follows from the tails.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.formulas import default_eps
-from rumormill.validate import LARGEST_REWARD, is_number, refused, reward
+from rumormill.validate import LARGEST_REWARD, NamedArguments, is_number, refused, reward
 
 
-class Arm(ABC):
+class Arm(metaclass=NamedArguments):
     """The law of one arm's reward X. Subclasses are frozen and checked on construction.
 
     An own law is a frozen dataclass with `mean`, `tail_index`, `sample` and `_moment`; a spec names it as

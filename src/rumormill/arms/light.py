@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from rumormill.arms.base import Arm, require_finite, require_positive
 from rumormill.arms.quadrature import integrate
 from rumormill.errors import InputError
-from rumormill.validate import is_number, rewards_in_range
+from rumormill.validate import eps as check_eps
+from rumormill.validate import inside, rewards_in_range
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,10 +136,7 @@ class TwoPoint(Arm):
             raise InputError(
                 f"TwoPoint: low = {self.low!r}, high = {self.high!r} is not allowed: low must be below high"
             )
-        if not (is_number(self.probability) and 0 < self.probability < 1):
-            raise InputError(
-                f"TwoPoint: probability = {self.probability!r} is not allowed: it must lie in (0, 1)"
-            )
+        inside("TwoPoint: probability", self.probability, 0, 1)
 
     def at_mean(self, mean: float) -> TwoPoint:
         by = mean - self.mean
@@ -174,10 +172,8 @@ def two_point_pair(gap: float, eps: float) -> tuple[TwoPoint, TwoPoint]:
     >>> better.mean, worse.mean, better.moment(2)
     (0.25, 0.125, 1.0)
     """
-    if not (is_number(gap) and 0 < gap < 0.5):
-        raise InputError(f"gap = {gap!r} is not allowed: it must lie in (0, 1/2)")
-    if not (is_number(eps) and 0 < eps <= 1):
-        raise InputError(f"eps = {eps!r} is not allowed: it must lie in (0, 1]")
+    inside("gap", gap, 0, 0.5)
+    check_eps("eps", eps)
     g = (2 * gap) ** (1 / eps)
     if not g ** (1 + eps) > 0:
         raise InputError(f"gap = {gap!r} with eps = {eps!r} is too small for floats: raise one of them")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rumormill.validate import LARGEST_MOMENT, LEAST_MOMENT, between
+from rumormill.validate import LARGEST_MOMENT, LEAST_MOMENT, NamedArguments, between
 from rumormill.validate import eps as check_eps
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moments:
+class Moments(metaclass=NamedArguments):
     """Bounds that hold for every arm, with p = 1 + eps.
 
     u bounds the raw moment E|X|^p, rho the central moment E|X - mean|^p.

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from rumormill.arms.bandit import RewardStream, check_rounds
 from rumormill.arms.moments import Moments
 from rumormill.errors import InputError
+from rumormill.validate import NamedArguments, rewards_in_range
 from rumormill.validate import eps as check_eps
-from rumormill.validate import rewards_in_range
 
 
-class Replay:
+class Replay(metaclass=NamedArguments):
     """Rewards from a table [round, agent, arm]: every engine and policy sees the very same ones.
 
     `means` are the true means, from which regret is counted; without them the average of each arm over

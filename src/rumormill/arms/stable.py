@@ -12,7 +12,7 @@ from rumormill.arms.base import Arm, require_finite, require_positive
 from rumormill.arms.light import Gaussian
 from rumormill.arms.quadrature import integrate
 from rumormill.errors import InputError
-from rumormill.validate import is_number
+from rumormill.validate import above, between
 
 # Draws are made in pieces whose few work arrays stay in the processor's cache. The size is part of what
 # a seed means: another one gives other (equally good) draws.
@@ -42,10 +42,8 @@ class AlphaStable(Arm):
     beta: float = 0.0
 
     def __post_init__(self) -> None:
-        if not (is_number(self.alpha) and 0 < self.alpha <= 2):
-            raise InputError(f"AlphaStable: alpha = {self.alpha!r} is not allowed: it must lie in (0, 2]")
-        if not (is_number(self.beta) and -1 <= self.beta <= 1):
-            raise InputError(f"AlphaStable: beta = {self.beta!r} is not allowed: it must lie in [-1, 1]")
+        above("AlphaStable: alpha", self.alpha, 0, 2)
+        between("AlphaStable: beta", self.beta, -1, 1)
         require_finite("AlphaStable", loc=self.loc)
         require_positive("AlphaStable", scale=self.scale)
 

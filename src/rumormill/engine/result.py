@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
+from rumormill.validate import is_whole, refused, whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -69,6 +70,8 @@ class Result:
         """Group regret against the round: the mean over trials, and the range that holds 80 % of them."""
         import matplotlib.pyplot as plt
 
+        if ax is not None and not hasattr(ax, "fill_between"):
+            raise refused("ax", ax, "matplotlib axes, or None for a new figure")
         ax = ax if ax is not None else plt.subplots(figsize=(6, 4), layout="constrained")[1]
         name = label if label is not None else getattr(self.policy, "__name__", type(self.policy).__name__)
         (line,) = ax.plot(self.checkpoints, self.regret.mean(axis=0), label=name)
@@ -86,10 +89,8 @@ def resolve_checkpoints(checkpoints: int | Any | None, horizon: int) -> NDArray[
     """Rounds at which values are recorded; the default is 200 of them, evenly spread, the last at T."""
     if checkpoints is None:
         checkpoints = min(horizon, DEFAULT_CHECKPOINTS)
-    if isinstance(checkpoints, int | np.integer) and not isinstance(checkpoints, bool):
-        if checkpoints < 1:
-            raise InputError(f"checkpoints = {checkpoints} is not allowed: at least one is needed")
-        count = min(int(checkpoints), horizon)
+    if is_whole(checkpoints):
+        count = min(whole("checkpoints", checkpoints), horizon)
         return np.unique(np.ceil(np.arange(1, count + 1) * (horizon / count)).astype(np.int64))
     given = np.asarray(checkpoints)
     if given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer):

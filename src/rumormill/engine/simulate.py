@@ -19,12 +19,13 @@ from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
 from rumormill.protocol import Channel
 from rumormill.seeds import RandomSource, Role, root_seed, stream_seed
-from rumormill.validate import whole
+from rumormill.validate import named_arguments, whole
 
 OnProgress = Callable[[int, int], None]
 Table = Mapping[str, Any]
 
 
+@named_arguments
 def simulate(
     bandit: RewardSource,
     network: Network | Topology | str | Table,

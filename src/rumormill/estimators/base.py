@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rumormill.arms.moments import Moments
 from rumormill.errors import DataError, InputError
-from rumormill.validate import LARGEST_REWARD
+from rumormill.validate import LARGEST_REWARD, NamedArguments
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class OnlineMean(ABC):
         """The stream that `state()` described."""
 
 
-class Estimator(ABC):
+class Estimator(metaclass=NamedArguments):
     """A robust mean as a frozen description; `online` starts a stream, `of` is the definition."""
 
     has_lemma: bool = True

@@ -46,7 +46,7 @@ class Radius:
         """The radius with the lemma's constant (c="theory"), a number c, or a factor zeta: exactly one."""
         if (c is None) == (zeta is None):
             raise InputError(f"c = {c!r} with zeta = {zeta!r} is not allowed: give exactly one of c and zeta")
-        if c == "theory":
+        if isinstance(c, str) and c == "theory":
             constants = estimator.theory(moments)
             return cls(
                 estimator=estimator,

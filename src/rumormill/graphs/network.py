@@ -19,7 +19,7 @@ from rumormill.graphs.neighbourhoods import Neighbourhoods, hops_from, longest_d
 from rumormill.seeds import RandomSource as Rng
 from rumormill.seeds import generator
 from rumormill.text import shown
-from rumormill.validate import whole
+from rumormill.validate import NamedArguments, named_arguments, whole
 
 if TYPE_CHECKING:
     import networkx
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 FULL_MATRIX_AGENTS = 10_000
 
 
-class Network:
+class Network(metaclass=NamedArguments):
     """An undirected graph of agents 0..n_agents-1, in the order in which their labels came.
 
     Directed links become undirected; self-loops and repeated links are dropped and counted. Link weights
@@ -251,6 +251,7 @@ class Network:
             ) from None
         return cls.labelled(list(ids), np.array(found, np.int64).reshape(-1, 2), notes)
 
+    @named_arguments
     def subgraph(self, n: int, *, rng: Rng) -> Network:
         """A connected part of n agents: a breadth-first snowball from a random start in the largest part."""
         from scipy.sparse.csgraph import breadth_first_order
@@ -268,51 +269,61 @@ class Network:
         return type(self).labelled(labels, edges[(edges >= 0).all(axis=1)], self.notes)
 
     @staticmethod
+    @named_arguments
     def erdos_renyi(n: int, p: float, *, rng: Rng, connected: bool = True) -> Network:
         """Every pair linked with probability p; drawn again until connected, unless connected=False."""
         return _drawn("ErdosRenyi", rng, n=n, p=p, connected=connected)
 
     @staticmethod
+    @named_arguments
     def barabasi_albert(n: int, m: int, *, rng: Rng) -> Network:
         """Each new agent links to m earlier ones, the well-linked more often."""
         return _drawn("BarabasiAlbert", rng, n=n, m=m)
 
     @staticmethod
+    @named_arguments
     def watts_strogatz(n: int, k: int, p: float, *, rng: Rng, connected: bool = True) -> Network:
         """A ring of agents with k nearest neighbours each; every link is rewired with probability p."""
         return _drawn("WattsStrogatz", rng, n=n, k=k, p=p, connected=connected)
 
     @staticmethod
+    @named_arguments
     def random_regular(n: int, d: int, *, rng: Rng, connected: bool = True) -> Network:
         """Every agent has d neighbours; drawn again until connected, unless connected=False."""
         return _drawn("RandomRegular", rng, n=n, d=d, connected=connected)
 
     @staticmethod
+    @named_arguments
     def ring(n: int) -> Network:
         """A closed chain of n agents."""
         return _drawn("Ring", 0, n=n)
 
     @staticmethod
+    @named_arguments
     def path(n: int) -> Network:
         """An open chain of n agents."""
         return _drawn("Path", 0, n=n)
 
     @staticmethod
+    @named_arguments
     def star(n: int) -> Network:
         """n agents in all; agent 0 is the hub."""
         return _drawn("Star", 0, n=n)
 
     @staticmethod
+    @named_arguments
     def complete(n: int) -> Network:
         """Everyone is a neighbour of everyone."""
         return _drawn("Complete", 0, n=n)
 
     @staticmethod
+    @named_arguments
     def grid(rows: int, cols: int) -> Network:
         """A chequerboard, labelled (row, column)."""
         return _drawn("Grid", 0, rows=rows, cols=cols)
 
     @staticmethod
+    @named_arguments
     def balanced_tree(branching: int, height: int) -> Network:
         """A rooted tree in which every agent above the last level has `branching` children."""
         return _drawn("BalancedTree", 0, branching=branching, height=height)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,7 +16,7 @@ from rumormill.graphs.datasets import find
 from rumormill.graphs.network import Network
 from rumormill.seeds import fresh_seed
 from rumormill.text import amount, memory
-from rumormill.validate import probability, refused, truth, whole
+from rumormill.validate import NamedArguments, probability, refused, truth, whole
 
 Edges = NDArray[np.int64]
 
@@ -27,7 +27,7 @@ BYTES_PER_LINK, BYTES_PER_AGENT = 120, 120
 MOST_BYTES = 8e9
 
 
-class Topology(ABC):
+class Topology(metaclass=NamedArguments):
     """A family of networks. Own ones are frozen dataclasses with the same method.
 
     `random` says whether another generator gives another network; if not, none is drawn from.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, runtime_checkable
@@ -13,6 +13,7 @@ from rumormill.graphs import Network
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.text import shown
+from rumormill.validate import NamedArguments
 
 AGENT_METHODS = ("choose", "observe", "outgoing", "receive")
 
@@ -53,7 +54,7 @@ class NoPlan:
         return None
 
 
-class Policy(ABC):
+class Policy(metaclass=NamedArguments):
     """Frozen parameters that turn a seat into an agent. Own policies are frozen dataclasses too."""
 
     label: ClassVar[str] = ""

@@ -85,7 +85,8 @@ class MessagePassingPolicy(RobustPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.gamma == "half-diameter" or (is_whole(self.gamma) and int(self.gamma) >= 0)):
+        named = isinstance(self.gamma, str) and self.gamma == "half-diameter"
+        if not (named or (is_whole(self.gamma) and int(self.gamma) >= 0)):
             raise refused("gamma", self.gamma, 'a whole number >= 0, or "half-diameter"')
 
     def plan(self, network: Network) -> HopPlan:

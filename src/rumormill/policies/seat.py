@@ -10,11 +10,11 @@ import numpy as np
 from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.text import shown
-from rumormill.validate import refused, whole
+from rumormill.validate import NamedArguments, refused, whole
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seat:
+class Seat(metaclass=NamedArguments):
     """What an agent is born from. Nothing here leads to the bandit, the other agents or the network.
 
     >>> seat = Seat(agent=0, n_arms=3, neighbours=(1, 4), rng=np.random.default_rng(7))

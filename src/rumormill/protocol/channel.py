@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -11,6 +11,7 @@ import numpy as np
 
 from rumormill.graphs import Network
 from rumormill.protocol.message import Message
+from rumormill.validate import NamedArguments
 
 
 class Carrier(Protocol):
@@ -23,7 +24,7 @@ class Carrier(Protocol):
         """Everything that reaches the receiver at the end of round t, in any order, repeats included."""
 
 
-class Channel(ABC):
+class Channel(metaclass=NamedArguments):
     """A description of what happens to messages; `open` makes the carrier of one trial.
 
     Own ones are frozen dataclasses; a spec names them as "module:Class". Whatever is random in a carrier

@@ -1,6 +1,6 @@
 """The theory beside the measurement: bounds, graph invariants, coverage of the radii."""
 
-from rumormill.theory.bound import Bound, Form
+from rumormill.theory.bound import Assumption, Bound, Form
 from rumormill.theory.coverage import CoverageRow, coverage
 from rumormill.theory.divergence import Divergence, divergence
 from rumormill.theory.invariants import Certified, Invariants, invariants
@@ -10,6 +10,7 @@ from rumormill.theory.verify import Verification, verify
 
 __all__ = [
     "ArmTerm",
+    "Assumption",
     "Bound",
     "Certified",
     "CoverageRow",

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-from rumormill.errors import InputError
+from rumormill.validate import one_of
 
 Form = Literal["corrected", "printed"]
+FORMS = ("corrected", "printed")
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One sentence on what a bound rests on, and whether that is so; remarks always hold."""
+
+    text: str
+    holds: bool = True
 
 
 @dataclass(frozen=True)
@@ -17,7 +26,7 @@ class Bound:
     """An upper bound on expected pseudo-regret after `horizon` rounds.
 
     terms add up to value; ceiling is what regret can be at most (every pull the worst arm), so that a bound
-    above it is vacuous: true, and empty. assumptions says what the bound rests on, in sentences.
+    above it is vacuous: true, and empty.
     """
 
     value: float
@@ -25,11 +34,17 @@ class Bound:
     form: Form
     horizon: int
     ceiling: float
-    assumptions: str
+    assumptions: tuple[Assumption, ...]
 
     @classmethod
     def of(
-        cls, terms: dict[str, float], *, form: Form, horizon: int, ceiling: float, assumptions: list[str]
+        cls,
+        terms: dict[str, float],
+        *,
+        form: Form,
+        horizon: int,
+        ceiling: float,
+        assumptions: Sequence[Assumption],
     ) -> Bound:
         return cls(
             value=sum(terms.values()),
@@ -37,8 +52,13 @@ class Bound:
             form=form,
             horizon=horizon,
             ceiling=ceiling,
-            assumptions=" ".join(assumptions),
+            assumptions=tuple(assumptions),
         )
+
+    @property
+    def covered(self) -> bool:
+        """Whether every assumption holds; else the bound is a formula, not a promise."""
+        return all(assumption.holds for assumption in self.assumptions)
 
     @property
     def vacuous(self) -> bool:
@@ -59,5 +79,4 @@ class Bound:
 
 def check_form(form: str) -> None:
     """Refuse a form that is neither of the two."""
-    if form not in ("corrected", "printed"):
-        raise InputError(f"form = {form!r} is not allowed: 'corrected' or 'printed'")
+    one_of("form", form, FORMS)

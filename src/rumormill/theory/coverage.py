@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rumormill.arms import Arm, Moments
-from rumormill.errors import InputError
-from rumormill.estimators import EmpiricalMean, Estimator, MedianOfMeans, Radius, TrimmedMean
-from rumormill.estimators.median_of_means import group_count
+from rumormill.estimators import Estimator, Radius
+from rumormill.validate import eps as check_eps
+from rumormill.validate import inside, positive, refused, whole
 
 # Samples drawn at a time: 32 MB.
 BLOCK = 4_000_000
@@ -73,14 +72,10 @@ def coverage(
     The radius is theory's unless c or zeta is given. Moments are those of the law at eps (by default the
     eps a bandit would take). Rows do not depend on each other: each has random numbers of its own.
     """
-    sizes = [_whole("n", size) for size in ([n] if isinstance(n, int) else n)]
-    levels = [float(L)] if isinstance(L, int | float) else [float(level) for level in L]
-    repeats = _whole("repeats", repeats)
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence = {confidence!r} is not allowed: it must lie in (0, 1)")
-    for level in levels:
-        if not 0 < level < math.inf:
-            raise InputError(f"L = {level!r} is not allowed: L = ln(1/delta) is a finite number above 0")
+    sizes = [whole("n", size) for size in _several(n)]
+    levels = [positive("L", level) for level in _several(L)]
+    repeats = whole("repeats", repeats)
+    confidence = inside("confidence", confidence, 0, 1)
     moments = moments if moments is not None else _moments(law, eps)
     radius = Radius.build(estimator, moments, c="theory" if c is None and zeta is None else c, zeta=zeta)
     rows = []
@@ -120,27 +115,6 @@ def clopper_pearson(count: int, trials: int, confidence: float) -> tuple[float, 
     return low, high
 
 
-def estimates(
-    estimator: Estimator, samples: NDArray[np.float64], L: float, moments: Moments
-) -> NDArray[np.float64]:
-    """The estimate of every row, as `estimator.of` gives it up to rounding; whole arrays where possible."""
-    n = samples.shape[1]
-    if isinstance(estimator, EmpiricalMean):
-        mean: NDArray[np.float64] = samples.mean(axis=1)
-        return mean
-    if estimator == TrimmedMean():
-        ranks = np.arange(1, n + 1)
-        stays = np.abs(samples) ** moments.p * L <= moments.u * ranks
-        trimmed: NDArray[np.float64] = np.where(stays, samples, 0.0).sum(axis=1) / n
-        return trimmed
-    if isinstance(estimator, MedianOfMeans):
-        k = group_count(n, L)
-        used = samples[:, : k * (n // k)].reshape(len(samples), k, n // k)
-        median: NDArray[np.float64] = np.median(used.mean(axis=2), axis=1)
-        return median
-    return np.array([estimator.of(row, L, moments) for row in samples.tolist()])
-
-
 def _failures(
     estimator: Estimator,
     law: Arm,
@@ -158,21 +132,20 @@ def _failures(
     at_once = max(1, BLOCK // n)
     for start in range(0, repeats, at_once):
         samples = law.sample(rng, (min(at_once, repeats - start), n))
-        error = estimates(estimator, samples, L, moments) - law.mean
+        error = estimator.of_rows(samples, L, moments) - law.mean
         above += int((error > reach).sum())
         below += int((error < -reach).sum())
     return above, below
 
 
 def _moments(law: Arm, eps: float | None) -> Moments:
-    if eps is None:
-        eps = 1.0 if law.tail_index > 2 else 0.85 * (law.tail_index - 1)
-    if not 0 < eps <= 1:
-        raise InputError(f"eps = {eps!r} is not allowed for {law!r}: it must lie in (0, 1]")
+    eps = check_eps("eps", law.default_eps() if eps is None else eps)
+    if 1 + eps >= law.tail_index:
+        order = f"{law!r} has finite moments below order {law.tail_index:g} only"
+        raise refused("eps", eps, f"a number below {law.tail_index - 1:.12g}, since {order}")
     return Moments(eps=eps, u=law.moment(1 + eps), rho=law.moment(1 + eps, central=True))
 
 
-def _whole(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise InputError(f"{name} = {value!r} is not allowed: a whole number >= 1")
-    return int(value)
+def _several(given: Any) -> list[Any]:
+    """One or several values as a list."""
+    return list(given) if np.ndim(given) > 0 else [given]

@@ -17,6 +17,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,35 +42,70 @@ class Divergence:
 
 def divergence(arm: Arm, mean: float) -> Divergence:
     """KL-inf from the arm to laws of its family with a mean above the given one, which exceeds the arm's."""
-    gap = mean - arm.mean
-    if not gap > 0:
+    if not mean > arm.mean:
         raise InputError(f"mean = {mean!r} is not allowed: it must exceed the mean {arm.mean!r} of {arm!r}")
-    if isinstance(arm, Gaussian):
-        return Divergence(gap**2 / (2 * arm.scale**2), "Gaussian laws of this variance")
-    if isinstance(arm, TwoPoint):
-        q = (mean - arm.low) / (arm.high - arm.low)
-        return Divergence(bernoulli(arm.probability, q), "laws on the same two points")
-    if isinstance(arm, LogNormal):
-        mu = math.log(mean - arm.shift) - arm.sigma**2 / 2
-        return Divergence((mu - arm.mu) ** 2 / (2 * arm.sigma**2), "log-normal laws of this sigma and shift")
-    if isinstance(arm, Pareto):
-        ratio = (mean - arm.shift) / arm.scale
-        tail = ratio / (ratio - 1)
-        value = math.log(arm.tail / tail) + tail / arm.tail - 1
-        return Divergence(value, "Pareto laws of this scale and shift")
-    if isinstance(arm, Empirical):
-        return Divergence(_bounded(np.asarray(arm.data), mean), "laws that do not exceed the largest value")
-    if isinstance(arm, StudentT):
-        value = location_divergence(_student(arm.df), gap / arm.scale)
-        return Divergence(value, "the same law, moved")
-    if isinstance(arm, AlphaStable):
-        if arm.alpha == 2:
-            return Divergence(gap**2 / (4 * arm.scale**2), "Gaussian laws of this variance")
-        value = location_divergence(_stable(arm.alpha, arm.beta), gap / arm.scale)
-        return Divergence(value, "the same law, moved")
-    raise InputError(
-        f"no family is known for {arm!r}, so there is no lower bound: it is known for the built-in laws only"
-    )
+    if type(arm) not in DIVERGENCES:
+        raise InputError(
+            f"no family is known for {arm!r}, so there is no lower bound: it is known for the built-in laws "
+            "only"
+        )
+    return DIVERGENCES[type(arm)](arm, mean)
+
+
+# --- one function per law -------------------------------------------------------------------------------
+
+
+def _gaussian(arm: Gaussian, mean: float) -> Divergence:
+    return Divergence((mean - arm.mean) ** 2 / (2 * arm.scale**2), "Gaussian laws of this variance")
+
+
+def _two_point(arm: TwoPoint, mean: float) -> Divergence:
+    q = (mean - arm.low) / (arm.high - arm.low)
+    return Divergence(bernoulli(arm.probability, q), "laws on the same two points")
+
+
+def _log_normal(arm: LogNormal, mean: float) -> Divergence:
+    mu = math.log(mean - arm.shift) - arm.sigma**2 / 2
+    return Divergence((mu - arm.mu) ** 2 / (2 * arm.sigma**2), "log-normal laws of this sigma and shift")
+
+
+def _pareto(arm: Pareto, mean: float) -> Divergence:
+    ratio = (mean - arm.shift) / arm.scale
+    tail = ratio / (ratio - 1)
+    value = math.log(arm.tail / tail) + tail / arm.tail - 1
+    return Divergence(value, "Pareto laws of this scale and shift")
+
+
+def _empirical(arm: Empirical, mean: float) -> Divergence:
+    return Divergence(_bounded(np.asarray(arm.data), mean), "laws that do not exceed the largest value")
+
+
+def _student_t(arm: StudentT, mean: float) -> Divergence:
+    value = location_divergence(_student_density(arm.df), (mean - arm.mean) / arm.scale)
+    return Divergence(value, "the same law, moved")
+
+
+def _alpha_stable(arm: AlphaStable, mean: float) -> Divergence:
+    gap = mean - arm.mean
+    if arm.alpha == 2:
+        return Divergence(gap**2 / (4 * arm.scale**2), "Gaussian laws of this variance")
+    value = location_divergence(_stable_density(arm.alpha, arm.beta), gap / arm.scale)
+    return Divergence(value, "the same law, moved")
+
+
+# By the very class: a subclass may have other densities.
+DIVERGENCES: dict[type[Arm], Callable[[Any, float], Divergence]] = {
+    Gaussian: _gaussian,
+    TwoPoint: _two_point,
+    LogNormal: _log_normal,
+    Pareto: _pareto,
+    Empirical: _empirical,
+    StudentT: _student_t,
+    AlphaStable: _alpha_stable,
+}
+
+
+# --- what they compute with -----------------------------------------------------------------------------
 
 
 def bernoulli(p: float, q: float) -> float:
@@ -105,13 +141,13 @@ def _panels(end: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return y.ravel(), (width * weights / 2).ravel()
 
 
-def _student(df: float) -> Density:
+def _student_density(df: float) -> Density:
     peak = math.exp(math.lgamma((df + 1) / 2) - math.lgamma(df / 2)) / math.sqrt(df * math.pi)
     return lambda x: peak * np.exp(-(df + 1) / 2 * np.log1p(x**2 / df))
 
 
 @lru_cache(maxsize=32)
-def _stable(alpha: float, beta: float) -> Density:
+def _stable_density(alpha: float, beta: float) -> Density:
     """The stable density, interpolated: SciPy takes milliseconds for each value. All arms share it.
 
     Where it is below FAINT it counts as zero: no share of the divergence worth naming is there.

@@ -16,9 +16,10 @@ from itertools import pairwise
 
 import numpy as np
 
-from rumormill.errors import InputError, SolverError
+from rumormill.errors import SolverError
 from rumormill.graphs import Network, clique_cover, dominating_set, independent_set
 from rumormill.graphs.adjacency import Adjacency
+from rumormill.validate import is_number, refused
 
 Witness = tuple[int, ...] | tuple[tuple[int, ...], ...]
 
@@ -70,8 +71,8 @@ def invariants(
     The exact solvers stop after about time_limit seconds in all (0: quick bounds only); without OR-Tools
     some questions stay open.
     """
-    if not (isinstance(time_limit, int | float) and 0 <= time_limit < math.inf):
-        raise InputError(f"time_limit = {time_limit!r} is not allowed: seconds, 0 or more")
+    if not (is_number(time_limit) and time_limit >= 0):
+        raise refused("time_limit", time_limit, "seconds, 0 or more")
     wanted = list(range(network.diameter + 1)) if gammas is None else list(gammas)
     resolved = [network.resolve_gamma(gamma) for gamma in wanted]
     graphs = [_Power(network, gamma) for gamma in sorted(set(resolved))]

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rumormill.arms import Bandit, RewardSource
 from rumormill.errors import InputError
-from rumormill.theory.bound import Form, check_form
+from rumormill.theory.bound import Assumption, Form, check_form
 from rumormill.theory.divergence import divergence
+from rumormill.validate import eps as check_eps
+from rumormill.validate import inside, whole
 
 
 @dataclass(frozen=True)
@@ -35,9 +38,11 @@ class LowerBound:
 
     arms: tuple[ArmTerm, ...]
 
-    assumptions = (
-        "Asymptotic: R(T)/ln T is not below the coefficient as T grows; nothing is said about one T. It "
-        "holds for policies that are consistent on the named family, with any number of agents."
+    assumptions: ClassVar[tuple[Assumption, ...]] = (
+        Assumption(
+            "Asymptotic: R(T)/ln T is not below the coefficient as T grows; nothing is said about one T."
+        ),
+        Assumption("For policies that are consistent on the named family, with any number of agents."),
     )
 
     @property
@@ -69,12 +74,7 @@ def two_point_coefficient(gap: float, eps: float, n_arms: int, form: Form = "cor
     the -4 and counts the best arm too.
     """
     check_form(form)
-    if not 0 < gap < 0.25:
-        raise InputError(f"gap = {gap!r} is not allowed: the construction is stated for gaps in (0, 1/4)")
-    if not 0 < eps <= 1:
-        raise InputError(f"eps = {eps!r} is not allowed: it must lie in (0, 1]")
-    if n_arms < 2:
-        raise InputError(f"n_arms = {n_arms!r} is not allowed: at least two arms")
+    gap, eps, n_arms = inside("gap", gap, 0, 0.25), check_eps("eps", eps), whole("n_arms", n_arms, 2)
     lead: float = 2 ** (1 - 1 / eps) * gap ** (-1 - 1 / eps)
     if form == "printed":
         return n_arms * gap * lead

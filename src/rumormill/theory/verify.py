@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rumormill.arms import RewardSource
-from rumormill.engine import simulate
-from rumormill.errors import InputError
+from rumormill.engine.simulate import simulate
 from rumormill.graphs import Network
 from rumormill.policies import Policy
 from rumormill.theory.bound import Bound, Form
 from rumormill.theory.upper import regret_bound
+from rumormill.validate import is_whole, refused
 
 # How many standard errors of the mean must fit between the measurement and the bound.
 SIGMAS = 5.0
@@ -55,8 +55,8 @@ def verify(
     form: Form = "corrected",
 ) -> Verification:
     """Play `trials` trials and hold the group's regret against the bound."""
-    if trials < 2:
-        raise InputError(f"trials = {trials!r} is not allowed: a standard error needs at least two")
+    if not is_whole(trials) or trials < 2:
+        raise refused("trials", trials, "a whole number; a standard error needs at least two")
     bound = regret_bound(bandit, network, policy, horizon, form)
     played = simulate(bandit, network, policy, horizon=horizon, trials=trials, rng=rng, checkpoints=[horizon])
     regret = played.regret[:, -1]

@@ -84,7 +84,7 @@ class RunFolder:
 
     def plot(self) -> Figure:
         """Group regret: against the round, or against the parameter of the sweep."""
-        from rumormill.experiments.figures.regret import main_figure
+        from rumormill.experiments.figures import main_figure
 
         return main_figure(self)
 

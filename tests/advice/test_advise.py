@@ -12,7 +12,7 @@ import rumormill as rm
 from rumormill.advice.advise import Advice, advise, code_of
 from rumormill.advice.cases import Case, case_of_spec, case_of_traces
 from rumormill.advice.figure import pareto_figure
-from rumormill.advice.search import Arena, Outcome, Setting, choose
+from rumormill.advice.search import Arena, Candidate, CandidateOutcome, choose
 from rumormill.advice.traces import Traces
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec
 
@@ -49,7 +49,7 @@ def test_advice_on_traces_is_good_on_the_law_behind_them(law: str, network: rm.N
     fresh = Arena(
         network, lambda trial, agents, horizon: bandit, case.moments, horizon=300, trials=30, seed=99
     )
-    outcomes = fresh.play([outcome.setting for outcome in advice.outcomes])
+    outcomes = fresh.play([outcome.candidate for outcome in advice.outcomes])
     means = [outcome.mean for outcome in outcomes]
     assert fresh.outcomes[advice.chosen].mean <= 3 * min(means)
     assert max(means) >= 10 * min(means)  # or any choice would have passed
@@ -81,12 +81,12 @@ def test_advice_depends_on_the_seed_alone(network: rm.Network) -> None:
 def test_a_lone_agent_and_a_network_in_parts_get_advice_too() -> None:
     case = case_of_traces(traces_of("gaussian", 500))
     alone = advise(case, rm.Network.complete(1), horizon=30, trials=5)
-    assert {outcome.setting.policy for outcome in alone.outcomes} == {"robust"}
+    assert {outcome.candidate.policy for outcome in alone.outcomes} == {"robust"}
     assert alone.choice.chosen.messages == 0
     parts = rm.Network.erdos_renyi(10, 0.05, rng=1, connected=False)
     assert len(parts.components) > 1
     apart = advise(case, parts, horizon=30, trials=5)
-    assert "consensus" not in {outcome.setting.policy for outcome in apart.outcomes}
+    assert "consensus" not in {outcome.candidate.policy for outcome in apart.outcomes}
 
 
 def test_moments_are_those_of_the_rows_with_the_stated_margin() -> None:
@@ -125,8 +125,8 @@ def test_equal_columns_leave_nothing_to_advise() -> None:
 
 def outcome(
     policy: str, gamma: int, regret: NDArray[np.float64], messages: float, estimator: str = "trimmed"
-) -> Outcome:
-    return Outcome(Setting(policy, gamma, estimator, 1.0), regret, messages, 20 * messages)
+) -> CandidateOutcome:
+    return CandidateOutcome(Candidate(policy, gamma, estimator, 1.0), regret, messages, 20 * messages)
 
 
 NOISE = np.random.default_rng(4).normal(0, 3, 20)
@@ -137,22 +137,22 @@ def test_fewer_messages_win_when_regret_is_not_distinguishably_worse() -> None:
     far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, FULL + NOISE - NOISE.mean() + 0.1, 10)
     found = choose([far, near], light=False)
     assert (found.best, found.chosen) == (far, near)
-    assert found.worse[near.setting].low < 0 < found.worse[near.setting].high
+    assert found.worse[near.candidate].low < 0 < found.worse[near.candidate].high
 
 
 def test_plainly_worse_settings_lose_whatever_they_save() -> None:
     far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, FULL + NOISE - NOISE.mean() + 8, 10)
     found = choose([far, near], light=False)
     assert found.chosen is far
-    assert found.worse[near.setting].low > 0
-    assert found.front == (near.setting, far.setting)
+    assert found.worse[near.candidate].low > 0
+    assert found.front == (near.candidate, far.candidate)
 
 
 def test_much_worse_settings_lose_even_if_it_may_be_chance() -> None:
     wild = np.where(np.arange(20) == 0, 2_000.0, 0.0) + 20  # 20 % worse, by one bad trial
     far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, wild, 10)
     found = choose([far, near], light=False)
-    assert found.worse[near.setting].low < 0
+    assert found.worse[near.candidate].low < 0
     assert found.chosen is far
 
 
@@ -167,7 +167,7 @@ def test_only_finalists_are_chosen_and_others_are_made_comparable() -> None:
     lucky = outcome("kmp", 2, np.full(10, 60.0), 30)  # its trials were easy for the other too
     found = choose([final, lucky], light=False)
     assert found.chosen is final
-    assert found.worse[lucky.setting].estimate == pytest.approx(0.2)
+    assert found.worse[lucky.candidate].estimate == pytest.approx(0.2)
     assert found.scale(lucky) == pytest.approx(2.0)
 
 
@@ -216,21 +216,23 @@ def test_a_spec_must_be_one_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    "setting",
+    "candidate",
     [
-        Setting("decentralized", 2, "trimmed", 0.3),
-        Setting("kmp", 1, "median-of-means", 0.03),
-        Setting("robust", 0, "catoni", 1.0),
-        Setting("consensus", 1),
+        Candidate("decentralized", 2, "trimmed", 0.3),
+        Candidate("kmp", 1, "median-of-means", 0.03),
+        Candidate("robust", 0, "catoni", 1.0),
+        Candidate("consensus", 1),
     ],
 )
-def test_the_code_shown_makes_the_policy_played(setting: Setting) -> None:
+def test_the_code_shown_makes_the_policy_played(candidate: Candidate) -> None:
     moments = rm.Moments(eps=0.25, u=3.5, rho=2.5)
-    assert eval(code_of(setting, moments), {"rm": rm}) == setting.build(moments, ())
+    assert eval(code_of(candidate, moments), {"rm": rm}) == candidate.build(moments)
 
 
 def test_the_code_of_the_centralized_policy() -> None:
-    made = eval(code_of(Setting("centralized", 2, "trimmed", 0.3), rm.Moments(eps=1, u=1, rho=1)), {"rm": rm})
+    made = eval(
+        code_of(Candidate("centralized", 2, "trimmed", 0.3), rm.Moments(eps=1, u=1, rho=1)), {"rm": rm}
+    )
     assert (made.gamma, made.leaders, made.zeta) == (2, "dominating", 0.3)
 
 
@@ -249,13 +251,10 @@ def test_wrong_questions(wrong: dict[str, object], message: str, network: rm.Net
 
 
 def test_the_figure_shows_every_setting(network: rm.Network) -> None:
-    import matplotlib.pyplot as plt
-
     advice = advise(case_of_traces(traces_of("1.5", 300)), network, horizon=30, trials=5)
     figure = pareto_figure(advice)
     (axes,) = figure.axes
     shown = [line for line in axes.get_lines() if line.get_linestyle() == "None" and line.get_marker() != "*"]
-    assert sum(len(line.get_xdata()) for line in shown) >= len(advice.outcomes)
+    assert sum(np.size(line.get_xdata()) for line in shown) >= len(advice.outcomes)
     assert "hollow: no guarantee" in axes.get_legend_handles_labels()[1]
     assert str(advice.chosen) in axes.get_title()
-    plt.close(figure)

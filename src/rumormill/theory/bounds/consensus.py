@@ -1,0 +1,99 @@
+"""Consensus-UCB: not logarithmic but T^(2/(3 eps)), from a polynomial radius.
+
+corrected  (6 rho T^(2/3))^(1/eps) (2/gap)^(1+1/eps) gap + M (max epsilon_v + e) gap + 2 M gap + failures
+           with e = sqrt(M) l / (1 - l), l the second eigenvalue
+printed    gap (M + M e + T^(2/3) (6 v (1 + e_k) / gap^2 + M)) with e = sqrt(M) sum |l_p| / (1 - |l_p|)
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.arms import Moments
+from rumormill.graphs import consensus_matrix
+from rumormill.policies import ConsensusPlan, ConsensusUCB
+from rumormill.theory.bound import Assumption
+from rumormill.theory.bounds.family import Family, Parts, exp_or_inf
+
+
+@dataclass(frozen=True, eq=False)
+class Consensus(Family):
+    """Agents that average sums and counts with their neighbours."""
+
+    policy: ConsensusUCB
+    plan: ConsensusPlan
+
+    plan_type: ClassVar[type] = ConsensusPlan
+
+    @cached_property
+    def moments(self) -> Moments:
+        return self.policy.moments or self.bandit.moments()
+
+    @cached_property
+    def eigenvalues(self) -> NDArray[np.float64]:
+        """Sizes of the eigenvalues of consensus, without the one that is 1; empty for a single agent."""
+        matrix = consensus_matrix(self.network, self.policy.kappa)
+        sizes: NDArray[np.float64] = np.abs(np.linalg.eigvalsh(matrix)[:-1])
+        return sizes
+
+    def corrected(self) -> Parts:
+        m, eps = self.n_agents, self.moments.eps
+        level = math.log(6 * self.moments.rho) + 2 / 3 * math.log(self.horizon)
+        learning = sum(
+            gap * exp_or_inf(level / eps + (1 + 1 / eps) * math.log(2 / gap)) for gap in self.gaps.tolist()
+        )
+        # How far an agent's count may be from the average.
+        second = float(self.eigenvalues.max(initial=0.0))
+        count_error = math.sqrt(m) * second / (1 - second)
+        terms = {
+            "learning": float(learning),
+            "mixing": self.gap_sum * m * (float(self.plan.epsilon.max()) + count_error),
+            "start": self.gap_sum * 2 * m,
+            "failures": self.gap_sum * m * self._failures(),
+        }
+        return terms, self._rests_on()
+
+    def _failures(self) -> float:
+        """Expected number of an agent's decisions, per arm, that rest on a failed estimate.
+
+        |M|^p has expectation at most 2 (1 for p = 2) times its p-variation, which is sorted by powers of two.
+        """
+        eps = self.moments.eps
+        factor = 1.0 if eps == 1.0 else 2.0
+        t = np.arange(self.bandit.n_arms + 1, self.horizon + 1, dtype=np.float64)
+        levels = np.floor(np.log2(t * self.n_agents**eps)) + 1
+        return float(np.minimum(1, 2 / 3 * factor * levels * t ** (-2 / 3)).sum())
+
+    def _rests_on(self) -> list[Assumption]:
+        found = [self.moments_hold(self.moments)]
+        if self.policy.epsilon is not None:
+            found.append(Assumption("epsilon was given, and is taken to bound the variance of the averages."))
+        if 2 / (3 * self.moments.eps) >= 1:
+            found.append(
+                Assumption("eps <= 2/3: the bound grows at least as fast as T, so it never says anything.")
+            )
+        return found
+
+    def printed(self) -> Parts:
+        m, rate = self.n_agents, self.horizon ** (2 / 3)
+        spread = float(self.plan.epsilon.max()) / m
+        count_error = math.sqrt(m) * float((self.eigenvalues / (1 - self.eigenvalues)).sum())
+        terms = {
+            "learning": rate * 6 * self.moments.rho * (1 + spread) * float((1 / self.gaps).sum()),
+            "mixing": self.gap_sum * m * count_error,
+            "start": self.gap_sum * m,
+            "failures": self.gap_sum * m * rate,
+        }
+        return terms, [
+            Assumption("As printed: stated for all eps, derived for eps = 1; it need not hold.", holds=False),
+            Assumption(
+                "The paper's epsilon^k belongs to an agent, not an arm: the largest over agents is taken, "
+                "without the factor M, as the theorem has it."
+            ),
+        ]
