@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from tiny import SWEPT, TINY
 
+from rumormill.cli import main
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.run import manifest as manifest_module
 from rumormill.experiments.run.manifest import (
@@ -213,3 +214,15 @@ def test_runs_of_shipped_specs_by_the_first_version_have_the_claims_of_the_paper
     kept = [policy for policy in plain["policies"] if policy["label"] != "KMP"]
     fewer = spec_of(msgspec.structs.replace(old, spec={**plain, "policies": kept}))
     assert fewer.claims == spec.claims[:2]
+
+
+def test_a_folder_of_the_first_version_is_shown_and_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(OLD, tmp_path / "old")
+    for command in ("show", "report"):
+        with pytest.raises(SystemExit) as end:
+            main([command, str(tmp_path / "old")])
+        assert end.value.code == 0, capsys.readouterr().err
+    assert "tiny (custom): group regret at round 50, 2 trials, seed 7" in capsys.readouterr().out
+    assert (tmp_path / "old" / "report.html").exists()

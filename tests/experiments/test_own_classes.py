@@ -10,6 +10,7 @@ import pytest
 from tiny import TINY
 
 import rumormill as rm
+from rumormill.cli import main
 from rumormill.errors import ContractError, InputError, SlowEngineNotice
 from rumormill.experiments.run.runner import RunInterrupted, run
 from rumormill.experiments.run.store import Cell, open_run
@@ -308,3 +309,14 @@ def test_a_run_can_be_shown_where_its_classes_are_not(folder: Path) -> None:
         [sys.executable, "-c", code, folder / "run"], capture_output=True, text=True, check=True
     )
     assert done.stdout == "18\n"
+
+
+def test_it_gets_bands_verdicts_figures_and_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["run", str(folder / "own.toml"), "--out", str(folder / "run"), "--jobs", "1"])
+    said = capsys.readouterr()
+    assert end.value.code == 0, said.err
+    assert "Greedy, Careful, KMP run on the reference engine" in said.err
+    assert "Careful" in said.out
+    assert "Greedy beats Careful" in (folder / "run" / "report.html").read_text()
+    assert (folder / "run" / "figures" / "regret.svg").exists()
