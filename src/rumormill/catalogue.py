@@ -13,82 +13,94 @@ import importlib
 import inspect
 import sys
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, UnionType
 from typing import Any
 
 import msgspec
 
-from rumormill.arms import AlphaStable, Arm, Empirical, Gaussian, LogNormal, Pareto, StudentT, TwoPoint
+from rumormill.arms import Arm
 from rumormill.errors import InputError
-from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, TrimmedMean
+from rumormill.estimators import Estimator
 from rumormill.graphs import Topology
-from rumormill.graphs.topologies import (
-    BalancedTree,
-    BarabasiAlbert,
-    Complete,
-    ErdosRenyi,
-    GraphFile,
-    Grid,
-    RandomRegular,
-    Ring,
-    Star,
-    WattsStrogatz,
-)
-from rumormill.graphs.topologies import Path as Line
-from rumormill.policies import (
-    KMPUCB,
-    CentralizedMPUCB,
-    ConsensusUCB,
-    DecentralizedMPUCB,
-    OwnPolicy,
-    Policy,
-    RobustUCB,
-    as_policy,
-)
+from rumormill.policies import OwnPolicy, Policy, as_policy
 from rumormill.policies.base import AGENT_METHODS
-from rumormill.protocol import Channel, PerfectChannel
+from rumormill.protocol import Channel
 from rumormill.text import nearest, one_line, shown
 
-POLICIES: dict[str, type] = {
-    "decentralized": DecentralizedMPUCB,
-    "centralized": CentralizedMPUCB,
-    "kmp": KMPUCB,
-    "consensus": ConsensusUCB,
-    "robust": RobustUCB,
-}
-ESTIMATORS: dict[str, type] = {
-    "trimmed": TrimmedMean,
-    "median-of-means": MedianOfMeans,
-    "catoni": Catoni,
-    "empirical": EmpiricalMean,
-}
-LAWS: dict[str, type] = {
-    "alpha-stable": AlphaStable,
-    "gaussian": Gaussian,
-    "student-t": StudentT,
-    "pareto": Pareto,
-    "lognormal": LogNormal,
-    "two-point": TwoPoint,
-    "empirical": Empirical,
-}
-NETWORKS: dict[str, type] = {
-    "erdos_renyi": ErdosRenyi,
-    "barabasi_albert": BarabasiAlbert,
-    "watts_strogatz": WattsStrogatz,
-    "random_regular": RandomRegular,
-    "ring": Ring,
-    "path": Line,
-    "star": Star,
-    "complete": Complete,
-    "grid": Grid,
-    "balanced_tree": BalancedTree,
-    "file": GraphFile,
-}
-CHANNELS: dict[str, type] = {
-    "perfect": PerfectChannel,
-}
+
+class Names(Mapping[str, type]):
+    """Names ↔ classes. A class is imported when it is first asked for, so that a new one is one line here."""
+
+    def __init__(self, room: str, places: dict[str, str]) -> None:
+        self._room, self._places = room, places
+
+    def __getitem__(self, name: str) -> type:
+        module, _, cls = self._places[name].partition(":")
+        found: type = getattr(importlib.import_module(f"rumormill.{self._room}.{module}"), cls)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+
+POLICIES = Names(
+    "policies",
+    {
+        "decentralized": "decentralized:DecentralizedMPUCB",
+        "centralized": "centralized:CentralizedMPUCB",
+        "kmp": "kmp:KMPUCB",
+        "consensus": "consensus:ConsensusUCB",
+        "robust": "robust:RobustUCB",
+    },
+)
+ESTIMATORS = Names(
+    "estimators",
+    {
+        "trimmed": "trimmed:TrimmedMean",
+        "median-of-means": "median_of_means:MedianOfMeans",
+        "catoni": "catoni:Catoni",
+        "empirical": "empirical:EmpiricalMean",
+    },
+)
+LAWS = Names(
+    "arms",
+    {
+        "alpha-stable": "stable:AlphaStable",
+        "gaussian": "light:Gaussian",
+        "student-t": "power:StudentT",
+        "pareto": "power:Pareto",
+        "lognormal": "light:LogNormal",
+        "two-point": "light:TwoPoint",
+        "empirical": "light:Empirical",
+    },
+)
+NETWORKS = Names(
+    "graphs",
+    {
+        "erdos_renyi": "topologies:ErdosRenyi",
+        "barabasi_albert": "topologies:BarabasiAlbert",
+        "watts_strogatz": "topologies:WattsStrogatz",
+        "random_regular": "topologies:RandomRegular",
+        "ring": "topologies:Ring",
+        "path": "topologies:Path",
+        "star": "topologies:Star",
+        "complete": "topologies:Complete",
+        "grid": "topologies:Grid",
+        "balanced_tree": "topologies:BalancedTree",
+        "file": "topologies:GraphFile",
+    },
+)
+CHANNELS = Names(
+    "protocol",
+    {
+        "perfect": "channel:PerfectChannel",
+    },
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,7 +110,7 @@ class Kind:
     name: str
     tag: str
     """The key that names the class in a spec; "type" is understood everywhere."""
-    classes: dict[str, type]
+    classes: Names
     base: type
     needs: tuple[str, ...]
     """Methods that make a class one of this kind, whatever it derives from; none: it must derive."""
@@ -163,7 +175,7 @@ def settings(made: Any) -> list[Setting]:
             for field in dataclasses.fields(made)
             if field.init
         ]
-    called = made.__init__ if isinstance(made, type) else made
+    called = getattr(made, "__init__", made) if isinstance(made, type) else made
     hints, parameters = _hints(called), list(inspect.signature(called).parameters.items())
     return [
         Setting(name, hints.get(name, Any), parameter.default is parameter.empty, parameter.default)

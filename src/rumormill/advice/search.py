@@ -17,6 +17,7 @@ from rumormill.arms import Moments, RewardSource
 from rumormill.engine import Contender, Trial, play_trial, prepare
 from rumormill.engine.workers import Threads, Tick
 from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_interval, relative_difference
+from rumormill.experiments.spec.tables import label_of
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy
 from rumormill.seeds import root_seed, stream_seed
@@ -50,7 +51,7 @@ class Candidate:
         return self.estimator is not None and has_guarantee(self.estimator)
 
     def __str__(self) -> str:
-        name = label_of(self.policy)
+        name = label_of(catalogue.find("policy", self.policy))
         if self.estimator is None:
             return name
         reach = f" γ={self.gamma}" if "gamma" in self._taken else ""
@@ -72,11 +73,6 @@ class Candidate:
     @cached_property
     def _taken(self) -> set[str]:
         return {one.name for one in catalogue.settings(catalogue.find("policy", self.policy))}
-
-
-def label_of(policy: str) -> str:
-    """What tables and figures call the policy of this name."""
-    return str(catalogue.find("policy", policy).label)
 
 
 def has_guarantee(estimator: str) -> bool:
