@@ -6,12 +6,34 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import rumormill as rm
-from small import BANDIT, IN_PARTS, TABLE, EpsilonGreedy, simulate
+from small import BANDIT, IN_PARTS, NETWORK, TABLE, EpsilonGreedy, simulate
 
 NAN, INF = np.where(TABLE > 2, np.nan, TABLE), np.where(TABLE > 2, np.inf, TABLE)
 wrong: Any = rm  # called here in ways that a type checker refuses too
+
+wrong_bandit: Any = BANDIT
+
+
+class Wild(rm.Arm):
+    """A law that promises little and pays beyond all measure."""
+
+    @property
+    def mean(self) -> float:
+        return 1.0
+
+    @property
+    def tail_index(self) -> float:
+        return float("inf")
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        return np.full(size, 1e200)
+
+    def _moment(self, p: float, center: float) -> float:
+        return 1.0
+
 
 BAD: dict[str, tuple[Callable[[], object], str]] = {
     "no arms": (lambda: wrong.Bandit([]), "0 arm.*at least two"),
@@ -109,6 +131,41 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
         lambda: simulate(network=wrong.Network.ring(4), policy=wrong.ConsensusUCB(kappa=1.0)),
         "kappa = 1.0",
     ),
+    "a class for a channel": (
+        lambda: simulate(channel=wrong.PerfectChannel, engine="reference"),
+        r"channel = .* cannot be opened: give an instance",
+    ),
+    "kappa next to nothing": (lambda: wrong.ConsensusUCB(kappa=1e-300), "kappa = 1e-300.*1e-06 to 1"),
+    "epsilon beyond all measure": (lambda: wrong.ConsensusUCB(epsilon=1e300), r"epsilon = 1e\+300"),
+    "eps next to nothing": (lambda: wrong.Moments(eps=1e-300, u=1.0, rho=1.0), "eps = 1e-300"),
+    "moments next to nothing": (lambda: wrong.Moments(eps=0.5, u=1e-300, rho=1.0), "u = 1e-300.*1e-60 to"),
+    "arms beyond all measure": (lambda: wrong.Gaussian(loc=1e150), r"loc = 1e\+150.*1e\+100"),
+    "a reward beyond all measure": (lambda: wrong.Replay(TABLE * 1e150), "of size .*rescale"),
+    "means beyond all measure": (lambda: wrong.Replay(TABLE, means=[0.0, 1e308, -1e308]), "rescale"),
+    "rewards that are drawn beyond all measure": (
+        lambda: simulate(bandit=wrong.Bandit([Wild(), wrong.Gaussian()])),
+        r"a drawn reward of size 1e\+200 is not allowed",
+    ),
+    "a number for arms": (lambda: wrong.Bandit(5), "arms = 5"),
+    "a list for eps": (lambda: wrong_bandit.moments([0.5]), r"eps = \[0.5\]"),
+    "an array for gamma": (lambda: wrong.KMPUCB(gamma=np.array([1, 2])), "gamma = array"),
+    "an array for c": (lambda: wrong.KMPUCB(c=np.array([1.0, 2.0])), "c = array"),
+    "an array for loc": (lambda: wrong.Gaussian(loc=np.array([1, 2])), "loc = array"),
+    "an array for horizon": (lambda: simulate(horizon=np.array([3])), "horizon = array"),
+    "a misspelt setting": (lambda: wrong.KMPUCB(gama=1), "gama is unknown: did you mean 'gamma'"),
+    "a missing setting": (lambda: wrong.AlphaStable(), "missing a required argument: 'alpha'"),
+    "a misspelt option": (lambda: simulate(horizn=3), "horizn is unknown: did you mean 'horizon'"),
+    "a missing option": (lambda: wrong.simulate(BANDIT, NETWORK, wrong.KMPUCB()), "missing.*'horizon'"),
+    "a family without its size": (lambda: wrong.Network.erdos_renyi(5, rng=1), "missing.*'p'"),
+    "an edge to None": (lambda: wrong.Network.from_edges([(None, 1)]), "none of them None"),
+    "a number for edges": (lambda: wrong.Network.from_edges(5), "5 is not an edge"),
+    "a network beyond memory": (lambda: wrong.Network.complete(10**8), "at most 8 GB are allowed"),
+    "a horizon beyond memory": (lambda: simulate(horizon=10**11), "horizon = 100,000,000,000"),
+    "actions beyond memory": (lambda: simulate(horizon=10**9, actions=True), "keeping every action"),
+    "a number for a policy to check": (lambda: wrong.checks.check_policy(3), "policy = 3"),
+    "nothing for an estimator to check": (lambda: wrong.checks.check_estimator(None), "estimator = None"),
+    "a message without encoding": (lambda: wrong.Message(-1, 1, 1, 1.0).encode(), "has no encoding"),
+    "a word for axes": (lambda: simulate().plot("x"), "ax = 'x'"),
     "epsilon of other agents": (
         lambda: simulate(policy=wrong.ConsensusUCB(epsilon=[1.0, 2.0])),
         "2 values for 4 agents",

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ import rumormill as rm
 from channels import Deaf
 from rumormill.errors import SlowEngineNotice
 from sides import COMPILED_POLICIES
-from small import IN_PARTS, EpsilonGreedy, simulate
+from small import IN_PARTS, NETWORK, EpsilonGreedy, simulate
 
 
 def test_an_own_policy_runs() -> None:
@@ -59,6 +59,23 @@ def test_auto_says_that_a_channel_is_slow_and_changes_nothing() -> None:
     with pytest.warns(SlowEngineNotice, match="perfect channel only"):
         slow = simulate(channel=Own(), actions=True, policy=rm.KMPUCB(gamma=2))
     np.testing.assert_array_equal(slow.actions, simulate(actions=True, policy=rm.KMPUCB(gamma=2)).actions)
+
+
+class Noting(rm.PerfectChannel):
+    """Keeps what it was opened with."""
+
+    opened: ClassVar[list[tuple[rm.Network, np.random.SeedSequence]]] = []
+
+    def open(self, network: rm.Network, seed: np.random.SeedSequence) -> Any:
+        self.opened.append((network, seed))
+        return super().open(network, seed)
+
+
+def test_a_channel_is_opened_for_every_trial_with_its_seed_and_the_network() -> None:
+    Noting.opened.clear()
+    simulate(channel=Noting(), engine="reference", policy=rm.KMPUCB(gamma=1), trials=2)
+    assert [network for network, _ in Noting.opened] == [NETWORK, NETWORK]
+    assert [(seed.entropy, seed.spawn_key) for _, seed in Noting.opened] == [(0, (0, 4)), (0, (1, 4))]
 
 
 def test_the_perfect_channel_is_fast_by_name_and_as_an_instance() -> None:
