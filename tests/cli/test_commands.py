@@ -38,9 +38,9 @@ def test_without_a_command_the_help_is_printed(cli: Any) -> None:
 
 
 def test_a_command_stands_in_the_file_of_its_name() -> None:
-    for name, command in COMMANDS.items():
-        module = f"rumormill.cli.commands.{'list_names' if name == 'list' else name}"
-        assert command.__module__ == module
+    for name, place in COMMANDS.items():
+        file = "list_names" if name == "list" else name
+        assert place == f"{file}:{file}"
 
 
 def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
