@@ -10,7 +10,7 @@ import pytest
 from tiny import TINY
 
 import rumormill as rm
-from rumormill.errors import InputError, SlowEngineNotice
+from rumormill.errors import ContractError, InputError, SlowEngineNotice
 from rumormill.experiments.run.runner import RunInterrupted, run
 from rumormill.experiments.run.store import Cell, open_run
 from rumormill.experiments.spec.building import (
@@ -206,6 +206,35 @@ def test_a_mistake_is_found_before_anything_runs(folder: Path, table: str, messa
         read_spec(with_policy(folder, table))
     assert str(error.value).startswith(f"mine.toml: {message}")
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("if t <= self.seat.n_arms:", "if t == 7: 1 / 0\n        if t <= self.seat.n_arms:", "run"),
+        ("ring = [", "1 / 0\n        ring = [", "run"),
+        ("grid = (", "1 / 0\n        grid = (", "read"),
+    ],
+)
+def test_what_an_own_class_raises_is_its_own(folder: Path, old: str, new: str, where: str) -> None:
+    text = EXAMPLE.read_text()
+    assert old in text
+    (folder / "own_example.py").write_text(text.replace(old, new))
+    said = r"own_example.py, line \d+: ZeroDivisionError: .* \(raised by a class of your own\)$"
+    if where == "read":
+        with pytest.raises(ContractError, match=said):
+            read_spec(folder / "own.toml")
+        return
+    spec = read_spec(folder / "own.toml")
+    with pytest.raises(ContractError, match=said):
+        run(spec, folder / "run", progress=Display())
+
+
+def test_a_network_that_is_none_is_refused(folder: Path) -> None:
+    text = EXAMPLE.read_text().replace("return rm.Network.from_edges([*ring, *hub, *more])", "return ring")
+    (folder / "own_example.py").write_text(text)
+    with pytest.raises(ContractError, match=r"build\(rng\) returned a list, not an rm.Network"):
+        run(read_spec(folder / "own.toml"), folder / "run", progress=Display())
 
 
 def test_a_class_of_the_same_name_in_another_folder_does_not_stand_in(folder: Path, tmp_path: Path) -> None:

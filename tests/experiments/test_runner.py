@@ -18,6 +18,7 @@ import polars as pl
 import pytest
 from tiny import SWEPT, TINY
 
+from rumormill.engine import play_trial
 from rumormill.engine.workers import Done, Executor, Processes, Task, Threads, Tick, Work, no_tick
 from rumormill.errors import InputError
 from rumormill.experiments import spec as specs
@@ -27,7 +28,8 @@ from rumormill.experiments.run.cell import cells_of, play_cell
 from rumormill.experiments.run.executors import executor_of
 from rumormill.experiments.run.runner import RunInterrupted, run
 from rumormill.experiments.run.store import Cell, RunFolder
-from rumormill.experiments.spec.reading import parse_spec
+from rumormill.experiments.spec.building import build_network
+from rumormill.experiments.spec.reading import parse_spec, points
 from rumormill.graphs import Network
 
 LONG = SWEPT.replace("horizon = 400", "horizon = 600")
@@ -272,7 +274,7 @@ def test_a_plan_that_is_used_again_changes_nothing(tmp_path: Path) -> None:
 def test_what_a_sweep_leaves_as_it_is_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[int] = []
     played: list[int] = []
-    build, play = sites.build_network, cells.play_trial
+    build, play = build_network, play_trial
 
     def counted_build(spec: Any, trial: int) -> Network:
         built.append(trial)
@@ -298,7 +300,7 @@ def test_networks_at_hand_are_bounded() -> None:
     spec = parse_spec(SWEPT.replace("trials = 12", "trials = 100"))
     at_hand = sites.Sites()
     for trial in range(100):
-        at_hand.at(cells.points(spec)[0].spec, trial)
+        at_hand.at(points(spec)[0].spec, trial)
     assert len(at_hand._sites) <= (os.cpu_count() or 1) + sites.SPARE
 
 
