@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -278,7 +279,10 @@ def test_a_figure_more_is_one_line(swept: Summary, tmp_path: Path, monkeypatch: 
             figure.subplots().bar(summary.policies, [len(s.trials) for s in summary.at(summary.points[0])])
         return figure
 
-    monkeypatch.setitem(FIGURES, "trials", trials)
+    module = ModuleType("rumormill.experiments.figures.trials")
+    module.trials = trials  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(FIGURES, "trials", "trials:trials")
     drawn = [path.name for path in draw_all(swept, tmp_path)]
     assert drawn[-2:] == ["trials.png", "trials.svg"]
     assert {"regret-by-gamma.png", "regret-by-confidence.png", "network-1.svg", "network-2.svg"} <= {*drawn}

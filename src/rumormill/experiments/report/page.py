@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from rumormill.experiments.analyse.claims import Verdict, verdict_row
 from rumormill.experiments.analyse.words import axis_name, in_words, is_number
 from rumormill.experiments.figures.palette import looks
-from rumormill.experiments.figures.table import FIGURES, drawn
+from rumormill.experiments.figures.table import FIGURES, drawer, drawn
 from rumormill.experiments.report.bounds import bounds_section
 from rumormill.experiments.report.markup import picture, table
 from rumormill.experiments.run.files import StoreError, write_atomically
@@ -227,7 +227,7 @@ def _pictures(summary: Summary) -> str:
 
 def caption_of(name: str) -> str:
     """What a figure shows: the first line of its function's docstring."""
-    return (inspect.getdoc(FIGURES[name]) or name).splitlines()[0]
+    return (inspect.getdoc(drawer(name)) or name).splitlines()[0]
 
 
 def _page(suffix: str) -> str:
