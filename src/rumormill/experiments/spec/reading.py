@@ -7,6 +7,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from os import PathLike
 from pathlib import Path
@@ -49,6 +50,7 @@ def spec_names() -> list[str]:
     )
 
 
+@cache
 def named_spec(name: str) -> Spec:
     """An experiment that comes with the package."""
     if name not in spec_names():
