@@ -57,7 +57,7 @@ def test_the_experiment_of_the_readme(tmp_path: Path, monkeypatch: pytest.Monkey
     (own,) = [block for block in BLOCKS if "class Stubborn" in block]
     (tmp_path / "stubborn.py").write_text(own.split("rm.checks")[0], "utf-8")
     (tmp_path / "mine.toml").write_text(toml, "utf-8")
-    spec = at_scale(read_spec(tmp_path / "mine.toml"), trials=6, horizon=120)
+    spec = at_scale(read_spec(tmp_path / "mine.toml"), trials=10, horizon=300)
     with pytest.warns(rumormill.SlowEngineNotice, match="Stubborn runs on the reference engine"):
         folder = run(spec, tmp_path / "run", jobs=1)
     (verdict,) = summarise(folder).verdicts
