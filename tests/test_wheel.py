@@ -52,7 +52,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("elsewhere")
     venv.create(folder / "env", with_pip=False)
     python = folder / "env" / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
     call([*pip, "install", "--no-deps", "--no-index", wheel], folder)
     (packages,) = (folder / "env" / "lib").glob("python*/site-packages")
     # After the fresh ones: what is installed there comes first.

@@ -38,9 +38,9 @@ def test_without_a_command_the_help_is_printed(cli: Any) -> None:
 
 
 def test_a_command_stands_in_the_file_of_its_name() -> None:
-    for name, command in COMMANDS.items():
-        module = f"rumormill.cli.commands.{'list_names' if name == 'list' else name}"
-        assert command.__module__ == module
+    for name, place in COMMANDS.items():
+        file = "list_names" if name == "list" else name
+        assert place == f"{file}:{file}"
 
 
 def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
@@ -133,7 +133,8 @@ def test_compare(cli: Any, spec_file: Path) -> None:
 
 def test_runs_without_a_policy_in_common_are_not_compared(cli: Any, spec_file: Path) -> None:
     cli("run", "mine.toml", "--out", "one", "--no-report")
-    text = spec_file.read_text().replace('type = "kmp"', 'type = "kmp"\nlabel = "a"')
+    text = spec_file.read_text().partition("[[claims]]")[0]
+    text = text.replace('type = "kmp"', 'type = "kmp"\nlabel = "a"')
     spec_file.write_text(text.replace('type = "robust"', 'type = "robust"\nlabel = "b"'))
     cli("run", "mine.toml", "--out", "two", "--no-report")
     answer = cli("compare", "one", "two")
@@ -159,7 +160,7 @@ def test_simulate(cli: Any) -> None:
 def test_reproduce_ends_in_verdicts(cli: Any) -> None:
     answer = cli("reproduce", "fig1a", "--trials", "1", "--horizon", "20", "--out", "a", "--no-report")
     assert answer.code == 0
-    assert "The paper's claims" in answer.out
+    assert "The claims" in answer.out
     assert "KMP beats Consensus" in answer.out
     assert "not decided at this size" in answer.out
 
@@ -273,7 +274,7 @@ def test_only_some_hops_of_a_long_path(cli: Any) -> None:
         (["reproduce", "fig1a", "--quick", "--full"], "choose one"),
         (["reproduce", "fig1c"], "rumormill data --download p2p-Gnutella04"),
         (["show", "."], "is not the folder of a run"),
-        (["report", "nowhere"], "nowhere: there is no such folder"),
+        (["report", "nowhere"], "there is no folder nowhere: give the folder of a run"),
         (["compare", ".", "."], "is not the folder of a run"),
         (["list", "things"], "things"),
         (["network", "rng", "n=4"], "did you mean 'ring'?"),
@@ -311,7 +312,7 @@ def test_a_traceback_only_when_asked_for(cli: Any) -> None:
         answer = cli(*words)
         assert answer.code == 2
         assert "Traceback" in answer.err
-        assert answer.err.strip().splitlines()[-1].startswith("error: nowhere is not")
+        assert answer.err.strip().splitlines()[-1].startswith("error: there is no folder nowhere")
 
 
 def test_a_failure_of_the_run_is_code_1(cli: Any, spec_file: Path) -> None:

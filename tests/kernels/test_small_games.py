@@ -76,6 +76,15 @@ def test_samples_that_leave() -> None:
     assert ties_between_engines(bandit, rm.Network.complete(3), policy, horizon=200) == 0
 
 
+@pytest.mark.parametrize("rules", RULES, ids=lambda r: f"{r.policy}-{r.estimator}-{r.c}")
+@pytest.mark.parametrize("T", [1, 2, 5, 6])
+def test_fewer_rounds_than_arms(T: int, rules: Rules) -> None:
+    """No question is ever asked; uncompiled, a look beyond the last round is an error."""
+    rewards = 100 * np.random.default_rng(3).standard_cauchy((T, 4, 6))
+    actions = actions_of(rewards, PATH, policy_of(rules), engine="fast")
+    assert actions.tolist() == [[t] * 4 for t in range(T)]
+
+
 def test_compilation_is_as_the_environment_says() -> None:
     import numba
 

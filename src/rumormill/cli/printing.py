@@ -9,7 +9,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rumormill.text import cell, number
+from rumormill.text import cell
 
 # Where nobody looks at a window, lines may be as long as a log takes.
 LOG_WIDTH = 160
@@ -63,16 +63,11 @@ def note(text: str) -> None:
     print(text, file=sys.stderr)
 
 
-def band(low: float, high: float) -> str:
-    """An interval."""
-    return f"{number(low)} – {number(high)}"
-
-
-def with_band(row: Mapping[str, Any], after: str, ends: tuple[float, float]) -> dict[str, Any]:
+def with_band(row: Mapping[str, Any], after: str, band: str) -> dict[str, Any]:
     """The row with its interval behind the number that it belongs to."""
     shown = {}
     for key, value in row.items():
         shown[key] = value
         if key == after:
-            shown["95 % band"] = band(*ends)
+            shown["95 % band"] = band
     return shown

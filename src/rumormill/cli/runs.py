@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 def play(spec: Spec, folder: Path, jobs: int | None, executor: ExecutorName) -> RunFolder:
     """Run the spec into the folder, with a display of how far it is."""
-    from rumormill.engine.workers import Processes, Threads
     from rumormill.experiments.run import runner
     from rumormill.experiments.run.progress import progress_for
+    from rumormill.graphs.datasets import find
 
-    workers = Processes(jobs) if executor is ExecutorName.processes else Threads(jobs)
-    return runner.run(spec, folder, progress=progress_for(spec.name), executor=workers)
+    if spec.network.kind == "file":
+        find(spec.network.settings["file"])  # before a folder is made for a run that cannot begin
+    return runner.run(spec, folder, jobs, progress_for(spec.name), executor.value)
 
 
 def default_folder(spec: Spec, base: Path = Path("runs")) -> Path:

@@ -66,7 +66,7 @@ def play_block(
             deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, hearing, ring, state)
             continue
         # What has to leave leaves, then come the own samples, then the farthest hop first, by origin.
-        asked = max(t, n_arms) + 1  # the round of the next question
+        asked = min(max(t, n_arms) + 1, rules.horizon)  # the round of the next question, if there is one
         if rules.trims and t >= n_arms:
             take_out(t + 1, state.total, calendar)
         add_own(slot, asked, hearing.learners, rules, ring, state, calendar)

@@ -10,7 +10,8 @@ import typer
 
 from rumormill.cli.making import made_estimator, made_law
 from rumormill.cli.options import Json, Seed
-from rumormill.cli.printing import band, note, print_json, print_table
+from rumormill.cli.printing import note, print_json, print_table
+from rumormill.text import number
 from rumormill.validate import inside
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def coverage(
     """
     from rumormill import theory
     from rumormill.experiments.figures.coverage import coverage_figure
-    from rumormill.experiments.figures.regret import save
+    from rumormill.experiments.figures.style import save
 
     levels = [inside("--delta", level, 0, 1) for level in delta or [0.1, 0.03, 0.01]]
     by_theory = zeta is None and c is None
@@ -119,7 +120,7 @@ def _row(name: str, row: CoverageRow) -> dict[str, Any]:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    interval = band(row["low"], row["high"])
+    interval = f"{number(row['low'])} – {number(row['high'])}"
     if row["failures"] == "no radius":
         row, interval = {**row, **dict.fromkeys(("radius", "above", "below", "rate"), math.nan)}, "–"
     return {

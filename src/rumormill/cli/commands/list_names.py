@@ -71,10 +71,17 @@ def _settings(kind: str, cls: type) -> str:
     """The settings of a class; those that must be given stand first and bare, those of a spec last."""
     from rumormill import catalogue
 
-    known = catalogue.settings(cls)
+    known = [one for one in catalogue.settings_of(kind, cls) if one.name not in _left_out(kind)]
     needed = [one.name for one in known if one.required]
     free = [f"{one.name}={_written(one.default)}" for one in known if not one.required]
     return " ".join([*needed, *free, *_beside(kind, cls)])
+
+
+def _left_out(kind: str) -> tuple[str, ...]:
+    """What a spec itself gives to the class."""
+    from rumormill.experiments.spec.tables import PARTS
+
+    return next((form.leave_out for form in PARTS.values() if form.kind == kind), ())
 
 
 def _beside(kind: str, cls: type) -> list[str]:

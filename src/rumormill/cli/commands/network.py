@@ -85,8 +85,8 @@ def _row(made: Network, gamma: int) -> dict[str, Any]:
 
 
 def _draw(made: Network, gamma: int, path: Path) -> None:
-    from rumormill.experiments.figures.network import network_figure
-    from rumormill.experiments.figures.regret import style
+    from rumormill.experiments.figures.network import network_figure, title_of
+    from rumormill.experiments.figures.style import write_figure
     from rumormill.graphs import clique_cover, independent_set
 
     figure = network_figure(
@@ -94,8 +94,6 @@ def _draw(made: Network, gamma: int, path: Path) -> None:
         made.edges(),
         clique_cover(made, gamma).groups,
         independent_set(made, gamma).leaders,
-        f"{made.n_agents:,} agents, {made.n_edges:,} links, diameter {made.diameter}, γ = {gamma}",
+        title_of(made.n_agents, made.n_edges, made.diameter, gamma),
     )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with style():
-        figure.savefig(path)
+    write_figure(figure, path)

@@ -9,7 +9,7 @@ import typer
 
 from rumormill.cli.options import Bounds, Folder
 from rumormill.cli.printing import say
-from rumormill.cli.results import bounds_of, write_report
+from rumormill.cli.results import write_report
 
 
 def report(
@@ -19,8 +19,8 @@ def report(
     bounds: Bounds = False,
 ) -> None:
     """Write the report of a run as one HTML file, and its figures."""
+    from rumormill.experiments.analyse.summary import summarise
     from rumormill.experiments.run.store import open_run
 
-    opened = open_run(folder)
-    for path in write_report(opened, out, figures, bounds_of(opened, bounds)):
+    for path in write_report(summarise(open_run(folder), bounds=bounds), out, figures):
         say(path)

@@ -9,7 +9,7 @@ import typer
 
 from rumormill.cli.options import Bounds, Executor, ExecutorName, Horizon, Jobs, Json, Report, Trials
 from rumormill.cli.printing import note
-from rumormill.cli.results import present
+from rumormill.cli.results import conclude
 from rumormill.cli.runs import default_folder, play
 from rumormill.errors import InputError
 
@@ -63,6 +63,6 @@ def reproduce(
             if not everything:
                 raise
             missing.append(f"{each} is left out: {error}")
-    present(runs, json, report=report, bounds=bounds)
+    conclude(runs, json, report=report, bounds=bounds)
     for line in missing:
         note(line)

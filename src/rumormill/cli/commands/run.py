@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from rumormill.cli.options import Bounds, Executor, ExecutorName, Horizon, Jobs, Json, Out, Report, Trials
-from rumormill.cli.results import present
+from rumormill.cli.results import conclude
 from rumormill.cli.runs import default_folder, play
 
 
@@ -32,4 +32,4 @@ def run(
 
     ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)
     played = play(ready, out or default_folder(ready), jobs, executor)
-    present([played], json, report=report, bounds=bounds)
+    conclude([played], json, report=report, bounds=bounds)

@@ -8,6 +8,7 @@ from rumormill.cli.results import present
 
 def show(folder: Folder, json: Json = False) -> None:
     """Print what a run came to."""
-    from rumormill.experiments.run.store import open_run
+    from rumormill.experiments.analyse.summary import summarise
+    from rumormill.experiments.run import store
 
-    present([open_run(folder)], json, report=False)
+    present([summarise(store.open_run(folder))], json)

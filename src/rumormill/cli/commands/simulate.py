@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from rumormill.cli.options import Executor, ExecutorName, Jobs, Json, Seed
-from rumormill.cli.results import present
+from rumormill.cli.results import conclude, present
 from rumormill.cli.runs import play
 from rumormill.cli.words import network_part, part_of_spec, split
 
@@ -41,6 +41,7 @@ def simulate(
     json: Json = False,
 ) -> None:
     """Play a few policies without writing a spec."""
+    from rumormill.experiments.analyse.summary import summarise
     from rumormill.experiments.spec.reading import at_scale, decode
 
     table: dict[str, Any] = {
@@ -55,7 +56,7 @@ def simulate(
     }
     ready = at_scale(decode(table, folder=str(Path.cwd())))
     if out is not None:
-        present([play(ready, out, jobs, executor)], json)
+        conclude([play(ready, out, jobs, executor)], json, report=True)
         return
     with tempfile.TemporaryDirectory(prefix="rumormill-") as folder:
-        present([play(ready, Path(folder), jobs, executor)], json, report=False, claims=False)
+        present([summarise(play(ready, Path(folder), jobs, executor))], json, claims=False)

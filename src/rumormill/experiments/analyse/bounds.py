@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.words import Values
-from rumormill.experiments.spec.building import build_bandit, build_network, build_policy, is_fresh
+from rumormill.experiments.run.sites import Sites
+from rumormill.experiments.spec.building import build_bandit, is_fresh
 from rumormill.experiments.spec.reading import points
 from rumormill.theory import Assumption, Bound, LowerBound, lower_bound, regret_bound
 
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from rumormill.experiments.analyse.summary import Row, Series, Summary
     from rumormill.experiments.spec.reading import SweepPoint
     from rumormill.experiments.spec.schema import Spec
-    from rumormill.graphs import Network
-    from rumormill.policies import Plan, Policy
 
 # A bound is smooth: so many rounds draw it as well as all.
 ROUNDS_DRAWN = 32
@@ -106,12 +105,12 @@ def run_bounds(summary: Summary) -> RunBounds:
     """Work out the bounds of every sweep point that has its first trial done."""
     spec = summary.spec
     one_game = spec.arms.means != "uniform" and not is_fresh(spec)
-    plans = _Plans()
+    sites = Sites()  # most sweep points share their network and plans
     games = []
     for point in points(spec):
         values = _stored(summary, point)
         if values is not None and (one_game or 0 in summary.at(values)[0].trials):
-            games.append(_game(point.spec, values, summary.at(values), plans, one_game))
+            games.append(_game(point.spec, values, summary.at(values), sites, one_game))
     if not games:
         raise InputError(
             f"{summary.path} has no first trial finished, and bounds are about its game: "
@@ -131,45 +130,24 @@ def _stored(summary: Summary, point: SweepPoint) -> Values | None:
     return None
 
 
-class _Plans:
-    """Networks of trial 0 and the plans worked out on them: most sweep points share both."""
-
-    def __init__(self) -> None:
-        self._networks: dict[str, Network] = {}
-        self._plans: dict[tuple[str, Any], Plan] = {}
-
-    def network(self, spec: Spec) -> Network:
-        key = repr(spec.network)
-        if key not in self._networks:
-            self._networks[key] = build_network(spec, 0)
-        return self._networks[key]
-
-    def plan(self, spec: Spec, policy: Policy) -> Plan:
-        key = (repr(spec.network), policy.plan_key())
-        if key not in self._plans:
-            self._plans[key] = policy.plan(self.network(spec))
-        return self._plans[key]
-
-
-def _game(spec: Spec, values: Values, measured: list[Series], plans: _Plans, one_game: bool) -> GameBounds:
-    bandit, network = build_bandit(spec, 0), plans.network(spec)
+def _game(spec: Spec, values: Values, measured: list[Series], sites: Sites, one_game: bool) -> GameBounds:
+    bandit, site = build_bandit(spec, 0), sites.at(spec, 0)
     lower, reason = _lower(bandit)
     some = _some(measured[0].rounds, bandit.n_arms)
     policies: list[PolicyBounds] = []
     others: list[Unbounded] = []
     for part, series in zip(spec.policies, measured, strict=True):
         regret = series.mean if one_game else series.regret[series.trials.index(0)]
-        policy = build_policy(spec, part)
-        plan = plans.plan(spec, policy)
-        game = (bandit, network, policy)
+        ready = site.contender(spec, part)
+        game = (bandit, site.network, ready.policy)
         try:
-            printed = regret_bound(*game, int(series.rounds[-1]), "printed", plan=plan)
-            corrected = tuple(regret_bound(*game, int(t), plan=plan) for t in some)
+            printed = regret_bound(*game, int(series.rounds[-1]), "printed", plan=ready.plan)
+            corrected = tuple(regret_bound(*game, int(t), plan=ready.plan) for t in some)
         except InputError as error:
             others.append(Unbounded(part.label, series.rounds, regret, str(error)))
         else:
             policies.append(PolicyBounds(part.label, series.rounds, regret, corrected, printed))
-    worst = network.n_agents * float(bandit.gaps.max())
+    worst = site.network.n_agents * float(bandit.gaps.max())
     return GameBounds(values, int(some[0]), worst, lower, reason, tuple(policies), tuple(others))
 
 

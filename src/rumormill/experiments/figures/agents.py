@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rumormill.experiments.analyse.words import Values, in_words
 from rumormill.experiments.figures.palette import looks
-from rumormill.experiments.figures.style import WIDTH, new_figure, plain_ticks, style
+from rumormill.experiments.figures.style import WIDTH, logarithmic, new_figure, plain_ticks, style
 from rumormill.text import rounded
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def agent_distribution(summary: Summary, values: Values | None = None) -> Figure
         axes.set_yticks(range(len(summary.policies)), summary.policies)
         axes.set_ylim(len(summary.policies) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")
-        axes.set_xscale("log")
+        logarithmic(axes, x=True)
         axes.set_xlabel(
             f"regret of one agent at round {rounded(summary.horizon)}\n"
             "(marker: median; bars: 50 % and 80 %; line: all)"

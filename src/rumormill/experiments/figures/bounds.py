@@ -9,7 +9,15 @@ import numpy as np
 
 from rumormill.experiments.figures.palette import looks
 from rumormill.experiments.figures.regret_over_time import panels_over_time
-from rumormill.experiments.figures.style import GREY, MOST_PANELS, key_below, plain_ticks, spread, style
+from rumormill.experiments.figures.style import (
+    GREY,
+    MOST_PANELS,
+    key_below,
+    logarithmic,
+    plain_ticks,
+    spread,
+    style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -35,8 +43,7 @@ def bounds_figure(found: RunBounds) -> Figure:
         figure, panels = panels_over_time([game.values for game in games])
         for axes, game in zip(panels, games, strict=True):
             _game(axes, game, found)
-            axes.set_xscale("log")
-            axes.set_yscale("log")
+            logarithmic(axes, x=True, y=True)
             _note(axes, game, names=len(games) == 1)
         for axes in panels:
             plain_ticks(axes)

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rumormill.experiments.figures.palette import looks
-from rumormill.experiments.figures.style import decades_and_zero, key_below, new_figure, plain_ticks, style
+from rumormill.experiments.figures.style import (
+    decades_and_zero,
+    key_below,
+    logarithmic,
+    new_figure,
+    plain_ticks,
+    style,
+)
 from rumormill.text import rounded
 
 if TYPE_CHECKING:
@@ -42,7 +49,7 @@ def _panel(axes: Axes, summary: Summary, column: str) -> None:
         mark = look[policy]
         axes.errorbar(
             sent,
-            [series.at_end.estimate for series in along],
+            np.array([series.at_end.estimate for series in along]),
             yerr=np.transpose([series.at_end.reach for series in along]),
             color=mark.colour,
             linestyle=mark.line if len(set(sent)) > 1 else "none",
@@ -52,6 +59,6 @@ def _panel(axes: Axes, summary: Summary, column: str) -> None:
             capsize=2,
             label=policy,
         )
-    axes.set_yscale("log")
+    logarithmic(axes, y=True)
     plain_ticks(axes, x=False)
     decades_and_zero(axes, everything)

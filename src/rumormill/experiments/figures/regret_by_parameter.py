@@ -69,7 +69,7 @@ def _panel(axes: Axes, summary: Summary, axis: str, group: Values) -> None:
         aside = places + (index - (len(summary.policies) - 1) / 2) * 0.04 * step
         axes.errorbar(
             aside,
-            [end.estimate for end in ends],
+            np.array([end.estimate for end in ends]),
             yerr=np.transpose([end.reach for end in ends]),
             color=mark.colour,
             linestyle=mark.line if numeric else "none",

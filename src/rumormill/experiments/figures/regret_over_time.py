@@ -15,6 +15,7 @@ from rumormill.experiments.figures.style import (
     MOST_PANELS,
     WIDTH,
     key_below,
+    logarithmic,
     new_figure,
     plain_ticks,
     spread,
@@ -78,8 +79,7 @@ def _curves(axes: Axes, summary: Summary, values: Values, log: bool) -> None:
             label=series.policy,
         )
     if log:
-        axes.set_xscale("log")
-        axes.set_yscale("log")
+        logarithmic(axes, x=True, y=True)
     else:
         axes.set_xlim(left=0)
         axes.set_ylim(bottom=0)

@@ -90,6 +90,14 @@ def spread(items: Sequence[Item], most: int) -> list[Item]:
 # --- axes -----------------------------------------------------------------------------------------------
 
 
+def logarithmic(axes: Axes, *, x: bool = False, y: bool = False) -> None:
+    """Logarithmic axes; one on which nothing positive was drawn stays as it is."""
+    if x and math.isfinite(axes.dataLim.minposx):
+        axes.set_xscale("log")
+    if y and math.isfinite(axes.dataLim.minposy):
+        axes.set_yscale("log")
+
+
 def plain_ticks(axes: Axes, *, x: bool = True, y: bool = True) -> None:
     """Numbers in full; on a short logarithmic axis also at 2 and 5, so that at least two are there."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter

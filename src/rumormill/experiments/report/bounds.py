@@ -118,7 +118,7 @@ def _channel_words(found: RunBounds) -> list[str]:
 
 def _unbounded_words(found: RunBounds) -> list[str]:
     without = {each.policy: each.reason for game in found.games for each in game.others}
-    return [f"{policy} has no bound: {reason}." for policy, reason in without.items()]
+    return [f"{policy}: {reason}." for policy, reason in without.items()]
 
 
 def _upper(found: RunBounds, notes: _Notes) -> str:
