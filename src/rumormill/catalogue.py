@@ -285,7 +285,8 @@ def _own(known: Kind, name: str, where: str, folder: str | Path | None) -> Any:
             needs += f", or give it {', '.join(known.needs)}"
         if known.name == "policy":
             needs = f"give it agent(seat), or the methods {', '.join(AGENT_METHODS)} and a seat to begin with"
-        raise InputError(f"{where} = {name!r} is not a {known.name}: {needs}")
+        kind = f"an {known.name}" if known.name[0] in "aeiou" else f"a {known.name}"
+        raise InputError(f"{where} = {name!r} is not {kind}: {needs}")
     return found
 
 

@@ -102,6 +102,15 @@ def test_other_sizes_go_to_other_folders(cli: Any, spec_file: Path) -> None:
     assert sorted(path.name for path in Path("runs").iterdir()) == ["mine-1x10", "mine-2x10"]
 
 
+def test_a_run_without_a_report_names_its_folder(cli: Any, spec_file: Path) -> None:
+    words = ("run", "mine.toml", "--trials", "1", "--no-report")
+    answer = cli(*words)
+    last = answer.err.splitlines()[-1]
+    assert last == "folder: runs/mine-1x30 (for a report: rumormill report runs/mine-1x30)"
+    assert json.loads(cli(*words, "--json").out)["folders"] == ["runs/mine-1x30"]
+    assert cli("report", "runs/mine-1x30").code == 0
+
+
 def test_running_again_goes_on(cli: Any, spec_file: Path) -> None:
     cli("run", "mine.toml", "--out", "here", "--no-report")
     before = Path("here/results.parquet").read_bytes()

@@ -198,7 +198,7 @@ def test_advice_takes_own_networks_and_estimators(cli: Any, spec_file: Path) -> 
         (["network", "own:Coin"], "is not a network"),
         (["network", "own:Wheel", "m=3"], "network.m: unknown key"),
         (["coverage", "--law", "own:Wheel"], "is not a law"),
-        (["coverage", "--estimator", "own:Wheel n=3"], "is not a estimator"),
+        (["coverage", "--estimator", "own:Wheel n=3"], "is not an estimator"),
     ],
 )
 def test_wrong_names_get_one_line(cli: Any, words: list[str], expected: str) -> None:

@@ -65,7 +65,7 @@ REPLACED = [
         '"alphastable"',
         "arms.law = 'alphastable' is not allowed: did you mean 'alpha-stable'?",
     ),
-    ("alpha = 1.9", "alpha = 2.5", "arms.alpha = 2.5 is not allowed: it must lie in (0, 2]"),
+    ("alpha = 1.9", "alpha = 2.5", "arms.alpha = 2.5 is not allowed: a number above 0, at most 2"),
     (
         "alpha = 1.9",
         "alpha = 1.0",

@@ -223,7 +223,7 @@ def dotted(axes: Any) -> dict[str, Any]:
 def test_the_figure_draws_what_is_not_vacuous(of_one_game: RunBounds) -> None:
     (axes,) = bounds_figure(of_one_game).axes
     assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
-    measured = {line.get_label(): line for line in axes.lines}
+    measured: dict[Any, Any] = {line.get_label(): line for line in axes.lines}
     drawn = dotted(axes)
     for found in of_one_game.games[0].policies:
         curve = measured[found.policy]
@@ -339,7 +339,7 @@ class First:
     assert [row["policy"] for row in bound_rows(mixed)] == ["Robust"]
     (axes,) = bounds_figure(mixed).axes
     # It always pulls the worse arm: 6 agents lose a gap of 1 per round.
-    (mine,) = [line for line in axes.lines if line.get_label() == "Mine"]
+    mine: Any = next(line for line in axes.lines if line.get_label() == "Mine")
     assert mine.get_ydata()[-1] == 1_800
     assert "Mine: there is no bound" in " ".join(words(bounds_section(mixed)))
     alone = dataclasses.replace(mixed, labels=("Mine",), games=(dataclasses.replace(game, policies=()),))

@@ -11,7 +11,9 @@ import polars as pl
 import pytest
 from tiny import SWEPT, TINY
 
+from rumormill.cli import main
 from rumormill.errors import DataError, InputError
+from rumormill.experiments.run import manifest as manifest_module
 from rumormill.experiments.run.manifest import (
     MANIFEST,
     Manifest,
@@ -59,15 +61,15 @@ def test_it_can_be_read_by_people_and_other_programs(tiny_run: RunFolder) -> Non
     assert re.search(r'"edges": \[ \[ 0, 1 \], ', text)
 
 
-def test_every_flipped_bit_is_found(tiny_run: RunFolder, tmp_path: Path) -> None:
+def test_every_flipped_bit_is_found(tiny_run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     data = (tiny_run.path / MANIFEST).read_bytes()
     assert len(data) < 4000
     for place in range(len(data)):
         for bit in range(8) if place < 100 else [place % 8]:
             bad = data[:place] + bytes([data[place] ^ (1 << bit)]) + data[place + 1 :]
-            (tmp_path / MANIFEST).write_bytes(bad)
+            monkeypatch.setattr(manifest_module, "read_bytes", lambda file, bad=bad: bad)
             with pytest.raises(DataError, match="is damaged"):
-                read_manifest(tmp_path)
+                read_manifest(tiny_run.path)
 
 
 def test_what_is_cut_added_or_edited_is_found(tiny_run: RunFolder, tmp_path: Path) -> None:
@@ -212,3 +214,15 @@ def test_runs_of_shipped_specs_by_the_first_version_have_the_claims_of_the_paper
     kept = [policy for policy in plain["policies"] if policy["label"] != "KMP"]
     fewer = spec_of(msgspec.structs.replace(old, spec={**plain, "policies": kept}))
     assert fewer.claims == spec.claims[:2]
+
+
+def test_a_folder_of_the_first_version_is_shown_and_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shutil.copytree(OLD, tmp_path / "old")
+    for command in ("show", "report"):
+        with pytest.raises(SystemExit) as end:
+            main([command, str(tmp_path / "old")])
+        assert end.value.code == 0, capsys.readouterr().err
+    assert "tiny (custom): group regret at round 50, 2 trials, seed 7" in capsys.readouterr().out
+    assert (tmp_path / "old" / "report.html").exists()

@@ -10,7 +10,8 @@ import pytest
 from tiny import TINY
 
 import rumormill as rm
-from rumormill.errors import InputError, SlowEngineNotice
+from rumormill.cli import main
+from rumormill.errors import ContractError, InputError, SlowEngineNotice
 from rumormill.experiments.run.runner import RunInterrupted, run
 from rumormill.experiments.run.store import Cell, open_run
 from rumormill.experiments.spec.building import (
@@ -208,6 +209,35 @@ def test_a_mistake_is_found_before_anything_runs(folder: Path, table: str, messa
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "where"),
+    [
+        ("if t <= self.seat.n_arms:", "if t == 7: 1 / 0\n        if t <= self.seat.n_arms:", "run"),
+        ("ring = [", "1 / 0\n        ring = [", "run"),
+        ("grid = (", "1 / 0\n        grid = (", "read"),
+    ],
+)
+def test_what_an_own_class_raises_is_its_own(folder: Path, old: str, new: str, where: str) -> None:
+    text = EXAMPLE.read_text()
+    assert old in text
+    (folder / "own_example.py").write_text(text.replace(old, new))
+    said = r"own_example.py, line \d+: ZeroDivisionError: .* \(raised by a class of your own\)$"
+    if where == "read":
+        with pytest.raises(ContractError, match=said):
+            read_spec(folder / "own.toml")
+        return
+    spec = read_spec(folder / "own.toml")
+    with pytest.raises(ContractError, match=said):
+        run(spec, folder / "run", progress=Display())
+
+
+def test_a_network_that_is_none_is_refused(folder: Path) -> None:
+    text = EXAMPLE.read_text().replace("return rm.Network.from_edges([*ring, *hub, *more])", "return ring")
+    (folder / "own_example.py").write_text(text)
+    with pytest.raises(ContractError, match=r"build\(rng\) returned a list, not an rm.Network"):
+        run(read_spec(folder / "own.toml"), folder / "run", progress=Display())
+
+
 def test_a_class_of_the_same_name_in_another_folder_does_not_stand_in(folder: Path, tmp_path: Path) -> None:
     first = read_spec(folder / "own.toml")
     other = tmp_path / "other"
@@ -279,3 +309,14 @@ def test_a_run_can_be_shown_where_its_classes_are_not(folder: Path) -> None:
         [sys.executable, "-c", code, folder / "run"], capture_output=True, text=True, check=True
     )
     assert done.stdout == "18\n"
+
+
+def test_it_gets_bands_verdicts_figures_and_report(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["run", str(folder / "own.toml"), "--out", str(folder / "run"), "--jobs", "1"])
+    said = capsys.readouterr()
+    assert end.value.code == 0, said.err
+    assert "Greedy, Careful, KMP run on the reference engine" in said.err
+    assert "Careful" in said.out
+    assert "Greedy beats Careful" in (folder / "run" / "report.html").read_text()
+    assert (folder / "run" / "figures" / "regret.svg").exists()

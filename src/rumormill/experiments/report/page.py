@@ -12,6 +12,7 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from rumormill.experiments.analyse.claims import Verdict, verdict_row
 from rumormill.experiments.analyse.words import axis_name, in_words, is_number
@@ -73,16 +74,17 @@ def report_html(summary: Summary) -> str:
 
 def command_for(manifest: Manifest) -> str:
     """The command that makes a run again."""
-    name, scale, trials, rounds = manifest.name, manifest.scale, manifest.trials, manifest.horizon
+    name, trials, rounds = manifest.name, manifest.trials, manifest.horizon
     if name in spec_names():
         # Version 0.1.0 knew fewer settings: read anew, its spec has the others too.
         found = manifest.spec_sha256 if manifest.format > 1 else fingerprint(decode(manifest.spec))
-        shipped = named_spec(name)
-        if scale in shipped.scale and fingerprint(at_scale(shipped, scale)) == found:
-            return f"rumormill reproduce {name} --{scale}"
-        for start in shipped.scale:
-            if fingerprint(at_scale(shipped, start, trials=trials, horizon=rounds)) == found:
-                return f"rumormill reproduce {name} --{start} --trials {trials} --horizon {rounds}"
+        for scale in named_spec(name).scale:
+            ready = at_scale(named_spec(name), scale)
+            if fingerprint(ready) == found:
+                return f"rumormill reproduce {name} --{scale}"
+            size = replace(ready.size, trials=trials, horizon=rounds)
+            if fingerprint(replace(ready, scale={"custom": size})) == found:
+                return f"rumormill reproduce {name} --{scale} --trials {trials} --horizon {rounds}"
     return f"rumormill run {name}.toml"
 
 
