@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,9 @@ from rumormill import catalogue
 from rumormill.advice.choice import QUICK_ESTIMATORS, Choice, choose, explore
 from rumormill.advice.evidence import Evidence, examine
 from rumormill.advice.log import Log
-from rumormill.advice.replays import Interval, Replayed, Stage, spread_out
-from rumormill.advice.robust import moved_in, robust_mean
-from rumormill.advice.sameness import group_agents
+from rumormill.advice.replays import Replayed, Stage, spread_out
+from rumormill.advice.robust import cell_means, moved_in, moved_in_cells, robust_mean
+from rumormill.advice.sameness import BLOCKS, folded, group_agents
 from rumormill.advice.settings import IN_GROUPS, TOGETHER, Setting, has_lemma
 from rumormill.advice.table import Table, borrowed, lay_out, unsupported, without_agents
 from rumormill.arms.objective import sign_of
@@ -76,6 +77,73 @@ class LogAdvice:
     @property
     def chosen(self) -> Setting:
         return self.choice.chosen.setting
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every setting of the final, least loss first."""
+        return [
+            {
+                "setting": str(each.setting),
+                "policy": each.setting.policy,
+                "gamma": each.setting.gamma,
+                "estimator": each.setting.estimator,
+                "zeta": each.setting.zeta,
+                "network": each.setting.network,
+                "restart": each.setting.restart,
+                "loss": each.mean,
+                "worse": self.choice.excess[each.setting].estimate,
+                "worse_low": self.choice.excess[each.setting].low,
+                "worse_high": self.choice.excess[each.setting].high,
+                "messages_per_round": each.messages,
+                "bytes_per_round": each.wire_bytes,
+                "recommended": each.setting == self.chosen,
+                "lemma": each.setting.covered(self.evidence.moments),
+            }
+            for each in self.choice.finals
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        from rumormill.advice.words import findings, headline, recommendation
+
+        log, choice = self.log, self.choice
+        (mine,) = [row for row in self.rows() if row["recommended"]]
+        return {
+            "source": log.name,
+            "objective": log.objective,
+            "unit": log.unit,
+            "log": {
+                "values": len(log.value),
+                "agents": log.n_agents if log.agents else None,
+                "arms": list(log.arms),
+                "recorded": self.table.kind,
+                "rounds": self.table.rounds,
+                "first_part": self.rounds[0],
+                "rest": self.rounds[1],
+            },
+            "network": {"agents": self.network.n_agents, "links": self.network.n_edges},
+            "model": self.evidence.as_dict(log.arms, log.agents),
+            "findings": [vars(finding) for finding in findings(self)],
+            "recommendation": {**mine, "code": self.code, "cooperate": self.chosen.cooperates},
+            "on_the_rest": {
+                "lines": [line.row() for line in self.lines],
+                "loss_above_alone": vars(choice.against_alone),
+                "paid_above_alone": vars(choice.paid_against_alone),
+                "rejected": [str(setting) for setting in choice.rejected],
+            },
+            "headline": headline(self),
+            "advice": recommendation(self),
+            "notes": list(self.notes),
+            "settings": self.rows(),
+            "tried": self.tried,
+            "seed": self.seed,
+        }
+
+    @property
+    def code(self) -> str:
+        """The recommended policy, to be copied into a program."""
+        cls = catalogue.find("policy", self.chosen.policy).__name__
+        given = self.chosen.settings(self.evidence.moments).items()
+        return f"rm.{cls}({', '.join(f'{name}={code_of(value)}' for name, value in given)})"
 
 
 def advise_log(
@@ -142,6 +210,20 @@ def advise_log(
     )
 
 
+def code_of(value: Any) -> str:
+    """A setting as Python writes it, without the digits that nobody would type."""
+    if dataclasses.is_dataclass(value):
+        given = [
+            f"{field.name}={code_of(getattr(value, field.name))}"
+            for field in dataclasses.fields(value)
+            if getattr(value, field.name) != field.default
+        ]
+        return f"rm.{type(value).__name__}({', '.join(given)})"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
 def restricted(network: Network, group_of: NDArray[np.int64]) -> Network:
     """The network without its links between groups."""
     graph = nx.Graph()
@@ -158,7 +240,7 @@ def _supported(
     weak = unsupported(table)
     if not weak.any():
         return table, evidence, []
-    agents = weak.any(axis=1)
+    agents: NDArray[np.bool_] = np.asarray(weak.any(axis=1), dtype=np.bool_)
     names = np.array(table.log.agents or ("the log",))
     who = f"{', '.join(names[agents][:3])}{', ...' if agents.sum() > 3 else ''}"
     if not evidence.sameness.differs:
@@ -217,10 +299,15 @@ def _groups_of_first_part(
     n_agents, n_arms = values.shape[1:]
     if not evidence.sameness.differs:
         return np.zeros(n_agents, dtype=np.int64), (tuple(range(n_agents)),)
-    found = np.array([[robust_mean(values[:, v, k]) for k in range(n_arms)] for v in range(n_agents)])
-    groups, _ = group_agents(
-        table.log.sign * found[:, :, 0], found[:, :, 1], np.ones((n_agents, n_arms), dtype=bool)
-    )
+    rounds = len(values)
+    agent = np.broadcast_to(np.arange(n_agents, dtype=np.int32)[None, :, None], values.shape).ravel()
+    arm = np.broadcast_to(np.arange(n_arms, dtype=np.int32), values.shape).ravel()
+    block = np.repeat(np.arange(rounds) * min(BLOCKS, rounds) // rounds, n_agents * n_arms)
+    cell = agent.astype(np.int64) * n_arms + arm
+    tame = moved_in_cells(values.ravel(), cell, n_agents * n_arms)
+    errors = cell_means(values.ravel(), cell, n_agents * n_arms)[1].reshape(n_agents, n_arms)
+    sums, n = folded(table.log.sign * tame, agent, arm, block, (n_agents, n_arms))
+    groups, _ = group_agents(sums, n, errors)
     group_of = np.zeros(n_agents, dtype=np.int64)
     for number, group in enumerate(groups):
         group_of[list(group)] = number
@@ -280,6 +367,3 @@ def _band(values: Array, paid: Array) -> tuple[float, float, float]:
 
 def _line(name: str, values: Array, mean: float, low: float, high: float) -> Line:
     return Line(name, mean, low, high, float(np.median(values)), float(np.quantile(values, 0.9)))
-
-
-__all__ = ["Interval", "Line", "LogAdvice", "advise_log", "restricted"]

@@ -57,7 +57,7 @@ def check_drift(table: Table, rng: np.random.Generator) -> Drift:
     count = min(PIECES, table.rounds)
     where = blocks_of(table, count) * len(n) + cell
     sums = np.bincount(where, weights=values - middle[cell], minlength=count * len(n))
-    left = sums.reshape(count, log.n_agents, log.n_arms)
+    left: Array = sums.astype(np.float64).reshape(count, log.n_agents, log.n_arms)
     p_value, seen, place, wave = _shuffled(left, rng)
     means, best, changes, value = _segments(table)
     by_season = bool(seen[1] > seen[0]) and wave > 1
@@ -93,7 +93,7 @@ def _shuffled(left: Array, rng: np.random.Generator) -> tuple[float, Array, int,
 
 
 def _scale(pieces: Array) -> Array:
-    return np.maximum((pieces**2).sum(axis=-2), 1e-300)
+    return np.asarray(np.maximum((pieces**2).sum(axis=-2), 1e-300))
 
 
 def _common(pieces: Array) -> Array:

@@ -107,11 +107,11 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
                 raise InputError(f"{path}: no arm is called {arm!r}{nearest(arm, sorted(known))}")
         frame = frame.filter(pl.col("arm").is_in(list(given.arms)))
     frame, more = _with_time(path, frame)
-    arms, arm = _codes(frame["arm"])
+    arms, code = _codes(frame["arm"])
     if len(arms) > MOST_ARMS:
         raise refuse_counter(path, roles.arm, f"has {len(arms):,} different values")
     agents, agent = (
-        _codes(frame["agent"]) if roles.agent is not None else (None, np.zeros(frame.height, "i4"))
+        _codes(frame["agent"]) if roles.agent is not None else (None, np.zeros(frame.height, np.int32))
     )
     return Log(
         "",
@@ -121,7 +121,7 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
         "",
         frame["time"].to_numpy().astype(np.float64),
         agent,
-        arm,
+        code,
         frame["value"].to_numpy().astype(np.float64),
         roles.time is not None,
         (*notes, *more),
@@ -157,7 +157,7 @@ def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
         path, frame.select([c for c in ("agent", "time") if c in frame.columns] or ["v0"])
     )
     agents, agent = (
-        _codes(frame["agent"]) if roles.agent is not None else (None, np.zeros(frame.height, "i4"))
+        _codes(frame["agent"]) if roles.agent is not None else (None, np.zeros(frame.height, np.int32))
     )
     if not given.arms:
         _refuse_counters(path, taken, agent)

@@ -8,6 +8,7 @@ played on the same logs: differences are paired.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -192,13 +193,35 @@ class Stage:
         return float(np.abs(best[segment] - chosen).mean())
 
     def _means(self, values: Array) -> Array:
-        """Robust means [segment, agent, arm]: those of the agent's group, which knows them best."""
-        rounds, _, n_arms = values.shape
-        groups = int(self.group_of.max()) + 1
+        """The means [segment, agent, arm] that hold: the agent's own, drawn towards those of its group.
+
+        How far depends on the log (empirical Bayes): where the members of a group differ by no more than
+        chance makes them, the group's mean is the better guess; where they really differ, their own.
+        """
+        rounds, n_agents, n_arms = values.shape
         segment = np.arange(rounds) * self.segments // rounds
-        cell = (segment[:, None] * groups + self.group_of[None, :])[:, :, None] * n_arms + np.arange(n_arms)
-        found = cell_means(values.ravel(), cell.ravel(), self.segments * groups * n_arms)[0]
-        return found.reshape(self.segments, groups, n_arms)[:, self.group_of]
+        cell = (segment[:, None] * n_agents + np.arange(n_agents))[:, :, None] * n_arms + np.arange(n_arms)
+        shape = (self.segments, n_agents, n_arms)
+        flat = cell_means(values.ravel(), cell.ravel(), math.prod(shape))
+        own, errors = flat[0].reshape(shape), flat[1].reshape(shape)
+        made = np.empty_like(own)
+        for group in range(int(self.group_of.max()) + 1):
+            here = self.group_of == group
+            made[:, here] = towards_the_middle(own[:, here], errors[:, here])
+        return made
+
+
+def towards_the_middle(means: Array, errors: Array) -> Array:
+    """Means of several agents (axis 1) drawn towards their average, by as much as chance explains."""
+    if means.shape[1] == 1:
+        return means
+    middle = means.mean(axis=1, keepdims=True)
+    chance = (errors**2).mean(axis=1, keepdims=True)
+    really = np.maximum(means.var(axis=1, ddof=1, keepdims=True) - chance, 0.0)
+    # A variance estimated from few agents is uncertain: what may well be chance is taken for chance.
+    really = np.where(really > chance * 2 * np.sqrt(2 / (means.shape[1] - 1)), really, 0.0)
+    weight = really / np.maximum(really + errors**2, 1e-300)
+    return np.asarray(middle + weight * (means - middle))
 
 
 def realised(values: Array, actions: Actions) -> float:

@@ -49,6 +49,18 @@ def cell_means(
     return means, errors, np.diff(ends, prepend=0)
 
 
+def moved_in_cells(values: Array, cell: NDArray[np.int64], n_cells: int) -> Array:
+    """The values with the outermost ones of every cell moved in, in their own order."""
+    order = np.argsort(cell, kind="stable")
+    ends = np.cumsum(np.bincount(cell, minlength=n_cells))
+    made, ordered = np.empty(len(values)), values[order]
+    for i in range(n_cells):
+        here = slice(ends[i - 1] if i else 0, ends[i])
+        ordered[here] = moved_in(ordered[here])
+    made[order] = ordered
+    return made
+
+
 def clipped(values: Array, arm: NDArray[np.int32], n_arms: int, share: float) -> Array:
     """Values clipped at the quantiles share and 1 - share of their arm: for tests only."""
     made = np.empty(len(values))

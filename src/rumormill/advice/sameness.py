@@ -8,15 +8,17 @@ arm alike is not counted (contrasts between arms are); one for whom another arm 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.advice.robust import cell_means, clipped
+from rumormill.advice.robust import cell_means, clipped, moved_in_cells
 from rumormill.advice.table import Table
 
 Array = NDArray[np.float64]
+Ints = NDArray[np.int32]
 Groups = tuple[tuple[int, ...], ...]
 
 BLOCKS = 24
@@ -24,8 +26,9 @@ CLIP = 0.05
 # A false alarm in one of 200 homogeneous logs.
 LEVEL = 0.005
 SHUFFLES, SHUFFLED_AT_ONCE = 999, 2_000_000
-# An agent leaves the arm that suits its group when another is better by so many standard errors.
-SURELY = 2.5
+# One more best arm is believed where it pays on folds left out, by so many standard errors; that the arms
+# differ is known by then.
+PAYS, FOLDS = 1.28, 6
 
 
 @dataclass(frozen=True)
@@ -73,27 +76,33 @@ def check_sameness(table: Table, rng: np.random.Generator) -> Sameness:
     log = table.log
     n_agents, n_arms = log.n_agents, log.n_arms
     cell = log.agent.astype(np.int64) * n_arms + log.arm
-    means, errors, _ = (
-        each.reshape(n_agents, n_arms) for each in cell_means(log.value, cell, n_agents * n_arms)
-    )
+    flat = cell_means(log.value, cell, n_agents * n_arms)
+    means, errors = flat[0].reshape(n_agents, n_arms), flat[1].reshape(n_agents, n_arms)
     common = np.array([cell_means(log.value, log.arm.astype(np.int64), n_arms)[0]])[0]
     best_common = int(np.nanargmax(log.sign * common))
     everybody: Groups = (tuple(range(n_agents)),)
     if log.agents is None or n_agents < 2:
         return Sameness(False, 1.0, 0.0, means, errors, best_common, everybody, (best_common,), 0.0)
-    p_value, statistic = _shuffled(table, rng)
-    groups, best = everybody, (best_common,)
+    p_value, statistic = _shuffled(table, means, rng)
+    groups: Groups = everybody
+    best: tuple[int, ...] = (best_common,)
     if p_value <= LEVEL:
-        groups, best = group_agents(log.sign * means, errors, np.isfinite(means))
+        tame = moved_in_cells(log.value, cell, n_agents * n_arms)
+        block = blocks_of(table, BLOCKS)
+        sums, n = folded(log.sign * tame, log.agent, log.arm, block, (n_agents, n_arms))
+        groups, best = group_agents(sums, n, errors)
     value = _value_of_knowing(table, best_common)
     return Sameness(True, p_value, statistic, means, errors, best_common, groups, best, value)
 
 
-def _shuffled(table: Table, rng: np.random.Generator) -> tuple[float, float]:
+def _shuffled(table: Table, means: Array, rng: np.random.Generator) -> tuple[float, float]:
     """p-value and size of the difference between agents."""
     log, count = table.log, min(BLOCKS, table.rounds)
     n_agents, n_arms = log.n_agents, log.n_arms
-    block, values = blocks_of(table, count), clipped(log.value, log.arm, log.n_arms, CLIP)
+    # Without the agents' levels: clipping would turn them into differences between arms.
+    level = np.nanmean(means, axis=1)
+    values = clipped(log.value - level[log.agent], log.arm, log.n_arms, CLIP)
+    block = blocks_of(table, count)
     cell = (block * n_agents + log.agent) * n_arms + log.arm
     shape = (count, n_agents, n_arms)
     n = np.bincount(cell, minlength=count * n_agents * n_arms).reshape(shape).astype(np.float64)
@@ -135,29 +144,59 @@ def combined_p(seen: Array, drawn: Array) -> float:
     return float((1 + (largest >= own - 1e-12).sum()) / (1 + len(drawn)))
 
 
-def group_agents(means: Array, errors: Array, known: NDArray[np.bool_]) -> tuple[Groups, tuple[int, ...]]:
-    """The fewest arms such that for every agent one of them is not surely worse than its own best.
+def group_agents(sums: Array, n: Array, errors: Array) -> tuple[Groups, tuple[int, ...]]:
+    """Agents with the same best arm, for as many arms as the log can tell to be best for somebody.
 
-    `means`: more is better. Arms are taken one by one, the one that suits most of those left first; then
-    every agent goes to the arm among them that is best for it.
+    `sums` and counts `n` by (fold of time, agent, arm), more is better. It begins with the best common arm.
+    Another one is added where letting every agent choose between them, on all folds but one, pays on the one
+    left out; then every agent goes to the arm that is best for it.
     """
-    n_agents, n_arms = means.shape
-    filled = np.where(known, means, -np.inf)
-    best = filled.argmax(axis=1)
-    rows = np.arange(n_agents)
-    behind = filled[rows, best][:, None] - filled
-    noise = np.sqrt(errors**2 + errors[rows, best][:, None] ** 2)
-    suits = known & (behind <= SURELY * np.where(np.isfinite(noise), noise, 0.0))
-    left, chosen = np.ones(n_agents, dtype=bool), []
-    while left.any():
-        # The arm that suits most; ties go to the one that is the best itself more often.
-        score = suits[left].sum(axis=0) + 1e-3 * np.bincount(best[left], minlength=n_arms)
-        arm = int(score.argmax())
-        chosen.append(arm)
-        left &= ~suits[:, arm]
-    home = np.array(chosen)[filled[:, chosen].argmax(axis=1)]
+    total, count = sums.sum(axis=0), n.sum(axis=0)
+    means = np.where(count > 0, total / np.maximum(count, 1), -np.inf)
+    chosen = [int(np.where(count.sum(axis=0) > 0, total.sum(axis=0) / count.sum(axis=0), -np.inf).argmax())]
+    others, left_out = _left_out(sums, n)
+    while len(chosen) < means.shape[1]:
+        rest = [arm for arm in range(means.shape[1]) if arm not in chosen]
+        pays = [_pays(others, left_out, errors, chosen, arm) for arm in rest]
+        if max(pays) < PAYS:
+            break
+        chosen.append(rest[int(np.argmax(pays))])
+    home = np.array(chosen)[means[:, chosen].argmax(axis=1)]
     arms = sorted(set(home.tolist()))
     return tuple(tuple(np.flatnonzero(home == arm).tolist()) for arm in arms), tuple(arms)
+
+
+def _left_out(sums: Array, n: Array) -> tuple[Array, Array]:
+    """Means without a fold, and of the fold alone: (fold, agent, arm); NaN where there is nothing."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (sums.sum(axis=0) - sums) / (n.sum(axis=0) - n), sums / n
+
+
+def _pays(others: Array, left_out: Array, errors: Array, chosen: Sequence[int], arm: int) -> float:
+    """What agents gain on folds left out by having one more arm to choose from, in standard errors."""
+    several = [*chosen, arm]
+    known = np.where(np.isnan(others), -np.inf, others)
+    before = np.array(chosen)[known[:, :, chosen].argmax(axis=2)]
+    after = np.array(several)[known[:, :, several].argmax(axis=2)]
+    fold, agent = np.indices(before.shape)
+    gain = np.where(after == before, 0.0, left_out[fold, agent, after] - left_out[fold, agent, before])
+    noise = np.where(after == before, 0.0, errors[agent, after] ** 2 + errors[agent, before] ** 2)
+    seen = np.isfinite(gain) & np.isfinite(noise)
+    if not (seen & (after != before)).any():
+        return -np.inf
+    # A fold knows an arm less well than the whole log, but there are as many folds.
+    return float(np.where(seen, gain, 0.0).sum() / np.sqrt(len(others) * np.where(seen, noise, 0.0).sum()))
+
+
+def folded(
+    values: Array, agent: Ints, arm: Ints, block: NDArray[np.int64], shape: tuple[int, int]
+) -> tuple[Array, Array]:
+    """Sums and counts by (fold, agent, arm); a fold is every sixth block of time."""
+    size = FOLDS * shape[0] * shape[1]
+    cell = ((block % FOLDS) * shape[0] + agent) * shape[1] + arm
+    n = np.bincount(cell, minlength=size).reshape(FOLDS, *shape).astype(np.float64)
+    sums: Array = np.bincount(cell, weights=values, minlength=size).astype(np.float64)
+    return sums.reshape(FOLDS, *shape), n
 
 
 def _value_of_knowing(table: Table, best_common: int) -> float:
