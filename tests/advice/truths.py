@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 import rumormill as rm
 from rumormill.advice.log import Log
-from rumormill.arms.varying import paid
+from rumormill.arms.varying import expected, paid
 
 Array = NDArray[np.float64]
 
@@ -137,3 +137,57 @@ def write_long(log: Log, path: Path, reward: str = "reward") -> Path:
     )
     frame.write_parquet(path) if path.suffix == ".parquet" else frame.write_csv(path)
     return path
+
+
+# --- judging advice on fresh data -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Loss per request against the own best arm, from the true means, on fresh tables."""
+
+    recommended: Array
+    alone: Array
+    best: Array
+    """Of the setting that is best there, of all that were tried."""
+    scale: float
+    """The mean outcome of the best arm: what 5 % are taken of."""
+
+
+def judge(truth: Truth, advice: Any, fresh: int = 4, *, every: bool = False) -> Judged:
+    """Play the recommendation and the best setting of agents alone on tables nobody has seen."""
+    from rumormill.advice.advise_log import restricted
+    from rumormill.advice.replays import Stage
+    from rumormill.advice.settings import IN_GROUPS, TOGETHER
+
+    group_of = advice.evidence.sameness.group_of
+    networks = {TOGETHER: advice.network, IN_GROUPS: restricted(advice.network, group_of)}
+    means = expected(truth.source, 0, truth.rounds, truth.agents)
+    best = means.max(axis=2)
+
+    def losses(setting: Any) -> Array:
+        found = []
+        for number in range(fresh):
+            values = truth.table(10_000 + number)
+            stage = Stage(
+                values,
+                "maximise",
+                networks,
+                advice.evidence.moments,
+                group_of,
+                drifts=False,
+                seed=np.random.SeedSequence(0),
+            )
+            actions, _ = stage.actions_on(setting, values)
+            paid_mean = np.take_along_axis(means, actions[:, :, None], axis=2)[:, :, 0]
+            found.append(float((best - paid_mean).mean()))
+        return np.array(found)
+
+    settings = list(advice.losses) if every else [each.setting for each in advice.choice.finals]
+    all_losses = [losses(setting) for setting in settings]
+    return Judged(
+        losses(advice.chosen),
+        losses(advice.choice.alone.setting),
+        min(all_losses, key=lambda each: float(each.mean())),
+        float(np.abs(best).mean()),
+    )

@@ -15,7 +15,7 @@ from rumormill import catalogue
 from rumormill.advice.choice import QUICK_ESTIMATORS, Choice, choose, explore
 from rumormill.advice.evidence import Evidence, examine
 from rumormill.advice.log import Log
-from rumormill.advice.replays import Replayed, Stage, spread_out
+from rumormill.advice.replays import LOGS, TIMES, Replayed, Stage, spread_out
 from rumormill.advice.robust import cell_means, moved_in, moved_in_cells, robust_mean
 from rumormill.advice.sameness import BLOCKS, folded, group_agents
 from rumormill.advice.settings import IN_GROUPS, TOGETHER, Setting, has_lemma
@@ -178,7 +178,9 @@ def advise_log(
         networks[IN_GROUPS] = restricted(network, group_of)
     drifts = evidence.drift.drifts
 
-    def stage(part: Array, number: int) -> Stage:
+    counts = table.recorded.sum(axis=0) if table.log.agents is not None else None
+
+    def stage(part: Array, number: int, count_from: int = 0) -> Stage:
         return Stage(
             part,
             table.log.objective,
@@ -186,12 +188,21 @@ def advise_log(
             evidence.moments,
             group_of,
             drifts=drifts,
+            count_from=count_from,
+            recorded=None if counts is None else counts * (len(part) / table.rounds),
             seed=stream_seed(root, number),
             jobs=jobs,
             on_play=on_play,
         )
 
-    first, rest = stage(values[:cut], 1), stage(values[cut:], 2)
+    if drifts:
+        # A part would not show how a setting gets over a change: the whole is played, and the rest counts.
+        first, rest = stage(values, 1), stage(values, 2, cut)
+        notes.append(
+            "The log drifts: settings were compared on all of it, since a part would not show changes."
+        )
+    else:
+        first, rest = stage(values[:cut], 1), stage(values[cut:], 2)
     finals = explore(first, list(dict.fromkeys(estimators)), evidence.light, drifts)
     choice = choose(first, rest, finals, best_differs=evidence.sameness.best_differs)
     return LogAdvice(
@@ -238,6 +249,12 @@ def _supported(
 ) -> tuple[Table, Evidence, list[str]]:
     """Where an agent hardly tried an arm: others of its kind stand in, or it is left out."""
     weak = unsupported(table)
+    if table.log.agents is not None and table.kind != "full" and not evidence.sameness.differs:
+        # Few values of one agent, used again and again, would freeze its luck: all agents' values fill holes.
+        same = np.zeros(table.n_agents, dtype=np.int64)
+        table = borrowed(table, np.ones(weak.shape, dtype=np.bool_), same, rng)
+        if not weak.any():
+            return table, evidence, []
     if not weak.any():
         return table, evidence, []
     agents: NDArray[np.bool_] = np.asarray(weak.any(axis=1), dtype=np.bool_)
@@ -248,8 +265,7 @@ def _supported(
             f"{plural(int(agents.sum()), 'agent')} ({who}) hardly tried some arms: what others got from "
             "them stands in, as the arms look the same for all."
         )
-        same = np.zeros(table.n_agents, dtype=np.int64)
-        return borrowed(table, weak, same, rng), evidence, [note]
+        return table, evidence, [note]
     if (~agents).sum() < max(2, LEAST_LEFT * len(agents)):
         raise DataError(
             f"{plural(int(agents.sum()), 'agent')} of {len(agents)} ({who}) hardly tried some arms, and the "
@@ -321,12 +337,9 @@ def _lines(table: Table, first: Stage, rest: Stage, choice: Choice, cut: int) ->
     """The chosen setting, and the four ways it is to be measured against, on the rest of the log."""
     sign = sign_of(rest.objective)
     n_agents, n_arms = first.values.shape[1:]
-    known = np.array(
-        [[robust_mean(first.values[:, v, k])[0] for k in range(n_arms)] for v in range(n_agents)]
-    )
-    common = int(
-        (sign * np.array([robust_mean(first.values[:, :, k].ravel())[0] for k in range(n_arms)])).argmax()
-    )
+    seen = first.values[:cut]
+    known = np.array([[robust_mean(seen[:, v, k])[0] for k in range(n_arms)] for v in range(n_agents)])
+    common = int((sign * np.array([robust_mean(seen[:, :, k].ravel())[0] for k in range(n_arms)])).argmax())
     own = (sign * known).argmax(axis=1)
     lines = [
         _replayed_line("recommended", rest, choice.on_rest[choice.chosen.setting]),
@@ -343,7 +356,8 @@ def _lines(table: Table, first: Stage, rest: Stage, choice: Choice, cut: int) ->
 
 
 def _replayed_line(name: str, rest: Stage, played: Replayed) -> Line:
-    values = np.take_along_axis(rest.values, played.actions[:, :, None], axis=2).ravel()
+    start = rest.count_from
+    values = np.take_along_axis(rest.values[start:], played.actions[start:, :, None], axis=2).ravel()
     return _line(name, values, *_band(values, played.paid))
 
 
@@ -351,11 +365,14 @@ def _fixed_line(name: str, rest: Stage, arms: NDArray[np.int64]) -> Line:
     agents = np.arange(len(arms))
     paid = np.array(
         [
-            [moved_in(rest.log(number + 1, time)[0][:, agents, arms].ravel()).mean() for time in range(2)]
-            for number in range(8)
+            [
+                moved_in(rest.log(number + 1, time)[0][rest.count_from :, agents, arms].ravel()).mean()
+                for time in range(TIMES)
+            ]
+            for number in range(LOGS)
         ]
     )
-    values = rest.values[:, agents, arms].ravel()
+    values = rest.values[rest.count_from :, agents, arms].ravel()
     return _line(name, values, *_band(values, paid))
 
 

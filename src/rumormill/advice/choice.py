@@ -22,7 +22,7 @@ SHARING = ("decentralized", "centralized", "kmp")
 # A setting may lose so much more than the best, as a share of what the best loses, for being cheaper.
 MARGIN = 0.1
 # How many logs a first look takes, and how many settings of each kind come into the final.
-LOOK, FINALISTS = 2, 3
+LOOK, FINALISTS = 4, 4
 RESTARTS = (2, 4, 8)
 
 
@@ -81,7 +81,7 @@ def kind_of(setting: Setting) -> str:
 
 def _ranked(stage: Stage, kind: str) -> list[Replayed]:
     return sorted(
-        (each for each in stage.played.values() if kind_of(each.setting) == kind), key=lambda each: each.mean
+        (each for each in stage.played.values() if kind_of(each.setting) == kind), key=lambda each: each.score
     )
 
 
@@ -89,7 +89,7 @@ def _finalists(ranked: Sequence[Replayed]) -> list[Replayed]:
     """The best, and the best that sends less."""
     found, least = list(ranked[:FINALISTS]), min(each.messages for each in ranked[:FINALISTS])
     for each in ranked[FINALISTS:]:
-        if each.messages < least and each.mean <= 2 * ranked[0].mean:
+        if each.messages < least and each.score <= 2 * ranked[0].score:
             found.append(each)
             least = each.messages
     return found
@@ -141,15 +141,15 @@ def _rounded(zeta: float) -> float:
 
 def choose(first: Stage, rest: Stage, finals: dict[str, list[Replayed]], *, best_differs: bool) -> Choice:
     """The cheapest that is not worse than the best within the margin, if the rest of the log agrees."""
-    every = sorted((each for kind in finals.values() for each in kind), key=lambda each: each.mean)
-    alone = min(finals[ALONE], key=lambda each: each.mean)
+    every = sorted((each for kind in finals.values() for each in kind), key=lambda each: each.score)
+    alone = min(finals[ALONE], key=lambda each: each.score)
     allowed = [each for each in every if _may_be_chosen(first, each, alone, best_differs)]
     best = allowed[0]
     excess = {each.setting: first.excess(each, best) for each in every}
     excess[best.setting] = Interval(0.0, 0.0, 0.0)
     margin = MARGIN * best.mean
     near = [each for each in allowed if excess[each.setting].high <= margin or each is best]
-    near.sort(key=lambda each: (each.messages, each.wire_bytes, each.setting.restart is not None, each.mean))
+    near.sort(key=lambda each: (each.messages, each.wire_bytes, each.setting.restart is not None, each.score))
     rejected = []
     for each in [near[0], *(other for other in allowed if other is not near[0])]:
         chosen, lone = rest.play([each.setting, alone.setting])

@@ -1,9 +1,9 @@
 """Settings replayed on the recorded table in its own order, and on the logs that might have been.
 
-A log is one of many that could have been recorded. Others come from a local block bootstrap: time is cut into
-blocks, and in place of each one that began about the same time is taken, all agents and arms together. What
-happens at once stays together, what follows stays in order, and a drift stays where it was. Every setting is
-played on the same logs: differences are paired.
+A log is one of many that could have been recorded. Others come from a block bootstrap: time is cut into
+blocks, and in place of each another is taken, all agents and arms together: from anywhere, or where the log
+drifts from about the same time. What happens at once stays together, what follows stays in order, and a drift
+stays where it was. Every setting is played on the same logs: differences are paired.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rumormill.advice.settings import Setting
 from rumormill.arms import Moments, Replay
 from rumormill.arms.objective import Objective, sign_of
 from rumormill.engine import Contender, play_trial, prepare
-from rumormill.engine.workers import Threads, Tick
+from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.graphs import Network
 from rumormill.policies import Plan
 from rumormill.seeds import stream_seed
@@ -31,7 +31,7 @@ Actions = NDArray[np.int64]
 
 # So many other logs, each played so often: what the log leaves open is told from chance.
 LOGS, TIMES = 8, 2
-# Blocks hold the cube root of the rounds, some more; they come from within a tenth of the log.
+# Blocks hold the cube root of the rounds, some more; in a log that drifts they come from a tenth around.
 LEAST_BLOCK, NEAR = 5, 0.1
 CONFIDENCE = 0.95
 DRIFT_SEGMENTS = 4
@@ -64,9 +64,18 @@ class Replayed:
     def mean(self) -> float:
         return float(self.loss.mean())
 
+    @property
+    def score(self) -> float:
+        """The mean and a standard error: what now and then gets stuck with a bad arm is no bargain."""
+        return self.mean + float(self.loss.std()) / math.sqrt(self.loss.size)
+
 
 class Stage:
-    """One part of a table with its network, and everything that was played on it."""
+    """A table (or a part of it), its networks, and everything that was played on it.
+
+    Outcomes count from round `count_from` on. `recorded` says how many values of every (agent, arm) were
+    recorded and not filled in.
+    """
 
     def __init__(
         self,
@@ -77,13 +86,17 @@ class Stage:
         group_of: NDArray[np.int64],
         *,
         drifts: bool,
+        count_from: int = 0,
+        recorded: Array | None = None,
         seed: np.random.SeedSequence,
         jobs: int | None = None,
         on_play: Callable[[int], None] = lambda plays: None,
     ) -> None:
         self.values, self.objective, self.networks, self.moments = values, objective, networks, moments
+        self.count_from = count_from
+        self.recorded = np.full(values.shape[1:], len(values)) if recorded is None else recorded
         self.group_of, self.on_play, self._seed, self._jobs = group_of, on_play, seed, jobs
-        self.segments = DRIFT_SEGMENTS if drifts else 1
+        self.segments, self.near = (DRIFT_SEGMENTS, NEAR) if drifts else (1, 1.0)
         self._plans: dict[Hashable, Plan] = {}
         self._logs: dict[tuple[int, int], tuple[Array, Array]] = {}
         self.played: dict[Setting, Replayed] = {}
@@ -99,10 +112,10 @@ class Stage:
             rows = np.arange(self.rounds)
             if number:
                 outer = np.random.default_rng(stream_seed(self._seed, number))
-                rows = rows[resampled(self.rounds, outer)]
+                rows = rows[resampled(self.rounds, self.near, outer)]
                 if time:
                     inner = np.random.default_rng(stream_seed(self._seed, number, time))
-                    rows = rows[resampled(self.rounds, inner)]
+                    rows = rows[resampled(self.rounds, self.near, inner)]
             values = self.values[rows]
             self._logs[key] = values, self._means(values)
         return self._logs[key]
@@ -146,17 +159,20 @@ class Stage:
         losses, paid, first, sent = [], [], None, (0.0, 0.0)
         for key in keys:
             values, means = self.log(*key)
-            actions, sent = self._actions(setting, values, tick)
+            actions, sent = self.actions_on(setting, values, tick)
             first = actions if first is None else first
             losses.append(self._loss(actions, means))
-            paid.append(realised(values, actions))
+            paid.append(realised(values[self.count_from :], actions[self.count_from :]))
         assert first is not None
         shape = (logs, times)
         return Replayed(
             setting, np.array(losses[1:]).reshape(shape), np.array(paid[1:]).reshape(shape), *sent, first
         )
 
-    def _actions(self, setting: Setting, values: Array, tick: Tick) -> tuple[Actions, tuple[float, float]]:
+    def actions_on(
+        self, setting: Setting, values: Array, tick: Tick = no_tick
+    ) -> tuple[Actions, tuple[float, float]]:
+        """What every agent pulls on these rewards, and messages and bytes per round."""
         network = self.networks[setting.network]
         pieces, messages, wire_bytes = [], 0.0, 0.0
         length = setting.restart or self.rounds
@@ -190,7 +206,7 @@ class Stage:
         best = means.max(axis=2) if self.objective == "maximise" else means.min(axis=2)
         segment = np.arange(self.rounds) * len(means) // self.rounds
         chosen = means[segment[:, None], np.arange(means.shape[1])[None, :], actions]
-        return float(np.abs(best[segment] - chosen).mean())
+        return float(np.abs(best[segment] - chosen)[self.count_from :].mean())
 
     def _means(self, values: Array) -> Array:
         """The means [segment, agent, arm] that hold: the agent's own, drawn towards those of its group.
@@ -203,7 +219,9 @@ class Stage:
         cell = (segment[:, None] * n_agents + np.arange(n_agents))[:, :, None] * n_arms + np.arange(n_arms)
         shape = (self.segments, n_agents, n_arms)
         flat = cell_means(values.ravel(), cell.ravel(), math.prod(shape))
-        own, errors = flat[0].reshape(shape), flat[1].reshape(shape)
+        # Cells that were filled say nothing new: the error is that of the values really recorded.
+        thin = np.sqrt(rounds / np.clip(self.recorded, 1, rounds))
+        own, errors = flat[0].reshape(shape), flat[1].reshape(shape) * thin
         made = np.empty_like(own)
         for group in range(int(self.group_of.max()) + 1):
             here = self.group_of == group
@@ -249,10 +267,13 @@ def spread_out(differences: Array) -> Interval:
     return Interval(middle, middle - reach, middle + reach)
 
 
-def resampled(rounds: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The rounds of a log that might have been: blocks from about the same time."""
+def resampled(rounds: int, near: float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The rounds of a log that might have been: blocks from within a share `near` of the log."""
     length = max(LEAST_BLOCK, round(2 * rounds ** (1 / 3)))
-    starts = np.arange(0, rounds, length)
-    near = max(length, round(NEAR * rounds))
-    drawn = np.clip(starts + rng.integers(-near, near + 1, len(starts)), 0, max(0, rounds - length))
+    starts, last = np.arange(0, rounds, length), max(0, rounds - length)
+    reach = max(length, round(near * rounds))
+    low, high = np.maximum(starts - reach, 0), np.minimum(starts + reach, last)
+    drawn = np.minimum(low, last) + (rng.random(len(starts)) * (high - np.minimum(low, last) + 1)).astype(
+        np.int64
+    )
     return np.asarray((drawn[:, None] + np.arange(length)).ravel()[:rounds])
