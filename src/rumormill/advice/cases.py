@@ -11,7 +11,7 @@ import msgspec
 
 from rumormill.arms import Bandit, Moments, RewardSource
 from rumormill.errors import InputError
-from rumormill.experiments.spec.building import build_bandit, build_law
+from rumormill.experiments.spec.building import build_common_bandit, build_law
 from rumormill.experiments.spec.reading import points
 from rumormill.experiments.spec.schema import Spec
 
@@ -45,7 +45,12 @@ class Case:
 def case_of_spec(spec: Spec) -> Case:
     """The arms of an experiment: tails and moments are exact."""
     single = one_problem(spec)
-    bandit = build_bandit(single, 0)
+    if single.arms.varies:
+        raise InputError(
+            f"{spec.name} has arms that differ between agents or change: advice on a spec is for one bandit; "
+            "record a log of it and ask about that"
+        )
+    bandit = build_common_bandit(single, 0)
     eps = bandit.default_eps()
     uniform = single.arms.means == "uniform"
     # E|X + m|^p is convex in m: over means in [0, 1] it is largest at an end.
@@ -70,7 +75,7 @@ def case_of_spec(spec: Spec) -> Case:
         moments,
         index > 2,
         reasons,
-        lambda trial, agents, horizon: build_bandit(single, trial),
+        lambda trial, agents, horizon: build_common_bandit(single, trial),
     )
 
 

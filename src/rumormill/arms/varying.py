@@ -20,7 +20,6 @@ from rumormill.arms.base import Arm
 from rumormill.arms.moments import Moments
 from rumormill.arms.objective import Objective, best_of, gaps_of, sign_of
 from rumormill.errors import InputError
-from rumormill.formulas import default_eps
 from rumormill.text import plural, shown
 from rumormill.validate import NamedArguments, number, positive, rewards_in_range, whole
 
@@ -64,9 +63,13 @@ class Varying(metaclass=NamedArguments):
         """The smallest tail index of all laws."""
         return min(law.tail_index for law in self.laws())
 
+    @abstractmethod
+    def parts(self) -> Sequence[Source]:
+        """The bandits it is made of."""
+
     def default_eps(self) -> float:
-        """The order of `moments()` minus one, near the best trade-off for the tails."""
-        return default_eps(self.tail_index)
+        """The order of `moments()` minus one: the smallest of those of its parts."""
+        return min(part.default_eps() for part in self.parts())
 
     def moments(self, eps: float | None = None) -> Moments:
         """The largest raw and central moment of order 1 + eps over all laws."""
@@ -81,6 +84,8 @@ Source = Bandit | Varying
 class Clusters(Varying):
     """Every agent plays the bandit of its cluster; without `members` every agent has its own.
 
+    Agents that are in no cluster play `others`; without it every agent must be in one.
+
     >>> from rumormill.arms import Gaussian
     >>> north = Bandit([Gaussian(loc=0.0), Gaussian(loc=1.0)])
     >>> south = Bandit([Gaussian(loc=1.0), Gaussian(loc=0.0)])
@@ -88,8 +93,17 @@ class Clusters(Varying):
     [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]
     """
 
-    def __init__(self, bandits: Sequence[Source], members: Sequence[Sequence[int]] | None = None) -> None:
+    def __init__(
+        self,
+        bandits: Sequence[Source],
+        members: Sequence[Sequence[int]] | None = None,
+        *,
+        others: Source | None = None,
+    ) -> None:
         self.bandits = _sources("bandits", bandits)
+        self.others = others
+        if others is not None:
+            _sources("others", [*self.bandits, others])
         groups = [[v] for v in range(len(self.bandits))] if members is None else _groups(members)
         if len(groups) != len(self.bandits):
             raise InputError(
@@ -97,34 +111,43 @@ class Clusters(Varying):
                 "give one list per bandit"
             )
         self.members = tuple(np.array(group, dtype=np.int64) for group in groups)
-        self.n_agents = sum(len(group) for group in groups)
-        if sorted(v for group in groups for v in group) != list(range(self.n_agents)):
+        named = sorted(v for group in groups for v in group)
+        self.n_agents = len(named) if others is None else (named[-1] + 1 if named else 0)
+        if len(set(named)) < len(named) or (others is None and named != list(range(len(named)))):
             raise InputError(f"members = {shown(groups)} is not allowed: every agent 0, 1, ... exactly once")
         self.objective = self.bandits[0].objective
-        shares = [len(group) / self.n_agents for group in groups]
-        self.means = sum(
-            (share * bandit.means for share, bandit in zip(shares, self.bandits, strict=True)),
-            np.zeros(self.bandits[0].n_arms),
-        )
+        sizes = [len(group) if others is None else 1 for group in groups]
+        weights = [*sizes, *([] if others is None else [1])]
+        self.means = np.average([part.means for part in self.parts()], axis=0, weights=weights)
 
     def __repr__(self) -> str:
         return f"Clusters({plural(len(self.bandits), 'bandit')}, {plural(self.n_agents, 'agent')})"
 
+    def parts(self) -> list[Source]:
+        return [*self.bandits, *([] if self.others is None else [self.others])]
+
+    def _who_plays_what(self, agents: int) -> list[tuple[NDArray[np.int64], Source]]:
+        """The agents of every part, those in no cluster last."""
+        self._check(agents)
+        found = list(zip(self.members, self.bandits, strict=True))
+        if self.others is not None:
+            rest = np.setdiff1d(np.arange(agents), np.concatenate(self.members))
+            found += [(rest, self.others)] if len(rest) else []
+        return found
+
     def laws(self) -> list[Arm]:
-        return [law for bandit in self.bandits for law in _laws(bandit)]
+        return [law for bandit in self.parts() for law in _laws(bandit)]
 
     def expected(self, start: int, stop: int, agents: int) -> Array:
-        self._check(agents)
         means = np.empty((stop - start, agents, self.n_arms))
-        for bandit, group in zip(self.bandits, self.members, strict=True):
+        for group, bandit in self._who_plays_what(agents):
             means[:, group] = expected(bandit, start, stop, len(group))
         return means
 
     def stream(self, seed: np.random.SeedSequence, agents: int, horizon: int) -> RewardStream:
-        self._check(agents)
         parts = [
             (group, bandit.stream(_child(seed, number), len(group), horizon))
-            for number, (group, bandit) in enumerate(zip(self.members, self.bandits, strict=True))
+            for number, (group, bandit) in enumerate(self._who_plays_what(agents))
         ]
 
         def rewards(start: int, stop: int) -> Array:
@@ -136,7 +159,7 @@ class Clusters(Varying):
         return _MadeStream(rewards, self.n_arms, horizon)
 
     def _check(self, agents: int) -> None:
-        if agents != self.n_agents:
+        if agents < self.n_agents or (self.others is None and agents > self.n_agents):
             raise InputError(
                 f"the network has {agents} agents, the clusters {self.n_agents}: use a network of "
                 f"{self.n_agents}"
@@ -163,6 +186,9 @@ class Piecewise(Varying):
 
     def __repr__(self) -> str:
         return f"Piecewise({plural(len(self.sources), 'piece')})"
+
+    def parts(self) -> Sequence[Source]:
+        return self.sources
 
     def laws(self) -> list[Arm]:
         return [law for source in self.sources for law in _laws(source)]
@@ -200,6 +226,9 @@ class Moving(Varying):
     @abstractmethod
     def extremes(self) -> list[Array]:
         """Offsets between which all others lie."""
+
+    def parts(self) -> list[Source]:
+        return [self.source]
 
     def laws(self) -> list[Arm]:
         # E|X + m|^p is convex in m: between two offsets it is largest at one of them.
