@@ -172,3 +172,12 @@ def test_wrong_questions_get_one_line(
     assert message in said.err
     assert len(said.err.strip().splitlines()) == 1
     assert not (tmp_path / "runs").exists()
+
+
+def test_simulate_plays_a_mesh(cli: Cli, log: Path) -> None:
+    assert cli("advise", str(log), "--minimise", "--write", "mesh.toml").code == 0
+    said = cli(
+        "simulate", "--mesh", "mesh.toml", "--arms", "gaussian", "--horizon", "60", "--trials", "2", "--json"
+    )
+    assert said.code == 0, said.err
+    assert "the mesh" in said.out

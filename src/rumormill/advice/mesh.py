@@ -6,13 +6,11 @@ groups in which to cooperate. `rumormill simulate --mesh`, a spec and a live nod
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import networkx as nx
 
 from rumormill import catalogue
 from rumormill.advice.advise_log import LogAdvice, restricted
@@ -22,6 +20,7 @@ from rumormill.arms.objective import Objective
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.spec.toml import to_toml
 from rumormill.graphs import Network
+from rumormill.graphs.meshfile import linked_by_name, read_toml
 from rumormill.policies import Policy
 from rumormill.text import shown
 
@@ -114,12 +113,7 @@ def mesh_toml(mesh: Mesh) -> str:
 def read_mesh(path: str | Path) -> MeshSetting:
     """The first game of a mesh file, ready to be played; every mistake named by its key."""
     path = Path(path)
-    try:
-        raw = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
+    raw = read_toml(path)
     try:
         mesh = msgspec.convert(raw, Mesh)
     except msgspec.ValidationError as error:
@@ -133,7 +127,14 @@ def read_mesh(path: str | Path) -> MeshSetting:
     given = game.policy.get("moments")
     if not isinstance(given, dict) or "zeta" not in game.policy:
         raise DataError(f"{path}: games[0].policy needs zeta and moments, as `advise --write` gives them")
-    return MeshSetting(mesh, game, policy, _network(path, mesh), _setting(game), Moments(**given))
+    return MeshSetting(
+        mesh,
+        game,
+        policy,
+        linked_by_name(path, [(node.name, node.neighbours) for node in mesh.nodes]),
+        _setting(game),
+        Moments(**given),
+    )
 
 
 def _setting(game: GamePart) -> Setting:
@@ -145,18 +146,3 @@ def _setting(game: GamePart) -> Setting:
     if not isinstance(gamma, int):
         raise InputError(f"games[0].policy.gamma = {shown(gamma)} is not allowed here: a whole number")
     return Setting(str(policy["type"]), gamma, estimator, float(policy["zeta"]), TOGETHER, game.restart)
-
-
-def _network(path: Path, mesh: Mesh) -> Network:
-    names = [node.name for node in mesh.nodes]
-    if len(set(names)) < len(names):
-        raise DataError(f"{path}: two nodes have the same name")
-    number = {name: v for v, name in enumerate(names)}
-    graph = nx.Graph()
-    graph.add_nodes_from(range(len(names)))
-    for node in mesh.nodes:
-        for other in node.neighbours:
-            if other not in number:
-                raise DataError(f"{path}: {node.name!r} has the neighbour {other!r}, which is no node")
-            graph.add_edge(number[node.name], number[other])
-    return Network(graph)
