@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill import formulas
-from rumormill.kernels.jit import kernel, part
+from rumormill.kernels.jit import kernel, part, step
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -16,7 +16,7 @@ Ids = NDArray[np.int32]
 Mask = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
-shrinkage = part(formulas.shrinkage)
+shrinkage = step(formulas.shrinkage)
 radius_scale = part(formulas.radius_scale)
 factor_scale = part(formulas.factor_scale)
 
@@ -154,6 +154,22 @@ class State(NamedTuple):
     mark: Ints
     """[the next checkpoint]."""
     scratch: Floats
+
+
+class Sums(NamedTuple):
+    """The part of the state that a delivery touches: a call counts the references of all it is given."""
+
+    n: Floats
+    total: Floats
+    changed: Flags
+
+
+class Trimming(NamedTuple):
+    """The part of the rules by which a sample stays or leaves."""
+
+    u: float
+    p: float
+    L: Floats
 
 
 class Memory(NamedTuple):
