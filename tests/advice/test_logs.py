@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -49,7 +51,7 @@ def as_gzip(path: Path) -> None:
     path.write_bytes(gzip.compress(WIDE.write_csv().encode()))
 
 
-WRITERS = {
+WRITERS: dict[str, Callable[[Path], Any]] = {
     "wide.csv": write_csv,
     "semicolon.csv": lambda path: WIDE.write_csv(path, separator=";", decimal_comma=True),
     "tabs.tsv": lambda path: WIDE.write_csv(path, separator="\t"),

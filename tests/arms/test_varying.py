@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,10 @@ CHANGES = rm.Piecewise([(1, NORTH), (71, SOUTH)])
 SWINGS = rm.Seasonal(NORTH, amplitude=[2.0, 0.0], period=40)
 MOVES = rm.Trend(NORTH, to=[3.0, 0.0], rounds=101)
 NESTED = rm.Piecewise([(1, TWO), (31, rm.Seasonal(TWO, amplitude=1.0, period=10, phase=[0.0, 0.5]))])
+# What no checker would let pass, as users give it.
+WRONG: Any = [3, 1]
+NUMBER: Any = 5
+WORDS: Any = [1.0, "x"]
 ALL = [TWO, CHANGES, SWINGS, MOVES, NESTED]
 
 
@@ -58,7 +64,7 @@ def test_both_engines_count_the_same_regret(source: rm.arms.VaryingSource, polic
     results = [
         rm.simulate(
             source, network, policy, horizon=90, rng=2, engine=engine, actions=True, checkpoints=[7, 90]
-        )  # type: ignore[arg-type]
+        )
         for engine in ("fast", "reference")
     ]
     fast, slow = results
@@ -126,18 +132,18 @@ def test_moments_hold_for_every_round_and_agent() -> None:
     [
         (lambda: rm.Clusters([NORTH], members=[[0], [1]]), "2 lists of members do not fit 1 bandit"),
         (lambda: rm.Clusters([NORTH, SOUTH], members=[[0], [0]]), "every agent 0, 1, ... exactly once"),
-        (lambda: rm.Clusters([NORTH, SOUTH], members=[0, 1]), "a list of lists of agents"),
+        (lambda: rm.Clusters([NORTH, SOUTH], members=WRONG), "a list of lists of agents"),
         (lambda: rm.Clusters([]), "bandits is empty"),
-        (lambda: rm.Clusters([3]), "3 is no bandit"),
-        (lambda: rm.Clusters(5), "a list of bandits"),
+        (lambda: rm.Clusters([*WRONG[:1]]), "3 is no bandit"),
+        (lambda: rm.Clusters(NUMBER), "a list of bandits"),
         (lambda: rm.Clusters([NORTH, rm.Bandit(NORTH.arms, objective="minimise")]), "different objectives"),
         (lambda: rm.Clusters([NORTH, rm.Bandit([*NORTH.arms, *SOUTH.arms])]), r"\[2, 4\] arms"),
         (lambda: rm.Piecewise([(5, NORTH)]), r"first rounds \[5\] are not allowed"),
         (lambda: rm.Piecewise([(1, NORTH), (1, SOUTH)]), "increasing, the first of them 1"),
-        (lambda: rm.Piecewise(NORTH), r"a list of \(first round, bandit\)"),
+        (lambda: rm.Piecewise(NUMBER), r"a list of \(first round, bandit\)"),
         (lambda: rm.Seasonal(NORTH, amplitude=[1.0], period=3), "amplitude has 1 values for 2 arms"),
         (lambda: rm.Seasonal(NORTH, amplitude=1.0, period=0), "period = 0 is not allowed"),
-        (lambda: rm.Trend(NORTH, to=[1.0, "x"], rounds=5), "to = 'x' is not allowed: a finite number"),
+        (lambda: rm.Trend(NORTH, to=WORDS, rounds=5), "to = 'x' is not allowed: a finite number"),
         (lambda: rm.Trend(NORTH, to=[1.0, 2.0], rounds=1), "rounds = 1 is not allowed"),
         (lambda: TWO.stream(SEED, 4, 10), "the network has 4 agents, the clusters 3"),
     ],
