@@ -44,6 +44,8 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.lab
 	$(BIN)/python scripts/bench.py
+	$(BIN)/python scripts/bench_advice.py
+	$(BIN)/python scripts/bench_advice.py --large
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
