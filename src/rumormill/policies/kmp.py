@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, Samples
 from rumormill.policies.seat import Seat
@@ -27,6 +27,8 @@ from rumormill.protocol import Message, Relay
 @dataclass(frozen=True, kw_only=True)
 class KMPUCB(MessagePassingPolicy):
     """Every agent uses, arm by arm, the best informed estimate in reach."""
+
+    label: ClassVar[str] = "KMP"
 
     def agent(self, seat: Seat) -> KMPAgent:
         return KMPAgent(self, seat, self.hops(seat))

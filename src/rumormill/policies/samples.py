@@ -67,6 +67,9 @@ class RobustPolicy(Policy):
         zeta = 1.0 if self.c is None and self.zeta is None else self.zeta
         return Radius.build(self.estimator, self.moments or moments, c=self.c, zeta=zeta)
 
+    def require_usable(self, moments: Moments) -> None:
+        self.radius(moments)
+
     def plan(self, network: Network) -> HopPlan:
         return HopPlan(0)
 
@@ -130,7 +133,7 @@ class Samples:
     def indices(self, t: int, estimates: Sequence[tuple[float, float]]) -> list[float]:
         """mean + radius of every arm in round t; +inf where an arm must be pulled.
 
-        A pull whose reward is still out counts in the radius, so that many open ones do not all go to one arm.
+        A pull whose reward is still out counts in the radius, so that many open ones do not all take one arm.
         """
         L = self.L(t)
         return [
@@ -139,7 +142,7 @@ class Samples:
         ]
 
     def best(self, t: int, estimates: Sequence[tuple[float, float]]) -> int:
-        """The arm of the largest index; among those that must be pulled, the one with the fewest pulls out."""
+        """The arm of the largest index; among those that must be pulled, that with the fewest out."""
         values = self.indices(t, estimates)
         if not any(self.pending):
             return first_best(values)
