@@ -13,6 +13,7 @@ from rumormill.live.setup import LAST_DECISION, GameSetup, Limits, NodeSetup
 from rumormill.policies import Agent, Seat
 
 GAME = "mirrors"
+LIMITS = Limits()
 MOMENTS = rm.Moments(eps=0.8, u=4.2, rho=3.4)
 
 
@@ -56,7 +57,7 @@ def node_setup(
     n_arms: int = 3,
     moments: rm.Moments = MOMENTS,
     epoch: int = 1,
-    limits: Limits = Limits(),
+    limits: Limits = LIMITS,
     lockstep: bool = False,
     patience: float = 30.0,
 ) -> NodeSetup:

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from live_making import GAME, nodes_of
 
 import rumormill as rm
 from rumormill.engine.game import BLOCK
 from rumormill.live.lockstep import Lockstep
 from rumormill.seeds import Role, root_seed, stream_seed
-
-from live_making import GAME, nodes_of
 
 HORIZON = 130
 POLICIES: dict[str, Any] = {

@@ -113,8 +113,12 @@ class Exchange:
             shared.answered = True
             shared.has, shared.hops, shared.claims, shared.told_skip = {}, {}, {}, {}
             shared.news = dict.fromkeys(game.streams)
+        most = len(self._node.setup.members) * self._node.setup.limits.epochs
         for origin, epoch, upto, hops in frame.streams:
             key = (origin, epoch)
+            if key not in shared.has and len(shared.has) >= most:
+                self._node.violations["have"] += 1
+                return
             if (
                 origin not in self._node.setup.members
                 or upto < 0
@@ -137,7 +141,7 @@ class Exchange:
 
     def _lower_hops(self, game: Game, stream: Stream, hops: int) -> None:
         """A shorter way: tell it on, for others may be nearer than they know too."""
-        if hops < stream.hops:
+        if hops < stream.hops and hops <= game.setup.gamma:
             stream.hops = hops
             self.news(game, stream.key)
             self._tell_one(game, stream)

@@ -111,7 +111,8 @@ def encode(frame: Frame) -> bytes:
 def decode(body: bytes) -> Frame | None:
     """The frame in these bytes (without the length); None for a tag of a newer version."""
     try:
-        return _decoder.decode(body)
+        frame: Frame = _decoder.decode(body)
+        return frame
     except msgspec.MsgspecError as error:
         if _is_newer(body):
             return None

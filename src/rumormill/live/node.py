@@ -55,6 +55,7 @@ class Node:
         self.games = {each.name: Game(each, setup.node, setup.epoch, setup.limits) for each in setup.games}
         self.links: dict[int, Link] = {}
         self.now = 0.0
+        self._clock: float | None = None  # the driver's, when it last said so
         self.violations: Counter[str] = Counter()
         self._journal: list[Record] = []
         self._records = 0  # written so far, taken or not
@@ -148,8 +149,9 @@ class Node:
     # --- time and links -----------------------------------------------------------------------------
 
     def _pass_time(self, now: float) -> None:
-        """Clocks jump: time never goes back in here."""
-        self.now = max(self.now, now)
+        """Clocks jump: in here time never goes back, and goes on from where it was."""
+        self.now = now if self._clock is None else self.now + max(0.0, now - self._clock)
+        self._clock = now
 
     def tick(self, now: float) -> None:
         """Call a few times a second."""
