@@ -46,7 +46,10 @@ def uses_numbers_before_the_disk(self: Game, log: Any) -> None:
     if self.choices.wants_reserve():
         self.choices.asked = max(self.choices.asked, self.choices.next_t - 1) + self.limits.block
         self._reserves.append(
-            (log(game_module.Reserve(self.setup.name, self.choices.asked)), self.choices.asked)
+            (
+                log(game_module.Reserve(self.setup.name, self.choices.asked, self.setup.fingerprint)),
+                self.choices.asked,
+            )
         )
         self.choices.reserved = self.choices.asked
 

@@ -17,7 +17,9 @@ from rumormill.cli.commands import (
     coverage,
     data,
     list_names,
+    mesh,
     network,
+    node,
     report,
     reproduce,
     run,
@@ -38,6 +40,7 @@ COMMANDS: dict[str, Callable[..., None]] = {
     "data": data.data,
     "advise": advise.advise,
     "coverage": coverage.coverage,
+    "node": node.node,
 }
 
 app = typer.Typer(
@@ -49,6 +52,7 @@ app = typer.Typer(
 )
 for name, command in COMMANDS.items():
     app.command(name)(command)
+app.add_typer(mesh.mesh)
 
 
 def _version(wanted: bool) -> None:

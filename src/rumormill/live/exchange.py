@@ -133,8 +133,6 @@ class Exchange:
             shared.has[key] = shared.claims[key] = upto
             shared.hops[key] = hops
             shared.told_skip.pop(key, None)
-            if shared.floors.get(key, 0) <= upto:
-                shared.floors.pop(key, None)
             if key in game.streams:
                 shared.news[key] = None
                 self._lower_hops(game, game.streams[key], hops + 1)

@@ -55,6 +55,7 @@ class Game:
         self.void = 0
         """Items that were no samples: arm out of range, reward not a number."""
         self.late = self.chosen = self.observed = 0
+        self._other_game = False  # the records are of a game that had this name before
         self.differing = 0
         """Choices that a replay made otherwise: always 0, or the agent is not deterministic."""
 
@@ -77,7 +78,8 @@ class Game:
         """Ask for the next block of decision numbers if there are few left."""
         if self.choices.wants_reserve():
             self.choices.asked = max(self.choices.asked, self.choices.next_t - 1) + self.limits.block
-            self._reserves.append((log(Reserve(self.setup.name, self.choices.asked)), self.choices.asked))
+            record = Reserve(self.setup.name, self.choices.asked, self.setup.fingerprint)
+            self._reserves.append((log(record), self.choices.asked))
 
     def observe(self, t: int, arm: int, reward: float, log: Callable[[Record], int]) -> Accepted:
         """Take the reward of an own decision, or say why not."""
@@ -237,10 +239,23 @@ class Game:
         # The waiting ends only with an item: of a fast stream more may be gone by now.
         stream.kept.restart(upto)
 
+    def reconfigure(self, setup: GameSetup) -> None:
+        """The same game on other links: the agent goes on with its new part of the plan."""
+        state = self.player.state()
+        self.setup = setup
+        self.player = Player(setup, self.node)
+        self.player.restore(state)
+        for stream in self.streams.values():
+            stream.hops = 0 if stream.key[0] == self.node else UNKNOWN
+
     # --- restart ------------------------------------------------------------------------------------
 
     def replay(self, record: Record) -> None:
         """Do again what a record says was done."""
+        if isinstance(record, Reserve):
+            self._other_game = record.fingerprint not in ("", self.setup.fingerprint)
+        if self._other_game:
+            return
         match record:
             case Reserve(upto=upto):
                 self.choices.reserved = self.choices.asked = upto
@@ -274,6 +289,7 @@ class Game:
     def state(self) -> dict[str, Any]:
         """Everything that a restart needs, as of the last record."""
         return {
+            "fingerprint": self.setup.fingerprint,
             "player": self.player.state(),
             "choices": self.choices.state(),
             "own": self.own.key[1],
@@ -283,6 +299,9 @@ class Game:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
+        if state["fingerprint"] != self.setup.fingerprint:
+            self._other_game = True
+            return
         self.player.restore(state["player"])
         self.choices.restore(state["choices"])
         for each in state["streams"]:

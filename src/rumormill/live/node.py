@@ -142,6 +142,25 @@ class Node:
         for game in self.games.values():
             game.restart()
 
+    def reconfigure(self, setup: NodeSetup) -> None:
+        """A new mesh file: games and links come and go; a game with another fingerprint starts anew.
+
+        All links have to be made again, for what is shared over them was agreed when they came up.
+        """
+        self.setup = setup
+        games = {}
+        for each in setup.games:
+            game = self.games.get(each.name)
+            if game is not None and game.setup.fingerprint == each.fingerprint:
+                game.reconfigure(each)
+            else:
+                game = Game(each, setup.node, setup.epoch, setup.limits)
+                game.reserve(self.log)
+            games[each.name] = game
+        self.games = games
+        for link in self.links.values():
+            link.closing = link.closing or "a new mesh file"
+
     def snapshot(self) -> dict[str, Any]:
         """The state as of the last record written, as plain data."""
         return {name: game.state() for name, game in self.games.items()}
@@ -163,6 +182,8 @@ class Node:
         for link in self.links.values():
             if self.now - link.heard > limits.silence:
                 link.closing = link.closing or "silent"
+            if link.epoch is None and self.now - link.opened > limits.silence:
+                link.closing = link.closing or "no hello"
             if self.now - link.pinged >= limits.ping_every:
                 link.pinged = self.now
                 link.control.append(encode(Ping()))

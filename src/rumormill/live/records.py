@@ -12,10 +12,14 @@ class _Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Reserve(_Record, tag="reserve", frozen=True):
-    """Decision numbers up to here may be used, once this is on disk."""
+    """Decision numbers up to here may be used, once this is on disk.
+
+    The first record of a game, and the one that says which game of this name it was.
+    """
 
     game: str
     upto: int
+    fingerprint: str = ""
 
 
 class Choice(_Record, tag="choice", frozen=True):
