@@ -45,7 +45,9 @@ def wait_until(true: Callable[[], bool], seconds: float = 30.0) -> None:
 class Cluster:
     """Nodes of one mesh as processes."""
 
-    def __init__(self, folder: Path, edges: Sequence[tuple[int, int]], *, gamma: int = 1, policy: str = "") -> None:
+    def __init__(
+        self, folder: Path, edges: Sequence[tuple[int, int]], *, gamma: int = 1, policy: str = ""
+    ) -> None:
         self.folder = folder
         size = 1 + max(max(edge) for edge in edges)
         self.names = [f"n{v}" for v in range(size)]
@@ -60,7 +62,7 @@ class Cluster:
             policy=settings,
             objective="minimise",
             unit="ms",
-            moments={"eps": 0.5, "u": 40.0, "rho": 30.0},
+            moments={"eps": 0.5, "u": 150.0, "rho": 100.0},
         )
         self.mesh = init(folder, "test", game)
         for v, name in enumerate(self.names):

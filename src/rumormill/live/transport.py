@@ -85,11 +85,17 @@ class Connection(asyncio.Protocol):
         self._owner.bytes_in += len(data)
         if self.link is None:
             return
+        node = self._owner.node
         try:
-            for body in self._splitter.feed(data):
-                self._owner.node.receive(self.link, body)
+            try:
+                bodies = self._splitter.feed(data)
+            except Hostile:
+                node.violations["hostile"] += 1  # what comes as a frame the node counts itself
+                raise
+            for body in bodies:
+                node.receive(self.link, body)
         except Hostile as error:
-            self._owner.refuse("hostile", f"node {self.peer}: {error}")
+            self._owner.warn(f"refused: node {self.peer}: {error}")
             self.close()
         self._owner.changed()
 
@@ -127,7 +133,7 @@ class Transport:
         changed: Callable[[], None],
         warn: Callable[[str], None],
     ) -> None:
-        self.node, self._names, self.changed, self._warn = node, names, changed, warn
+        self.node, self._names, self.changed, self.warn = node, names, changed, warn
         self._server_tls, self._client_tls = contexts
         self._links: dict[int, Connection] = {}
         self._numbers = itertools.count(1)
@@ -148,9 +154,8 @@ class Transport:
         self._names = names
 
     def refuse(self, kind: str, text: str) -> None:
-        if kind != "hostile":  # the node has counted that itself
-            self.node.violations[kind] += 1
-        self._warn(f"refused: {text}")
+        self.node.violations[kind] += 1
+        self.warn(f"refused: {text}")
 
     async def listen(self, host: str, port: int) -> None:
         self._socket = socket.create_server((host, port), backlog=128, family=_family(host))
