@@ -1,4 +1,7 @@
-"""Small experiments that the tests share."""
+"""Small experiments and small work that the tests share; other processes can import it too."""
+
+from rumormill.engine.workers import Tick
+from rumormill.errors import InputError
 
 TINY = """
 name = "tiny"
@@ -23,6 +26,9 @@ gamma = 1
 [[policies]]
 type = "robust"
 """
+
+# The same, with gamma left open: it may be swept.
+OPEN = TINY.replace("gamma = 1\n", "")
 
 SWEPT = """
 name = "swept"
@@ -54,3 +60,16 @@ type = "consensus"
 [sweep]
 gamma = [0, 1, 3]
 """
+
+
+def square(task: int, tick: Tick) -> int:
+    """Work that is soon done."""
+    tick(1.0)
+    return task * task
+
+
+def fails_at(number: int, task: int, tick: Tick) -> int:
+    """Work that fails once."""
+    if task == number:
+        raise InputError(f"task {number}")
+    return task

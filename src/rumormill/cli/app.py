@@ -5,42 +5,30 @@ from __future__ import annotations
 import io
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from rumormill import __version__
-from rumormill.cli.commands import (
-    advise,
-    compare,
-    coverage,
-    data,
-    list_names,
-    mesh,
-    network,
-    node,
-    report,
-    reproduce,
-    run,
-    show,
-    simulate,
-)
 from rumormill.cli.endings import INTERRUPTED, OK, explained, stoppable
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "run": run.run,
-    "reproduce": reproduce.reproduce,
-    "report": report.report,
-    "show": show.show,
-    "compare": compare.compare,
-    "simulate": simulate.simulate,
-    "network": network.network,
-    "list": list_names.list_names,
-    "data": data.data,
-    "advise": advise.advise,
-    "coverage": coverage.coverage,
-    "node": node.node,
+# The file of a command in `commands/`, and the function in it.
+COMMANDS: dict[str, str] = {
+    "run": "run:run",
+    "reproduce": "reproduce:reproduce",
+    "report": "report:report",
+    "show": "show:show",
+    "compare": "compare:compare",
+    "simulate": "simulate:simulate",
+    "network": "network:network",
+    "list": "list_names:list_names",
+    "data": "data:data",
+    "advise": "advise:advise",
+    "coverage": "coverage:coverage",
+    "mesh": "mesh:mesh",
+    "node": "node:node",
 }
 
 app = typer.Typer(
@@ -50,9 +38,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for name, command in COMMANDS.items():
-    app.command(name)(command)
-app.add_typer(mesh.mesh)
+for name, place in COMMANDS.items():
+    file, _, function = place.partition(":")
+    command = getattr(import_module(f"rumormill.cli.commands.{file}"), function)
+    if isinstance(command, typer.Typer):  # a command with commands of its own
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(command)
 
 
 def _version(wanted: bool) -> None:

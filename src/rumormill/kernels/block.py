@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels.jit import kernel, part
+from rumormill.kernels.jit import kernel, part, step
 from rumormill.kernels.kmp import best_informed, publish_rows
 from rumormill.kernels.regret import record
 from rumormill.kernels.running import add_dense, add_own, add_sparse, rank_needed, sure_size, take_out
@@ -27,11 +27,13 @@ from rumormill.kernels.state import (
     Ring,
     Rules,
     State,
+    Sums,
+    Trimming,
     shrinkage,
 )
 from rumormill.kernels.stored import catoni, group_count, median_of_means, store
 
-upper_index = part(formulas.upper_index)
+upper_index = step(formulas.upper_index)
 
 
 @kernel
@@ -42,6 +44,8 @@ def play_block(
     state, ring, calendar = memory.state, memory.ring, memory.calendar
     n_arms, last_L = rules.n_arms, rules.L[rules.horizon]
     slots = ring.arm.shape[0]
+    sums = Sums(state.n, state.total, state.changed)
+    trimming = Trimming(rules.u, rules.p, rules.L)
     for row in range(draws.shape[0]):
         t = first + row
         slot = t % slots
@@ -66,20 +70,21 @@ def play_block(
             deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, hearing, ring, state)
             continue
         # What has to leave leaves, then come the own samples, then the farthest hop first, by origin.
-        asked = max(t, n_arms) + 1  # the round of the next question
+        asked = min(max(t, n_arms) + 1, rules.horizon)  # the round of the next question, if there is one
         if rules.trims and t >= n_arms:
             take_out(t + 1, state.total, calendar)
-        add_own(slot, asked, hearing.learners, rules, ring, state, calendar)
+        add_own(slot, asked, hearing.learners, trimming, ring, sums, calendar)
         for hop in range(min(hearing.gamma, t), 0, -1):
             then = (t - hop + 1) % slots
             if hearing.dense[hop - 1] >= 0:
                 mask = hearing.masks[hearing.dense[hop - 1]]
-                add_dense(mask, then, asked, rules, ring, state, calendar)
+                add_dense(mask, then, asked, trimming, ring, sums, calendar)
             else:
-                add_sparse(hearing.ptr[hop - 1], hearing.hearers, then, asked, rules, ring, state, calendar)
+                ptr, hearers = hearing.ptr[hop - 1], hearing.hearers
+                add_sparse(ptr, hearers, then, asked, trimming, ring, sums, calendar)
 
 
-@part
+@step
 def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
     """The arm of every learner in round t > K."""
     state, rows = memory.state, memory.rows
@@ -114,7 +119,7 @@ def divide(total: Floats, n: Floats, mean: Floats) -> None:
         mean[j] = total[j] / n[j]
 
 
-@part
+@step
 def estimate_by_medians(L: float, state: State) -> None:
     """Medians of means, where the samples or the number of groups changed."""
     for arm in range(state.n.shape[0]):
@@ -128,7 +133,7 @@ def estimate_by_medians(L: float, state: State) -> None:
                 state.mean[arm, j] = median_of_means(n, groups, start, state.pool, state.scratch)
 
 
-@part
+@step
 def estimate_by_roots(L: float, p: float, rho: float, state: State) -> None:
     """Catoni's means; they move with L, so there is nothing to reuse but the last root."""
     for arm in range(state.n.shape[0]):
@@ -156,7 +161,7 @@ def refresh_powers(n: Floats, power: Floats, powers: Floats, exponent: float) ->
     return fewest
 
 
-@part
+@step
 def choose(scale: float, least: float, mean: Floats, n: Floats, power: Floats, state: State) -> None:
     """The arm of the largest index for every learner; the lowest arm on ties."""
     best, action = state.best_index, state.action
@@ -172,7 +177,7 @@ def choose(scale: float, least: float, mean: Floats, n: Floats, power: Floats, s
             action[j] = arm if better else action[j]
 
 
-@part
+@step
 def act(t: int, learner_of: Ids, rules: Rules, action: Ids, ring_arm: Ids) -> None:
     """Who plays what in round t: arm t - 1, what the leader played, or the own choice."""
     leader_of, distance = rules.leader_of, rules.leader_distance
@@ -187,7 +192,7 @@ def act(t: int, learner_of: Ids, rules: Rules, action: Ids, ring_arm: Ids) -> No
             ring_arm[slot, v] = action[learner_of[v]]
 
 
-@part
+@step
 def draw(slot: int, draws: Floats, law: Law, ring: Ring, pulls: Ints) -> None:
     """Everybody's reward."""
     for v in range(draws.shape[0]):
@@ -213,7 +218,7 @@ def sort_by_arm(arms: Ids, order: Ids, start: Ids) -> None:
     start[0] = 0
 
 
-@part
+@step
 def deliver_stored(t: int, prefix_sums: bool, hearing: Hearing, ring: Ring, state: State) -> None:
     """End of round t, for means that keep every sample: own first, then the oldest, then by origin."""
     slots = ring.arm.shape[0]

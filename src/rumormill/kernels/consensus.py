@@ -7,12 +7,12 @@ from typing import NamedTuple
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels.jit import kernel, masked_part, part
+from rumormill.kernels.jit import kernel, masked_part, step
 from rumormill.kernels.regret import record
 from rumormill.kernels.state import Floats, Ids, Ints, Law, Mask, Output
 
-consensus_index = part(formulas.consensus_index)
-consensus_average = part(formulas.consensus_average)
+consensus_index = step(formulas.consensus_index)
+consensus_average = step(formulas.consensus_average)
 
 
 class ConsensusRules(NamedTuple):
@@ -69,7 +69,7 @@ def play_consensus_block(
         average(rules, state)
 
 
-@part
+@step
 def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) -> None:
     best, action = state.best_index, state.action
     n_agents = best.shape[0]
@@ -85,7 +85,7 @@ def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) ->
                 action[v] = arm
 
 
-@part
+@step
 def average(rules: ConsensusRules, state: ConsensusState) -> None:
     """opinion <- P opinion: own part plus weight times the sum over neighbours in ascending order."""
     opinion, heard = state.opinion, state.heard

@@ -136,7 +136,8 @@ class ConsensusAgent:
         return [self.last] if self.last is not None and self.n_agents > 1 else []
 
     def receive(self, messages: Sequence[Message]) -> None:
-        rows = {m.origin: m.rows for m in messages}
+        # Two of one origin come together only if one was late: the newest holds, in either order.
+        rows = {m.origin: m.rows for m in sorted(messages, key=lambda m: m.round)}
         for arm in range(self.n_arms):
             s, n = 0.0, 0.0
             for origin in sorted(rows):
