@@ -92,7 +92,7 @@ def choosing(path: Path) -> dict[str, float]:
 
 
 def taking(path: Path) -> dict[str, float]:
-    """Samples of a neighbour taken in per second of CPU: decoded, checked, given, noted; beside a bare loop."""
+    """Samples of a neighbour taken in per second of CPU: decoded, checked, given, noted; beside bare sums."""
     node = ready_node(path, "n0")
     mesh = read_mesh(path)
     node.link_up(1, 1)
@@ -209,12 +209,46 @@ def serving(path: Path) -> dict[str, float]:
         asyncio.run(_ask(port, 500.0, 1.0))
         times = asyncio.run(_ask(port, 500.0, 6.0))
         return {
+            "bare_http_p99_ms": bare_serving(),
             "http_p50_ms": float(np.median(times)) * 1e3,
             "http_p99_ms": float(np.quantile(times, 0.99)) * 1e3,
             "rss_mb": rss(process),
         }
     finally:
         stop(process)
+
+
+# Answers every request with the same bytes: what the machine and the client cost by themselves.
+BARE = """
+import asyncio, sys
+async def serve(reader, writer):
+    try:
+        while True:
+            head = await reader.readuntil(b"\\r\\n\\r\\n")
+            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\\r\\n")[0]))
+            body = b'{"token": "1"}'
+            writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 14\\r\\n\\r\\n" + body)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]))
+    print("ready", flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+def bare_serving() -> float:
+    """The 99th percentile of the same requests, answered by a server that does nothing, in milliseconds."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-c", BARE, str(port)], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        return float(np.quantile(asyncio.run(_ask(port, 500.0, 3.0)), 0.99)) * 1e3
+    finally:
+        process.kill()
+        process.wait()
 
 
 def starting(path: Path) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import threading
 
@@ -50,10 +51,8 @@ class Proxy:
         self.is_cut = True
         with self._lock:
             for each in self._pairs:
-                try:
+                with contextlib.suppress(OSError):
                     each.shutdown(socket.SHUT_RDWR)
-                except OSError:
-                    pass
             self._pairs.clear()
 
     def mend(self) -> None:

@@ -230,10 +230,9 @@ def test_too_many_epochs(made: Cluster) -> None:
 
 def test_a_thousand_connections_that_say_nothing(made: Cluster) -> None:
     before = counted(made, "crowd")
-    crowd = []
+    crowd: list[socket.socket] = []
     try:
-        for _ in range(300):
-            crowd.append(socket.create_connection(("127.0.0.1", made.ports[1]), timeout=5))
+        crowd += [socket.create_connection(("127.0.0.1", made.ports[1]), timeout=5) for _ in range(300)]
         wait_until(lambda: counted(made, "crowd") > before)
         healthy(made)
     finally:

@@ -79,7 +79,8 @@ class Exchange:
         first = shared.has.get(key, 0) + 1
         if first > last or not self._offered(link, game, stream):
             return None
-        floor = stream.kept.floor
+        # Nothing that is not on disk is told, not even that it is no longer kept: a crash may take it back.
+        floor = min(stream.kept.floor, last)
         if first <= floor:
             if shared.told_skip.get(key, -1) >= floor:
                 return None  # wait until the peer says that it has given up, or found it elsewhere

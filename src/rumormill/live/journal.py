@@ -121,6 +121,10 @@ class Journal:
             found.append(records.decode(data))
         return upto + len(found), Found(int(meta["epoch"]), state, found)
 
+    def forget_found(self) -> None:
+        """What was found has been taken over: its memory is given back."""
+        self.found = Found(self.found.epoch, None, [])
+
     # --- writing ------------------------------------------------------------------------------------
 
     def start(self, on_commit: Callable[[int], None]) -> None:

@@ -73,7 +73,7 @@ class Runtime:
         self.node = Node(mesh.setup(name, self.epoch))
         self.node.restart(self.journal.found.state, self.journal.found.records)
         self._since_snapshot = len(self.journal.found.records)
-        self.journal.found.records.clear()
+        self.journal.forget_found()
         self.transport = Transport(self.node, mesh.ids, contexts, self.changed, log.warning)
         from rumormill.live.sidecar import Sidecar
 
