@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
@@ -27,7 +27,6 @@ from rumormill.policies.samples import (
     MessagePassingPolicy,
     RobustPolicy,
     Samples,
-    first_best,
 )
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message, Relay
@@ -109,7 +108,7 @@ class DecentralizedAgent:
     def choose(self, t: int) -> int:
         if t <= self.n_arms:
             return t - 1
-        return first_best(self.samples.indices(t, self.samples.estimates(t)))
+        return self.samples.best(t, self.samples.estimates(t))
 
     def observe(self, t: int, arm: int, reward: float) -> None:
         self.samples.add(arm, reward)
@@ -120,5 +119,22 @@ class DecentralizedAgent:
 
     def receive(self, messages: Sequence[Message]) -> None:
         for message in self.relay.accept(messages):
-            if self.clique is None or message.origin in self.clique:
-                self.samples.add(message.arm, message.reward)
+            self.take(message.origin, message.arm, message.reward)
+
+    def take(self, origin: int, arm: int, reward: float) -> None:
+        """One more sample of another agent, known to be news."""
+        if self.clique is None or origin in self.clique:
+            self.samples.add(arm, reward)
+
+    def awaiting(self, pending: Sequence[int]) -> None:
+        """How many pulls of every arm are still without a reward."""
+        self.samples.pending = pending
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on later, as plain data."""
+        return {"samples": self.samples.state(), "relay": self.relay.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state()` described."""
+        self.samples.restore(state["samples"])
+        self.relay.restore(state["relay"])

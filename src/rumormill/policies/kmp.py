@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, Samples, first_best
+from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, Samples
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message, Relay
 
@@ -50,7 +50,7 @@ class KMPAgent:
             return t - 1
         self.rows = self.samples.estimates(t)
         best = [self._best_informed(arm) for arm in range(self.n_arms)]
-        return first_best(self.samples.indices(t, best))
+        return self.samples.best(t, best)
 
     def _best_informed(self, arm: int) -> tuple[float, float]:
         mean, n = self.rows[arm]
@@ -69,7 +69,36 @@ class KMPAgent:
 
     def receive(self, messages: Sequence[Message]) -> None:
         for message in self.relay.accept(messages):
-            self.samples.add(message.arm, message.reward)
-            newest = self.heard.get(message.origin)
-            if newest is None or message.round > newest.round:
-                self.heard[message.origin] = message
+            self.take(message.origin, message.arm, message.reward)
+            self.hear(message)
+
+    def take(self, origin: int, arm: int, reward: float) -> None:
+        """One more sample of another agent, known to be news."""
+        self.samples.add(arm, reward)
+
+    def hear(self, message: Message) -> None:
+        """Note what another agent knew, if it is its newest word."""
+        newest = self.heard.get(message.origin)
+        if newest is None or message.round > newest.round:
+            self.heard[message.origin] = message
+
+    def awaiting(self, pending: Sequence[int]) -> None:
+        """How many pulls of every arm are still without a reward."""
+        self.samples.pending = pending
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on later, as plain data."""
+        return {
+            "samples": self.samples.state(),
+            "relay": self.relay.state(),
+            "heard": [message.plain() for message in self.heard.values()],
+            "rows": [list(row) for row in self.rows],
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state()` described."""
+        self.samples.restore(state["samples"])
+        self.relay.restore(state["relay"])
+        heard = [Message.from_plain(each) for each in state["heard"]]
+        self.heard = {message.origin: message for message in heard}
+        self.rows = tuple((float(mean), float(n)) for mean, n in state["rows"])

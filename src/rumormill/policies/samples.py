@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from rumormill.arms import Moments
 from rumormill.estimators import Estimator, Radius, TrimmedMean
@@ -109,6 +109,10 @@ class Samples:
         self._schedule = policy.confidence
         self._n_agents = seat.require_agents() if policy.confidence == "anytime" else 1
         self.radius = policy.radius(seat.require_moments(policy.moments))
+        self.pending: Sequence[int] = [0] * seat.n_arms
+        """Pulls of every arm whose rewards are still out; in rounds there are none."""
+        self.latest: tuple[tuple[float, float], ...] = ()
+        """The estimates of the last decision."""
         last_L = math.inf if seat.horizon is None else self.L(seat.horizon)
         self._arms = [policy.estimator.online(self.radius.moments, last_L=last_L) for _ in range(seat.n_arms)]
 
@@ -123,9 +127,32 @@ class Samples:
     def estimates(self, t: int) -> tuple[tuple[float, float], ...]:
         """(mean, count) of every arm in round t."""
         L = self.L(t)
-        return tuple((samples.mean(L), float(samples.count)) for samples in self._arms)
+        self.latest = tuple((samples.mean(L), float(samples.count)) for samples in self._arms)
+        return self.latest
 
     def indices(self, t: int, estimates: Sequence[tuple[float, float]]) -> list[float]:
-        """mean + radius of every arm in round t; +inf where an arm must be pulled."""
+        """mean + radius of every arm in round t; +inf where an arm must be pulled.
+
+        A pull whose reward is still out counts in the radius, so that many open ones do not all take one arm.
+        """
         L = self.L(t)
-        return [self.radius.index(mean, n, L) for mean, n in estimates]
+        return [
+            self.radius.index(mean, n + out, L)
+            for (mean, n), out in zip(estimates, self.pending, strict=True)
+        ]
+
+    def best(self, t: int, estimates: Sequence[tuple[float, float]]) -> int:
+        """The arm of the largest index; among those that must be pulled, that with the fewest out."""
+        values = self.indices(t, estimates)
+        if not any(self.pending):
+            return first_best(values)
+        out = self.pending
+        return max(range(len(values)), key=lambda k: (values[k], -out[k] if values[k] == math.inf else 0))
+
+    def state(self) -> list[dict[str, Any]]:
+        """The samples of every arm as plain data."""
+        return [samples.state() for samples in self._arms]
+
+    def restore(self, state: Sequence[dict[str, Any]]) -> None:
+        """Go on from what `state()` described."""
+        self._arms = [type(fresh).from_state(each) for fresh, each in zip(self._arms, state, strict=True)]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rumormill.errors import DataError, InputError
 from rumormill.text import shown
@@ -41,6 +43,18 @@ class Message:
                 f"{shown(self)} has no encoding: origin and round are whole numbers below 2^32, arm and the "
                 "number of rows below 2^16, the reward and both numbers of a row are floats"
             ) from None
+
+    def plain(self) -> list[Any]:
+        """The message as plain numbers and lists, for the state of an agent."""
+        return [self.origin, self.round, self.arm, self.reward, [list(row) for row in self.rows]]
+
+    @classmethod
+    def from_plain(cls, values: Sequence[Any]) -> Message:
+        """The message that `plain()` described."""
+        origin, round_, arm, reward, rows = values
+        return cls(
+            int(origin), int(round_), int(arm), float(reward), tuple((float(a), float(b)) for a, b in rows)
+        )
 
     @classmethod
     def decode(cls, data: bytes) -> Message:
