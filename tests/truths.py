@@ -156,7 +156,7 @@ class Judged:
 
 def judge(truth: Truth, advice: Any, fresh: int = 4, *, every: bool = False) -> Judged:
     """Play the recommendation and the best setting of agents alone on tables nobody has seen."""
-    from rumormill.advice.advise_log import restricted
+    from rumormill.advice.grounds import restricted
     from rumormill.advice.replays import Stage
     from rumormill.advice.settings import IN_GROUPS, TOGETHER
 

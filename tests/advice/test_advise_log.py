@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from rumormill.advice.advise_log import LogAdvice, advise_log, restricted
+from rumormill.advice.advise_log import LogAdvice, advise_log
 from rumormill.advice.figures import model_figure, price_figure
+from rumormill.advice.grounds import restricted
 from rumormill.advice.log import Log
 from rumormill.advice.page import page_html
 from rumormill.advice.replays import resampled, spread_out, towards_the_middle

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from truths import log_of, two_clusters
 
 import rumormill as rm
 from rumormill import catalogue
 from rumormill.advice.advise_log import advise_log
 from rumormill.advice.mesh import mesh_of, mesh_toml, read_mesh
+from truths import log_of, two_clusters
 
 MESH = """
 name = "mirrors"

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from rumormill import catalogue
-from rumormill.advice.advise_log import code_of as setting_code
 from rumormill.advice.cases import Case
 from rumormill.advice.search import (
     QUICK_ESTIMATORS,
@@ -20,6 +19,7 @@ from rumormill.advice.search import (
     explore,
     has_lemma,
 )
+from rumormill.advice.settings import code_of as setting_code
 from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.bootstrap import LEAST_TRIALS, bootstrap_band

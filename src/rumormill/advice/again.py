@@ -14,6 +14,7 @@ from rumormill.advice.log import Log
 from rumormill.advice.mesh import MeshSetting
 from rumormill.advice.replays import Interval, Stage
 from rumormill.advice.settings import Setting
+from rumormill.arms import Moments
 from rumormill.errors import DataError
 from rumormill.graphs import Network
 from rumormill.seeds import root_seed, stream_seed
@@ -79,24 +80,30 @@ def second_look(
     if table.n_agents != network.n_agents:
         raise DataError("some nodes of the mesh have too few values in the log to be replayed")
     networks = {"old": network, **_networks_of(advice)}
-    stage = Stage(
-        table.values,
-        log.objective,
-        networks,
-        given.moments,
-        advice.evidence.sameness.group_of,
-        drifts=advice.evidence.drift.drifts,
-        seed=stream_seed(root_seed(seed), 3),
-        jobs=jobs,
-        on_play=on_play,
-    )
-    old = replace(given.setting, network="old")
-    was, now = stage.play([old, advice.chosen])
-    return SecondLook(advice, given.setting, stage.excess(was, now), MARGIN * now.mean)
+
+    def stage(moments: Moments) -> Stage:
+        """The same seed gives the same logs: what is played on two stages is paired all the same."""
+        return Stage(
+            table.values,
+            log.objective,
+            networks,
+            moments,
+            advice.evidence.sameness.group_of,
+            drifts=advice.evidence.drift.drifts,
+            recorded=table.recorded.sum(axis=0),
+            seed=stream_seed(root_seed(seed), 3),
+            jobs=jobs,
+            on_play=on_play,
+        )
+
+    then, today = stage(given.moments), stage(advice.evidence.moments)
+    (was,) = then.play([replace(given.setting, network="old")])
+    (now,) = today.play([advice.chosen])
+    return SecondLook(advice, given.setting, today.excess(was, now), MARGIN * now.mean)
 
 
 def _networks_of(advice: LogAdvice) -> dict[str, Network]:
-    from rumormill.advice.advise_log import restricted
+    from rumormill.advice.grounds import restricted
     from rumormill.advice.settings import IN_GROUPS, TOGETHER
 
     inside = restricted(advice.network, advice.evidence.sameness.group_of)

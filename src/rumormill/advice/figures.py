@@ -109,7 +109,7 @@ def _drift(advice: LogAdvice, axes: Any) -> None:
     axes.set_xlabel("share of the log")
     axes.set_ylabel(_with_unit(advice, "mean"))
     if advice.log.n_arms <= 8:
-        axes.legend(fontsize=6, frameon=False)
+        axes.legend(fontsize=6, framealpha=0.8, edgecolor="none")
 
 
 def _tails(advice: LogAdvice, axes: Any) -> None:
@@ -131,6 +131,8 @@ def _dependence(advice: LogAdvice, axes: Any) -> None:
         [0, 1], [near.lag_one, near.common], yerr=errors, color=[LOOKS[0].colour, LOOKS[1].colour], capsize=3
     )
     axes.set_xticks([0, 1], ["with the last reward", "common to all"])
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, -0.1), max(high, 0.1))  # what is tiny should look so
     axes.set_ylabel("correlation")
 
 
@@ -149,7 +151,7 @@ def _lines(advice: LogAdvice, axes: Any) -> None:
     reach = np.abs(np.array([[line.mean - line.low, line.high - line.mean] for line in lines]).T)
     axes.errorbar(middle, range(len(lines)), xerr=reach, fmt="o", capsize=2, color=LOOKS[2].colour)
     axes.set_yticks(range(len(lines)), [_short(line.name) for line in lines])
-    axes.set_xlabel(_with_unit(advice, f"outcome per request, {advice.log.better} is better"))
+    axes.set_xlabel(_with_unit(advice, f"per request, {advice.log.better} is better"))
     axes.set_title("on the rest of the log", loc="left")
 
 

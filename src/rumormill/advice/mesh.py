@@ -13,7 +13,8 @@ from typing import Any
 import msgspec
 
 from rumormill import catalogue
-from rumormill.advice.advise_log import LogAdvice, restricted
+from rumormill.advice.advise_log import LogAdvice
+from rumormill.advice.grounds import restricted
 from rumormill.advice.settings import IN_GROUPS, TOGETHER, Setting
 from rumormill.arms import Moments
 from rumormill.arms.objective import Objective

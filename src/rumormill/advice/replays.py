@@ -141,7 +141,8 @@ class Stage:
 
         if waiting:
             Threads(self._jobs).run(waiting, work, keep)
-        self.played.update(done)
+        # In the order asked for, not in that of the workers: ties must not depend on who was first.
+        self.played.update({setting: done[setting] for setting in waiting})
         return [self.played[setting] for setting in settings]
 
     def excess(self, one: Replayed, other: Replayed, *, paid: bool = False) -> Interval:

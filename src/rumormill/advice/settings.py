@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -68,3 +69,17 @@ class Setting:
 def has_lemma(estimator: str) -> bool:
     """Whether a lemma stands behind the mean of this name."""
     return bool(catalogue.make("estimator", estimator).has_lemma)
+
+
+def code_of(value: Any) -> str:
+    """A setting as Python writes it, without the digits that nobody would type."""
+    if dataclasses.is_dataclass(value):
+        given = [
+            f"{field.name}={code_of(getattr(value, field.name))}"
+            for field in dataclasses.fields(value)
+            if getattr(value, field.name) != field.default
+        ]
+        return f"rm.{type(value).__name__}({', '.join(given)})"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
