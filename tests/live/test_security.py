@@ -262,6 +262,7 @@ def test_http_clients_that_hang_or_talk_nonsense(made: Cluster) -> None:
         (b"POST /v1/choose HTTP/1.1\r\nContent-Length: 4\r\n\r\n{{{{", b"400"),
         (b"DELETE /v1/choose HTTP/1.1\r\n\r\n", b"405"),
         (b"GET /nowhere HTTP/1.1\r\n\r\n", b"404"),
+        (b"POST /v1/choose HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\n\r\n", b"403"),
     ):
         with socket.create_connection(("127.0.0.1", made.http[1]), timeout=10) as client:
             client.sendall(data)
