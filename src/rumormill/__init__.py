@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from rumormill.protocol import PerfectChannel as PerfectChannel
     from rumormill.protocol import Relay as Relay
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # A room is imported when one of its names is first used, so that `import rumormill` costs nothing.
 _ROOMS = {

@@ -17,9 +17,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import Key, made_up
 from numpy.typing import NDArray
 
+from made_up import Key, made_up
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import FIGURES, draw_all, main_figure, style

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from tiny import TINY
 
 import rumormill as rm
 from rumormill.cli import main
@@ -22,6 +21,7 @@ from rumormill.experiments.spec.building import (
     is_fresh,
 )
 from rumormill.experiments.spec.reading import decode, encode, own_sources, points, read_spec, restore
+from tiny import TINY
 
 EXAMPLE = Path(__file__).parent / "data" / "own_example.py"
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import Key, made_up
 
+from made_up import Key, made_up
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures.agents import agent_distribution
 from rumormill.experiments.figures.bounds import bounds_figure

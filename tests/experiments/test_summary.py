@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made_up import Key, made_up
 
+from made_up import Key, made_up
 from rumormill import catalogue
 from rumormill.cli import main
 from rumormill.errors import InputError

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made_up import Key, made_up, made_up_run
-from tiny import TINY
 
+from made_up import Key, made_up, made_up_run
 from rumormill.experiments.analyse.bootstrap import Interval
 from rumormill.experiments.analyse.claims import (
     Verdict,
@@ -24,6 +23,7 @@ from rumormill.experiments.analyse.claims import (
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import parse_spec
+from tiny import TINY
 
 LABELS = ("KMP", "Centralized", "Decentralized", "Consensus", "Robust")
 ORDER = [

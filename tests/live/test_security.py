@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_processes import GAME, Cluster, cluster, wait_until
 
+from live.processes import GAME, Cluster, cluster, wait_until
 from rumormill.live import frames as wire
 from rumormill.live.frames import Hello, Obs, Splitter
 from rumormill.live.keys import make_authority, make_keys
@@ -173,7 +173,7 @@ def test_a_frame_of_a_newer_version_is_ignored(made: Cluster) -> None:
     with greeted(made) as peer:
         for each in (body, longer):
             peer.socket.sendall(struct.pack(">I", len(each)) + each)
-        frames = []
+        frames: list[wire.Frame | None] = []
         while not frames or not isinstance(frames[-1], wire.Pong):
             frames.append(peer.read())
             assert frames[-1] is not None

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from live_processes import free_ports
+from live.processes import free_ports
 
 PAGE = Path(__file__).parents[2] / "docs" / "tutorials" / "live.md"
 BLOCKS = re.findall(r"^```(sh|python)\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
