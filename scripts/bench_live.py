@@ -136,7 +136,7 @@ async def _ask(port: int, rate: float, seconds: float) -> list[float]:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
         async def call(path: str, body: bytes) -> Any:
-            head = f"POST {path} HTTP/1.1\r\nContent-Length: {len(body)}\r\n\r\n"
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
             started = time.perf_counter()
             writer.write(head.encode() + body)
             found = await reader.readuntil(b"\r\n\r\n")

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_processes import ARMS, Cluster, cluster
+
+from live.processes import ARMS, Cluster, cluster
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium")

@@ -12,9 +12,9 @@ import time
 from pathlib import Path
 
 import pytest
-from live_making import GAME, node_setup
 
 import rumormill as rm
+from live.making import GAME, node_setup
 from rumormill.errors import DataError, InputError
 from rumormill.live import snapshot
 from rumormill.live.journal import FILE, Journal, read_log
@@ -154,7 +154,7 @@ VICTIM = """
 import sys, threading
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
-from test_journal import opened, Waiter, GAME, setup
+from live.test_journal import opened, Waiter, GAME, setup
 from rumormill.live.node import Node
 from rumormill.live.snapshot import pack
 journal, waiter = opened(Path(sys.argv[1])), Waiter()
@@ -193,7 +193,7 @@ def test_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(tmp_path: Pat
     acknowledged: dict[int, tuple[int, float, int]] = {}
     for round_ in range(4):
         victim = subprocess.Popen(
-            [sys.executable, "-c", VICTIM, str(tmp_path), str(Path(__file__).parent)],
+            [sys.executable, "-c", VICTIM, str(tmp_path), str(Path(__file__).parents[1])],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -212,10 +212,10 @@ def test_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(tmp_path: Pat
     node = Node(setup(journal.found.epoch))  # type: ignore[arg-type]
     node.restart(journal.found.state, journal.found.records)
     game = node.games[GAME]
-    for t, (arm, reward, seq) in acknowledged.items():
-        known = game.choices.known(t)
+    for number, answer in acknowledged.items():
+        known = game.choices.known(number)
         assert known is not None
-        assert (known.arm, known.reward, known.seq) == (arm, reward, seq)
+        assert (known.arm, known.reward, known.seq) == answer
     assert sum(game.player.samples) == game.own.upto >= len(acknowledged)
     assert sum(samples.count for samples in game.player.agent.samples._arms) == game.own.upto
     items = game.own.kept.between(1, game.own.upto)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live_making import GAME, nodes_of
 
 import rumormill as rm
+from live.making import GAME, nodes_of
 from rumormill.engine.game import BLOCK
 from rumormill.live.lockstep import Lockstep
 from rumormill.seeds import Role, root_seed, stream_seed
@@ -36,9 +36,11 @@ def bandit() -> rm.Bandit:
 
 
 def by_the_simulator(policy: Any, network: rm.Network, seed: int) -> Any:
-    return rm.simulate(
+    result = rm.simulate(
         bandit(), network, policy, horizon=HORIZON, rng=seed, engine="reference", actions=True
-    ).actions[0]
+    )
+    assert result.actions is not None
+    return result.actions[0]
 
 
 def by_nodes(policy: Any, network: rm.Network, seed: int) -> Any:

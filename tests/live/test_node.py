@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from live_making import GAME, node_setup, nodes_of
 
 import rumormill as rm
+from live.making import GAME, node_setup, nodes_of
 from rumormill.errors import ContractError
 from rumormill.live import frames as wire
 from rumormill.live.choices import NotReady
@@ -322,7 +322,8 @@ def test_a_changed_game_starts_anew_and_an_equal_one_goes_on() -> None:
 
 @given(st.lists(st.integers(1, 40), max_size=12), st.integers(1, 50))
 def test_a_ring_keeps_the_last_items(sizes: list[int], limit: int) -> None:
-    kept, all_items = Kept(limit), []
+    kept = Kept(limit)
+    all_items: list[wire.Item] = []
     for size in sizes:
         items = [(len(all_items) + i + 1, i % 7, float(i)) for i in range(size)]
         all_items += items

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 
 import pytest
-from live_processes import ARMS, GAME, Cluster, cluster, free_ports, wait_until
-from live_proxy import Proxy
 
+from live.processes import ARMS, GAME, Cluster, cluster, free_ports, wait_until
+from live.proxy import Proxy
 from rumormill.live.client import Client, NodeError
 from rumormill.live.config import read_mesh, write_mesh
 from rumormill.live.journal import read_log
@@ -42,8 +42,7 @@ def test_kill_restart_and_rejoin(tmp_path: Path) -> None:
     with cluster(tmp_path, RING, gamma=2) as made:
         for v in range(4):
             made.start(v, wait=False)
-        for v in range(4):
-            wait_until(lambda v=v: made.ready(v))
+        wait_until(lambda: all(made.ready(v) for v in range(4)))
         rng = random.Random(1)
         for v in range(4):
             with made.client(v) as client:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_processes import GAME, Cluster, cluster, wait_until
 
+from live.processes import GAME, Cluster, cluster, wait_until
 from rumormill.live import frames as wire
 from rumormill.live.frames import Hello, Obs, Splitter
 from rumormill.live.keys import make_authority, make_keys
@@ -173,7 +173,7 @@ def test_a_frame_of_a_newer_version_is_ignored(made: Cluster) -> None:
     with greeted(made) as peer:
         for each in (body, longer):
             peer.socket.sendall(struct.pack(">I", len(each)) + each)
-        frames = []
+        frames: list[wire.Frame | None] = []
         while not frames or not isinstance(frames[-1], wire.Pong):
             frames.append(peer.read())
             assert frames[-1] is not None
@@ -262,6 +262,7 @@ def test_http_clients_that_hang_or_talk_nonsense(made: Cluster) -> None:
         (b"POST /v1/choose HTTP/1.1\r\nContent-Length: 4\r\n\r\n{{{{", b"400"),
         (b"DELETE /v1/choose HTTP/1.1\r\n\r\n", b"405"),
         (b"GET /nowhere HTTP/1.1\r\n\r\n", b"404"),
+        (b"POST /v1/choose HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\n\r\n", b"403"),
     ):
         with socket.create_connection(("127.0.0.1", made.http[1]), timeout=10) as client:
             client.sendall(data)

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from live_processes import ARMS, GAME, Cluster, cluster
 
+from live.processes import ARMS, GAME, Cluster, cluster
 from rumormill.errors import DataError, InputError
 from rumormill.live.client import AsyncClient, NodeError
 from rumormill.live.config import read_mesh

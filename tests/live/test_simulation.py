@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import live_simulation
 import pytest
-from live_mutants import MUTANTS
+
+from live import simulation
+from live.mutants import MUTANTS
 
 SCHEDULES = 200
 STEPS = 250
@@ -15,14 +16,14 @@ ENOUGH = 150
 @pytest.mark.parametrize("part", range(4))
 def test_invariants(part: int) -> None:
     for seed in range(part * SCHEDULES // 4, (part + 1) * SCHEDULES // 4):
-        live_simulation.run(seed, STEPS)
+        simulation.run(seed, STEPS)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(20))
 def test_invariants_in_ten_thousand_schedules(part: int) -> None:
     for seed in range(10_000 + part * 500, 10_000 + (part + 1) * 500):
-        live_simulation.run(seed, 100 + seed % 7 * 100)
+        simulation.run(seed, 100 + seed % 7 * 100)
 
 
 @pytest.mark.parametrize("name", MUTANTS)
@@ -31,14 +32,14 @@ def test_a_seeded_bug_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(cls, method, wrong)
     for seed in range(ENOUGH):
         try:
-            live_simulation.run(seed, STEPS)
+            simulation.run(seed, STEPS)
         except Exception:  # an invariant that does not hold, or a node that stumbles over its own state
             return
     pytest.fail(f"{name}: {ENOUGH} schedules noticed nothing")
 
 
 def test_a_schedule_is_its_seed() -> None:
-    worlds = [live_simulation.World(5, 150) for _ in range(2)]
+    worlds = [simulation.World(5, 150) for _ in range(2)]
     for world in worlds:
         world.run()
     logs = [[host.disk.log for host in world.hosts] for world in worlds]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from live_making import GAME, node_setup
-from test_lockstep import bandit, by_the_simulator
 
 import rumormill as rm
+from live.making import GAME, node_setup
+from live.test_lockstep import bandit, by_the_simulator
 from rumormill.engine.game import BLOCK
 from rumormill.live.keys import make_authority, make_keys
 from rumormill.live.node import Node
@@ -104,7 +104,7 @@ def test_the_simulators_actions_over_sockets(policy: Any, tmp_path: Path) -> Non
         make_keys(tmp_path, name)
 
     async def play() -> list[list[int]]:
-        given = {"n_arms": source.n_arms, "moments": source.moments(), "lockstep": True}
+        given: dict[str, Any] = {"n_arms": source.n_arms, "moments": source.moments(), "lockstep": True}
         nodes = [Node(node_setup(policy, network, v, **given)) for v in range(5)]
         return await played([Seat(node, names, tmp_path) for node in nodes], pay)
 

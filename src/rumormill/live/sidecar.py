@@ -73,6 +73,9 @@ class Sidecar:
             given = request.headers.get("authorization", "").removeprefix("Bearer ")
             if not hmac.compare_digest(given.encode(), token.encode()):
                 return _said(401, "give the token: Authorization: Bearer ...")
+        origin = request.headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
+            return _said(403, "pages of other sites may not ask")
         route = self._routes.get((request.method, request.path))
         if route is None:
             known = any(path == request.path for _, path in self._routes)

@@ -8,14 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rumormill.live import game as game_module
 from rumormill.live.choices import Choices
 from rumormill.live.exchange import Exchange
 from rumormill.live.frames import Have, Obs, encode
 from rumormill.live.game import Accepted, Game
 from rumormill.live.node import Node
 from rumormill.live.player import Player
-from rumormill.live.records import Peer
+from rumormill.live.records import Peer, Record, Reserve
 from rumormill.live.streams import Kept
 
 Mutant = tuple[type, str, Callable[..., Any]]
@@ -47,7 +46,7 @@ def uses_numbers_before_the_disk(self: Game, log: Any) -> None:
         self.choices.asked = max(self.choices.asked, self.choices.next_t - 1) + self.limits.block
         self._reserves.append(
             (
-                log(game_module.Reserve(self.setup.name, self.choices.asked, self.setup.fingerprint)),
+                log(Reserve(self.setup.name, self.choices.asked, self.setup.fingerprint)),
                 self.choices.asked,
             )
         )
@@ -131,7 +130,7 @@ def skips_without_a_record(self: Game, stream: Any, upto: int, log: Any) -> None
 
 
 def heads_without_a_record(self: Game, stream: Any, first: int, items: Any, head: Any, log: Any) -> int:
-    def without(record: Peer) -> int:
+    def without(record: Record) -> int:
         return int(log(Peer(*(getattr(record, name) for name in Peer.__struct_fields__[:-1]))))
 
     return _accept(self, stream, first, items, head, without)
@@ -205,36 +204,34 @@ def forgets_open_choices(self: Node, *given: Any) -> None:
 
 _restart = Node.restart
 
-MUTANTS: dict[str, Mutant] = {
-    function.__name__: (cls, name, function)
-    for cls, name, function in [
-        (Game, "observe", tells_before_the_disk),
-        (Game, "observe", acknowledges_before_the_disk),
-        (Game, "reserve", uses_numbers_before_the_disk),
-        (Choices, "restart", goes_on_inside_the_block),
-        (Choices, "state", snapshot_forgets_the_last_block),
-        (Choices, "state", snapshot_forgets_rewards),
-        (Choices, "remember", takes_a_reward_twice),
-        (Choices, "known", overwrites_rewards),
-        (Exchange, "_about", counts_no_hops),
-        (Exchange, "_offered", offers_beyond_the_budget),
-        (Exchange, "_offered", offers_to_its_origin),
-        (Game, "accept", takes_duplicates),
-        (Exchange, "_take", ignores_holes),
-        (Exchange, "_beyond_reach", gives_up_the_highest_floor),
-        (Exchange, "give_up", never_gives_up),
-        (Exchange, "have", forgets_hops),
-        (Exchange, "_lower_hops", lowers_hops_too_far),
-        (Game, "skip", skips_without_a_record),
-        (Game, "accept", heads_without_a_record),
-        (Choices, "close", keeps_pulls_pending),
-        (Game, "_close", closes_without_a_record),
-        (Exchange, "_checked", refuses_its_own_past),
-        (Exchange, "have", believes_old_words),
-        (Kept, "append", keeps_everything),
-        (Game, "committed", commits_one_too_many),
-        (Player, "own", gives_own_samples_twice),
-        (Exchange, "tell_have", says_nothing_again),
-        (Node, "restart", forgets_open_choices),
-    ]
-}
+WRONG: list[Mutant] = [
+    (Game, "observe", tells_before_the_disk),
+    (Game, "observe", acknowledges_before_the_disk),
+    (Game, "reserve", uses_numbers_before_the_disk),
+    (Choices, "restart", goes_on_inside_the_block),
+    (Choices, "state", snapshot_forgets_the_last_block),
+    (Choices, "state", snapshot_forgets_rewards),
+    (Choices, "remember", takes_a_reward_twice),
+    (Choices, "known", overwrites_rewards),
+    (Exchange, "_about", counts_no_hops),
+    (Exchange, "_offered", offers_beyond_the_budget),
+    (Exchange, "_offered", offers_to_its_origin),
+    (Game, "accept", takes_duplicates),
+    (Exchange, "_take", ignores_holes),
+    (Exchange, "_beyond_reach", gives_up_the_highest_floor),
+    (Exchange, "give_up", never_gives_up),
+    (Exchange, "have", forgets_hops),
+    (Exchange, "_lower_hops", lowers_hops_too_far),
+    (Game, "skip", skips_without_a_record),
+    (Game, "accept", heads_without_a_record),
+    (Choices, "close", keeps_pulls_pending),
+    (Game, "_close", closes_without_a_record),
+    (Exchange, "_checked", refuses_its_own_past),
+    (Exchange, "have", believes_old_words),
+    (Kept, "append", keeps_everything),
+    (Game, "committed", commits_one_too_many),
+    (Player, "own", gives_own_samples_twice),
+    (Exchange, "tell_have", says_nothing_again),
+    (Node, "restart", forgets_open_choices),
+]
+MUTANTS = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG}

@@ -11,9 +11,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from live_making import GAME, node_setup
-
 import rumormill as rm
+from live.making import GAME, node_setup
 from rumormill.live import frames as wire
 from rumormill.live.choices import NotReady
 from rumormill.live.frames import HEAD, Hostile
@@ -685,12 +684,12 @@ class World:
                 self.commit(v)
             for _ in range(3):
                 for link in list(self.wires):
-                    for sender in self.wires[link].ends:
-                        if link in self.wires:
-                            self.pull(link, sender, 100_000)
-                    for sender in edges and self.wires.get(link, Wire((0, 0), {}, False)).ends:
-                        while link in self.wires and self._flows(link, sender):
-                            self.deliver(link, sender)
+                    ends = self.wires[link].ends
+                    for v in ends:
+                        self.pull(link, v, 100_000)
+                    for v in ends:
+                        while link in self.wires and self._flows(link, v):
+                            self.deliver(link, v)
             for v in range(self.size):
                 self.drop_closing(v)
             if len(self.wires) == len(edges) and self.quiet():
