@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
-from tiny import OPEN, SWEPT, TINY
 
 from rumormill import (
     KMPUCB,
@@ -50,6 +49,7 @@ from rumormill.experiments.spec.schema import (
     Spec,
     Worsens,
 )
+from tiny import OPEN, SWEPT, TINY
 
 PANELS = ["fig1a", "fig1b", "fig1c", "fig1d", "fig1e", "fig1f"]
 
