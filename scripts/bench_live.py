@@ -252,7 +252,7 @@ def bare_serving() -> float:
 
 
 def starting(path: Path) -> dict[str, float]:
-    """From the call to ready with a million samples in the snapshot (ten streams, as many as are kept)."""
+    """From the call to ready with a million samples taken in, of which 800,000 are kept for others."""
     node = ready_node(path, "n0")
     game = node.games[GAME]
     rng = np.random.default_rng(3)
@@ -263,7 +263,8 @@ def starting(path: Path) -> dict[str, float]:
             arms, rewards = rng.integers(K, size=500).tolist(), rng.standard_t(2.0, size=500).tolist()
             items = list(zip(range(first + 1, first + 501), arms, rewards, strict=True))
             game.accept(stream, first + 1, items, None, node.log)
-        game.choose(1.0, 60.0, False, node.log)
+        for _ in range(20):
+            game.choose(1.0, 60.0, False, node.log)
         commit(node)
     folder = path.parent / "starting.data"
     journal = Journal(folder, "mesh bench, node n0", fresh_epoch=lambda: 1)

@@ -350,10 +350,13 @@ class World:
                 continue
             stream, had = other.games[GAME].streams.get(key), self._held_before(v, record)
             link = next(at for at in self.node(v).links.values() if at.peer == w)
-            told = link.games[GAME].claims.get(key, 0)  # what it has since, nobody can know here
-            if stream is None or told <= had or not (stream.hops < self.gamma or key[0] == v):
+            # What the neighbour got, or learnt of its distance, since it last said so, nobody can know here.
+            told, hops = (each.get(key) for each in (link.games[GAME].claims, link.games[GAME].hops))
+            if stream is None or told is None or told <= had or hops == self.gamma:
                 continue
-            if stream.kept.floor < record.upto and stream.upto > max(had, stream.kept.floor):
+            if not (stream.hops < self.gamma or key[0] == v):
+                continue
+            if stream.kept.floor < min(told, record.upto):
                 raise Broken(
                     f"I7: node {v} gave up {key} to {record.upto}, of which {w} keeps {stream.kept.floor + 1}"
                 )

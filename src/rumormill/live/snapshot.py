@@ -20,13 +20,13 @@ def pack(state: dict[str, Any]) -> bytes:
 
 def unpack(data: bytes) -> dict[str, Any]:
     """The state that `pack` was given; damaged bytes raise DataError."""
-    body = data[_DIGEST:]
+    body = memoryview(data)[_DIGEST:]  # it can be large: no copy
     if len(data) <= _DIGEST or digest(body) != data[:_DIGEST]:
         raise DataError("the snapshot is damaged: its checksum does not fit")
     state: dict[str, Any] = msgspec.msgpack.decode(body)
     return state
 
 
-def digest(data: bytes) -> bytes:
+def digest(data: bytes | memoryview) -> bytes:
     """A checksum of 16 bytes."""
     return hashlib.blake2b(data, digest_size=_DIGEST).digest()
