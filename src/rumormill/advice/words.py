@@ -210,9 +210,9 @@ def _why(advice: LogAdvice) -> list[str]:
     if chosen != choice.alone.setting:
         lost, paid = choice.against_alone, choice.paid_against_alone
         words.append(
-            f"Against agents alone it loses {log.amount(-lost.estimate)} less per request on the rest, by the "
-            f"means of the arms it chose ({log.amount(-lost.high)} to {log.amount(-lost.low)}, 95 %); what was "
-            f"really measured differs by {log.amount(paid.estimate)} ({log.amount(paid.low)} to "
+            f"Against agents alone it loses {log.amount(-lost.estimate)} less per request on the rest, by "
+            f"the means of the arms it chose ({log.amount(-lost.high)} to {log.amount(-lost.low)}, 95 %); "
+            f"what was really measured differs by {log.amount(paid.estimate)} ({log.amount(paid.low)} to "
             f"{log.amount(paid.high)}). It takes {choice.chosen.messages:,.0f} messages a round."
         )
     return words
