@@ -127,15 +127,16 @@ def memory() -> dict[str, float]:
     return {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
 
 
-async def _ask(port: int, rate: float, seconds: float) -> list[float]:
-    """Pairs of choose and observe at a steady rate over a few connections; the time of every request."""
-    times: list[float] = []
+async def _ask(port: int, rate: float, seconds: float) -> tuple[list[float], list[float]]:
+    """Pairs of choose and observe at a steady rate over a few connections; the times of both."""
+    chosen: list[float] = []
+    observed: list[float] = []
     waiting: asyncio.Queue[float] = asyncio.Queue()
 
     async def worker() -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
-        async def call(path: str, body: bytes) -> Any:
+        async def call(path: str, body: bytes, times: list[float]) -> Any:
             head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
             started = time.perf_counter()
             writer.write(head.encode() + body)
@@ -146,8 +147,9 @@ async def _ask(port: int, rate: float, seconds: float) -> list[float]:
             return json.loads(text)
 
         while (await waiting.get()) >= 0:
-            choice = await call("/v1/choose", b"{}")
-            await call("/v1/observe", json.dumps({"token": choice["token"], "reward": 1.5}).encode())
+            choice = await call("/v1/choose", b"{}", chosen)
+            body = json.dumps({"token": choice["token"], "reward": 1.5}).encode()
+            await call("/v1/observe", body, observed)
         writer.close()
 
     workers = [asyncio.ensure_future(worker()) for _ in range(8)]
@@ -158,7 +160,7 @@ async def _ask(port: int, rate: float, seconds: float) -> list[float]:
     for _ in workers:
         waiting.put_nowait(-1.0)
     await asyncio.gather(*workers)
-    return times
+    return chosen, observed
 
 
 def running(path: Path, name: str, folder: Path) -> tuple[subprocess.Popen[bytes], int, float]:
@@ -207,11 +209,14 @@ def serving(path: Path) -> dict[str, float]:
     process, port, _ = running(path, "n0", path.parent / "serving.data")
     try:
         asyncio.run(_ask(port, 500.0, 1.0))
-        times = asyncio.run(_ask(port, 500.0, 6.0))
+        choose, observe = asyncio.run(_ask(port, 500.0, 6.0))
         return {
             "bare_http_p99_ms": bare_serving(),
-            "http_p50_ms": float(np.median(times)) * 1e3,
-            "http_p99_ms": float(np.quantile(times, 0.99)) * 1e3,
+            "bare_disk_p99_ms": bare_disk(),
+            "http_p50_ms": float(np.median(choose + observe)) * 1e3,
+            "http_p99_ms": float(np.quantile(choose + observe, 0.99)) * 1e3,
+            "http_choose_p99_ms": float(np.quantile(choose, 0.99)) * 1e3,
+            "http_observe_p99_ms": float(np.quantile(observe, 0.99)) * 1e3,
             "rss_mb": rss(process),
         }
     finally:
@@ -245,10 +250,23 @@ def bare_serving() -> float:
     try:
         assert process.stdout is not None
         process.stdout.readline()
-        return float(np.quantile(asyncio.run(_ask(port, 500.0, 3.0)), 0.99)) * 1e3
+        return float(np.quantile(np.concatenate(asyncio.run(_ask(port, 500.0, 3.0))), 0.99)) * 1e3
     finally:
         process.kill()
         process.wait()
+
+
+def bare_disk() -> float:
+    """The 99th percentile of writing a page and waiting for the disk, in milliseconds."""
+    times = []
+    with tempfile.NamedTemporaryFile() as file:
+        for _ in range(300):
+            started = time.perf_counter()
+            file.write(4096 * b"x")
+            file.flush()
+            os.fsync(file.fileno())
+            times.append(time.perf_counter() - started)
+    return float(np.quantile(times, 0.99)) * 1e3
 
 
 def starting(path: Path) -> dict[str, float]:

@@ -376,3 +376,11 @@ def test_a_claim_to_more_than_there_is_changes_nothing() -> None:
     two.tick(11.0)  # the next honest word mends it
     exchange(nodes)
     assert sum(two.games[GAME].player.samples) == 3
+
+
+def test_what_comes_too_fast_has_to_wait_in_the_network() -> None:
+    one, two = nodes = pair(limits=Limits(rate=100.0))
+    play(one, 350)
+    commit(one)
+    exchange(nodes)
+    assert two.links[1].pause_until == pytest.approx(two.now + 2.5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 import shutil
 import signal
 import threading
@@ -177,3 +178,34 @@ def test_chaos(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_chaos_for_a_minute(tmp_path: Path, seed: int) -> None:
     chaos(tmp_path, 60.0, seed=seed)
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """Choices go on, observations wait, nothing is acknowledged; when there is room again, all goes on."""
+    with cluster(tmp_path, [(0, 1)]) as made:
+        made.start(0)
+        with made.client(0) as client:
+            play(client, 5, random.Random(1))
+        pid = made.processes[0].pid
+        before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        largest = max(path.stat().st_size for path in made.data(0).iterdir())
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (largest, before[1]))
+        with made.client(0) as client:
+            choices = [client.choose(GAME) for _ in range(20)]
+        answers: list[int] = []
+        patient = Client(f"http://127.0.0.1:{made.http[0]}", timeout=60.0)
+        waiting = threading.Thread(target=lambda: answers.append(patient.observe(choices[0], 12.0)))
+        waiting.start()
+        wait_until(lambda: not made.ready(0))
+        assert "disk" in made.status(0)["trouble"]
+        assert answers == []
+        with made.client(0) as client:
+            client.choose(GAME)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+        waiting.join(30)
+        patient.close()
+        assert answers == [6]
+        wait_until(lambda: made.ready(0))
+        made.kill(0)
+        made.start(0)
+        assert made.samples(0) == 6

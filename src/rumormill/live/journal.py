@@ -107,11 +107,12 @@ class Journal:
         if meta["owner"] != owner:
             raise InputError(f"{self.folder} belongs to {meta['owner']}, not to {owner}: give another --data")
         upto, state = 0, None
-        row = base.execute("SELECT upto, data FROM snapshot").fetchone()
+        row = base.execute("SELECT upto FROM snapshot").fetchone()
         if row is not None:
             upto = row[0]
             try:
-                state = snapshot.unpack(row[1])
+                with base.blobopen("snapshot", "data", 1, readonly=True) as blob:  # it can be large: one copy
+                    state = snapshot.unpack(blob.read())
             except (DataError, msgspec.DecodeError) as error:
                 raise damaged(self.folder, str(error)) from None
         found: list[Record] = []
