@@ -269,7 +269,9 @@ def _tell(table, graph, r, forced):
                 choices.make(t, v, _indices(found, L, t, v, heard, rows, told, r))
             a, t0 = choices.actions[t - 1, v], t
             told[v, t] = r.quiet is None or t <= K or leader.get(v) == v or _tells(a, found, r.quiet)
-            if gamma and told[v, t]:  # sent on by everybody at distance 0..gamma-1, as long as there are rounds
+            if (
+                gamma and told[v, t]
+            ):  # sent on by everybody at distance 0..gamma-1, as long as there are rounds
                 messages += sum(graph.degree(w) for w, d in dist[v].items() if d < gamma and t0 + d <= T)
         for v in range(M):
             for d, w in [(0, v), *heard[v]]:
@@ -355,9 +357,7 @@ def _averaged_index(s, n, t, M, eps_v, r):
     if r.policy == "coop2":
         f = math.sqrt(math.log(t - 1))
         G = 1 - 2**2 / 16
-        return s / n + sigma_of(r) * math.sqrt(
-            2 * r.gamma_c / G * (n + f) / (M * n) * math.log(t - 1) / n
-        )
+        return s / n + sigma_of(r) * math.sqrt(2 * r.gamma_c / G * (n + f) / (M * n) * math.log(t - 1) / n)
     if r.policy == "gossip":
         n_eff = M * n**2 / (n + math.sqrt(math.log(t)))
         return s / n + r.zeta * r.u ** (1 / r.p) * (2 * math.log(t) / n_eff) ** (r.eps / r.p)
