@@ -6,20 +6,20 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 .PHONY: demo reproduce docs test test-slow lint bench clean
 
-$(VENV)/.core: pyproject.toml constraints.txt
+$(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
+	$(PIP) -e ".[lab]"
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.core
+$(VENV)/.dev: $(VENV)/.lab
 	$(PIP) -e ".[dev]"
 	touch $@
 
-demo: $(VENV)/.core
+demo: $(VENV)/.lab
 	$(BIN)/rumormill reproduce fig1a --quick
 
 # All panels at their small scale, with the verdicts; real graphs if they are in the data directory.
-reproduce: $(VENV)/.core
+reproduce: $(VENV)/.lab
 	$(BIN)/rumormill reproduce all --quick --out runs/quick
 
 # The README's figure, from the demo's run.
@@ -38,7 +38,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.core
+bench: $(VENV)/.lab
 	$(BIN)/python scripts/bench.py
 
 clean:

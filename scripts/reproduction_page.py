@@ -13,16 +13,13 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from rumormill.experiments.analyse.claims import verdicts
-from rumormill.experiments.analyse.summary import summary
-from rumormill.experiments.figures.regret import main_figure
-from rumormill.experiments.run.store import RunFolder, open_run
+from rumormill.experiments.analyse.claims import verdict_row, verdicts
+from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.figures import main_figure
+from rumormill.experiments.run.store import open_run
+from rumormill.text import band, number, plural, rounded, setting
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
-
-
-def percent(value: float) -> str:
-    return f"{100 * value:+.1f} %"
 
 
 def markdown(head: list[str], rows: list[list[str]]) -> str:
@@ -30,50 +27,59 @@ def markdown(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def panel(run: RunFolder) -> str:
-    manifest = run.manifest
-    figure = main_figure(run)
-    name = f"{manifest['name']}-{manifest['scale']}.png"
+def panel(summary: Summary) -> str:
+    manifest, title = summary.manifest, summary.spec.title
+    figure = main_figure(summary)
+    name = f"{manifest.name}-{manifest.scale}.png"
     figure.savefig(FIGURES / name, dpi=130)
     plt.close(figure)
-    head = [*run.axes, "policy", "group regret at T", "95 % band", "messages per round"]
+    head = [*summary.axes, "policy", "group regret at T", "95 % band", "messages per round"]
     rows = [
         [
-            *(str(row[axis]) for axis in run.axes),
-            str(row["policy"]),
-            f"{row['regret']:,.0f}",
-            f"{row['low']:,.0f} – {row['high']:,.0f}",
-            f"{row['messages_per_round']:,.0f}",
+            *(setting(row[axis]) for axis in summary.axes),
+            row["policy"],
+            rounded(row["regret"]),
+            band(row["low"], row["high"]),
+            rounded(row["messages_per_round"]),
         ]
-        for row in summary(run)
+        for row in summary.rows
     ]
-    timings = manifest["timings"]
     return "\n\n".join(
         [
-            f"## {manifest['name']}: {run.spec.title}",
-            f"{manifest['trials']} trials, T = {manifest['horizon']:,}, seed {manifest['seed']}; kernels "
-            f"{timings['kernel_s']:,.0f} s, preparation {timings['prepare_s']:,.0f} s, store "
-            f"{timings['store_s']:.1f} s (all workers), wall {timings['wall_s']:,.0f} s.",
-            f"![{run.spec.title}](figures/{name})",
+            f"## {manifest.name}: {title}",
+            f"{plural(manifest.trials, 'trial')}, T = {rounded(manifest.horizon)}, seed {manifest.seed}"
+            f"{times(summary)}.",
+            f"![{title}](figures/{name})",
             markdown(head, rows),
         ]
     )
 
 
-def claims(runs: list[RunFolder]) -> str:
-    rows = [
-        [v.claim, v.scope, f"**{v.word}**", percent(v.estimate), f"{percent(v.low)} to {percent(v.high)}"]
-        for v in verdicts(runs)
-    ]
+def times(summary: Summary) -> str:
+    spent = summary.manifest.timings
+    if spent is None:
+        return ""
+    return (
+        f"; kernels {rounded(spent.kernel_s)} s, preparation {rounded(spent.prepare_s)} s, store "
+        f"{number(spent.store_s)} s (all workers), wall {rounded(spent.wall_s)} s"
+    )
+
+
+def claims(summaries: list[Summary]) -> str:
+    rows = []
+    for verdict in verdicts(summaries):
+        row = verdict_row(verdict)
+        found = [row["difference"], row["confidence interval"]]
+        rows.append([row["claim"], row["scope"], f"**{row['verdict']}**", *found])
     return markdown(["claim", "where", "verdict", "difference", "interval"], rows)
 
 
 def main() -> None:
-    runs = [open_run(path) for path in sys.argv[1:]]
+    summaries = [summarise(open_run(path)) for path in sys.argv[1:]]
     FIGURES.mkdir(parents=True, exist_ok=True)
-    print("## The claims\n\n" + claims(runs) + "\n")
-    for run in runs:
-        print(panel(run) + "\n")
+    print("## The claims\n\n" + claims(summaries) + "\n")
+    for summary in summaries:
+        print(panel(summary) + "\n")
 
 
 if __name__ == "__main__":

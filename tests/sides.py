@@ -1,48 +1,117 @@
 """The package's side of the comparison with the oracle: the same rules as a policy of the package."""
 
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
 import networkx as nx
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 import oracle
 import rumormill as rm
-from rumormill.engine import Role, root_seed, stream_seed
+from oracle import Actions, Floats
+from rumormill import catalogue
+from rumormill.arms import RewardSource
+from rumormill.engine.compiled.means import MEANS
+from rumormill.engine.compiled.table import LAYOUTS
+from rumormill.policies import CliquePlan, HopPlan, LeaderPlan
+from rumormill.seeds import Role, root_seed, stream_seed
 
-ESTIMATORS = {
-    "trimmed": rm.TrimmedMean,
-    "empirical": rm.EmpiricalMean,
-    "median": rm.MedianOfMeans,
-    "catoni": rm.Catoni,
+# The oracle's words for what the catalogue names; policies are called the same.
+ESTIMATOR_WORDS = {
+    "trimmed": "trimmed",
+    "empirical": "empirical",
+    "median": "median-of-means",
+    "catoni": "catoni",
 }
+KNOWN_TO_THE_ORACLE = ("decentralized", "centralized", "kmp", "consensus", "robust")
+# What both engines can play.
+COMPILED_POLICIES = [name for name, cls in catalogue.POLICIES.items() if cls in LAYOUTS]
+COMPILED_ESTIMATORS = [name for name, cls in catalogue.ESTIMATORS.items() if cls in MEANS]
 TIE = 1e-9  # a smaller relative gap between two indices is a matter of rounding
 
+EngineName = Literal["reference", "fast"]
 
-def policy_of(r):
+
+def policy_of(r: oracle.Rules) -> rm.Policy:
     """The package's policy for the oracle's rules."""
-    moments = rm.Moments(eps=r.eps, u=r.u, rho=r.rho)
+    settings: dict[str, Any] = {"moments": {"eps": r.eps, "u": r.u, "rho": r.rho}}
     if r.policy == "consensus":
-        return rm.ConsensusUCB(moments=moments, kappa=r.kappa, epsilon=r.eps_v)
-    constant = {"c": r.c} if r.zeta is None else {"zeta": r.zeta}
-    common = dict(estimator=ESTIMATORS[r.estimator](), confidence=r.schedule, moments=moments, **constant)
-    if r.policy == "robust":
-        return rm.RobustUCB(**common)
-    if r.policy == "kmp":
-        return rm.KMPUCB(gamma=r.gamma, **common)
+        settings |= {"kappa": r.kappa, "epsilon": r.eps_v}
+    else:
+        settings |= {"estimator": ESTIMATOR_WORDS[r.estimator], "confidence": r.schedule}
+        settings |= {"c": r.c} if r.zeta is None else {"zeta": r.zeta}
+    if r.policy in ("decentralized", "centralized", "kmp"):
+        settings["gamma"] = r.gamma
     if r.policy == "centralized":
-        return rm.CentralizedMPUCB(gamma=r.gamma, leaders=list(r.leaders), **common)
-    return rm.DecentralizedMPUCB(gamma=r.gamma, clique_filter=r.cover is not None, cover=r.cover, **common)
+        settings["leaders"] = list(r.leaders)
+    if r.policy == "decentralized":
+        settings |= {"clique_filter": r.cover is not None, "cover": r.cover}
+    made: rm.Policy = catalogue.make("policy", {"type": r.policy, **settings})
+    return made
 
 
-def actions_of(table, graph, policy, engine="reference"):
-    """Actions (T, M) of the package under recorded rewards."""
-    table = np.asarray(table, float)
-    replay = rm.Replay(table, means=np.arange(table.shape[2]) / 10)
-    result = rm.simulate(
-        replay, rm.Network(graph), policy, horizon=len(table), trials=1, rng=0, engine=engine, actions=True
+def rules_of(policy: Any, network: rm.Network, source: RewardSource) -> oracle.Rules:
+    """The oracle's rules for a policy of the package, with the cover or leaders that the policy chose."""
+    name = catalogue.name_of("policy", type(policy))
+    moments = policy.moments or source.moments()
+    bounds: dict[str, Any] = {"eps": moments.eps, "u": moments.u, "rho": moments.rho}
+    plan = policy.plan(network)
+    if name == "consensus":
+        return oracle.Rules(name, kappa=policy.kappa, eps_v=plan.epsilon.tolist(), **bounds)
+    assert isinstance(plan, HopPlan)
+    estimator = catalogue.name_of("estimator", type(policy.estimator))
+    return oracle.Rules(
+        name,
+        gamma=plan.gamma,
+        estimator={known: word for word, known in ESTIMATOR_WORDS.items()}[estimator],
+        c=1.0 if policy.c is None else policy.c,
+        zeta=1.0 if policy.c is None and policy.zeta is None else policy.zeta,
+        schedule=policy.confidence,
+        cover=plan.groups if isinstance(plan, CliquePlan) else None,
+        leaders=plan.leaders.tolist() if isinstance(plan, LeaderPlan) else (),
+        **bounds,
     )
-    return result.actions[0]
 
 
-def ties_against_oracle(table, graph, rules, actions):
+def graph_of(network: rm.Network) -> nx.Graph:
+    """The network as a graph of agents 0..M-1."""
+    graph = nx.empty_graph(network.n_agents)
+    graph.add_edges_from(network.edges().tolist())
+    return graph
+
+
+def actions_in(result: rm.Result, trial: int = 0) -> Actions:
+    """The actions (T, M) of one trial."""
+    assert result.actions is not None
+    actions: Actions = result.actions[trial]
+    return actions
+
+
+def actions_of(
+    table: ArrayLike,
+    graph: nx.Graph | rm.Network,
+    policy: Any,
+    engine: EngineName = "reference",
+    channel: rm.Channel | None = None,
+) -> Actions:
+    """Actions (T, M) of the package under recorded rewards."""
+    rewards: NDArray[np.float64] = np.asarray(table, float)
+    result = rm.simulate(
+        rm.Replay(rewards, means=np.arange(rewards.shape[2]) / 10),
+        graph if isinstance(graph, rm.Network) else rm.Network(graph),
+        policy,
+        horizon=len(rewards),
+        trials=1,
+        rng=0,
+        engine=engine,
+        actions=True,
+        channel=channel,
+    )
+    return actions_in(result)
+
+
+def ties_against_oracle(table: ArrayLike, graph: nx.Graph, rules: oracle.Rules, actions: Actions) -> int:
     """How many choices differ from the oracle's by a floating-point tie; any other difference fails."""
     wished, gaps = oracle.follow(table, graph, rules, actions)
     worst = np.unravel_index(np.argmax(gaps), gaps.shape)
@@ -53,10 +122,10 @@ def ties_against_oracle(table, graph, rules, actions):
     return int(np.sum(wished != actions))
 
 
-def clique_cover(graph, gamma):
+def clique_cover(graph: nx.Graph, gamma: int) -> list[list[int]]:
     """Some partition into cliques of the power graph: first fit, in order of id."""
     dist = dict(nx.all_pairs_shortest_path_length(graph, cutoff=gamma))
-    groups = []
+    groups: list[list[int]] = []
     for v in range(len(graph)):
         for group in groups:
             if all(w in dist[v] for w in group):
@@ -67,20 +136,24 @@ def clique_cover(graph, gamma):
     return groups
 
 
-def leaders(graph, gamma, order):
+def leaders(graph: nx.Graph, gamma: int, order: Iterable[int]) -> tuple[int, ...]:
     """Some maximal independent set of the power graph: first fit, in the given order."""
     dist = dict(nx.all_pairs_shortest_path_length(graph, cutoff=gamma))
-    chosen = []
+    chosen: list[int] = []
     for v in order:
         if not any(w in dist[v] for w in chosen):
             chosen.append(v)
     return tuple(sorted(chosen))
 
 
-FIELDS = ("actions", "agent_regret", "messages", "wire_bytes")
-
-
-def ties_between_engines(source, network, policy, horizon, seed=0, checkpoints=None):
+def ties_between_engines(
+    source: RewardSource,
+    network: rm.Network,
+    policy: Any,
+    horizon: int,
+    seed: int = 0,
+    checkpoints: int | Sequence[int] | None = None,
+) -> int:
     """Play on both engines. Equal in everything: 0. Else the number of ties, each proven by the oracle."""
     slow, fast = (
         rm.simulate(
@@ -99,48 +172,22 @@ def ties_between_engines(source, network, policy, horizon, seed=0, checkpoints=N
     )
     np.testing.assert_array_equal(slow.messages, fast.messages)
     np.testing.assert_array_equal(slow.wire_bytes, fast.wire_bytes)
-    if np.array_equal(slow.actions, fast.actions):
+    if np.array_equal(actions_in(slow), actions_in(fast)):
         np.testing.assert_array_equal(slow.agent_regret, fast.agent_regret)
         np.testing.assert_array_equal(slow.regret, fast.regret)
         return 0
     table = rewards_of(source, network.n_agents, horizon, seed)
-    graph, rules = nx.Graph(), rules_of(policy, network, source)
-    graph.add_nodes_from(range(network.n_agents))
-    graph.add_edges_from(network.edges().tolist())
-    ties_against_oracle(table, graph, rules, slow.actions[0])
-    ties_against_oracle(table, graph, rules, fast.actions[0])
-    t = np.argwhere(slow.actions[0] != fast.actions[0])[0, 0]
-    return int(np.sum(slow.actions[0, t] != fast.actions[0, t]))  # later rounds differ because of these
+    graph, rules = graph_of(network), rules_of(policy, network, source)
+    ties_against_oracle(table, graph, rules, actions_in(slow))
+    ties_against_oracle(table, graph, rules, actions_in(fast))
+    t = np.argwhere(actions_in(slow) != actions_in(fast))[0, 0]
+    # Later rounds differ because of these.
+    return int(np.sum(actions_in(slow)[t] != actions_in(fast)[t]))
 
 
-def rewards_of(source, n_agents, horizon, seed, trial=0):
+def rewards_of(source: RewardSource, n_agents: int, horizon: int, seed: int, trial: int = 0) -> Floats:
     """The table [round, agent, arm] that a trial of `simulate(rng=seed)` sees."""
     stream = source.stream(stream_seed(root_seed(seed), trial, Role.REWARDS), n_agents, horizon)
     draws = stream.block(0, horizon)
-    return stream.loc + stream.scale * np.broadcast_to(draws, (horizon, n_agents, source.n_arms))
-
-
-def rules_of(policy, network, source):
-    """The oracle's rules for a policy of the package, with the cover or leaders that the policy chose."""
-    moments = policy.moments or source.moments()
-    bounds = {"eps": moments.eps, "u": moments.u, "rho": moments.rho}
-    plan = policy.plan(network)
-    if isinstance(policy, rm.ConsensusUCB):
-        return oracle.Rules("consensus", kappa=policy.kappa, eps_v=plan.epsilon, **bounds)
-    name = {
-        rm.DecentralizedMPUCB: "decentralized",
-        rm.CentralizedMPUCB: "centralized",
-        rm.KMPUCB: "kmp",
-        rm.RobustUCB: "robust",
-    }[type(policy)]
-    return oracle.Rules(
-        name,
-        gamma=policy.reach(network),
-        estimator={cls: word for word, cls in ESTIMATORS.items()}[type(policy.estimator)],
-        c=policy.c,
-        zeta=1.0 if policy.c is None and policy.zeta is None else policy.zeta,
-        schedule=policy.confidence,
-        cover=plan if name == "decentralized" else None,
-        leaders=tuple(set(plan.leader_of.tolist())) if name == "centralized" else (),
-        **bounds,
-    )
+    table: Floats = stream.loc + stream.scale * np.broadcast_to(draws, (horizon, n_agents, source.n_arms))
+    return table

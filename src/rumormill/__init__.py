@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rumormill.arms import TwoPoint as TwoPoint
     from rumormill.arms import two_point_pair as two_point_pair
     from rumormill.engine import Result as Result
-    from rumormill.engine import simulate as simulate
+    from rumormill.engine.simulate import simulate as simulate
     from rumormill.errors import ContractError as ContractError
     from rumormill.errors import DataError as DataError
     from rumormill.errors import InputError as InputError

@@ -8,6 +8,7 @@ it. What settings a name takes follows from the fields of its dataclass. A user'
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import importlib
 import inspect
 import sys
@@ -112,13 +113,13 @@ class Kind:
     classes: Names
     base: type
     needs: tuple[str, ...]
-    """Methods that make a class one of this kind, whatever it derives from."""
+    """Methods that make a class one of this kind, whatever it derives from; none: it must derive."""
 
 
 KINDS = {
     "policy": Kind("policy", "type", POLICIES, Policy, ("agent",)),
-    "estimator": Kind("estimator", "type", ESTIMATORS, Estimator, ("of", "online", "moment", "theory")),
-    "law": Kind("law", "law", LAWS, Arm, ("sample", "moment", "at_mean")),
+    "estimator": Kind("estimator", "type", ESTIMATORS, Estimator, ()),
+    "law": Kind("law", "law", LAWS, Arm, ()),
     "network": Kind("network", "kind", NETWORKS, Topology, ("build",)),
     "channel": Kind("channel", "type", CHANNELS, Channel, ("open",)),
 }
@@ -183,18 +184,20 @@ def settings(made: Any) -> list[Setting]:
     ]
 
 
-def make(
+def check(
     kind: str,
     given: str | Mapping[str, Any],
     *,
     where: str = "",
     folder: str | Path | None = None,
     leave_out: Iterable[str] = (),
-) -> Any:
-    """The thing that a name with its settings describes, every mistake named by its key.
+    beside: Iterable[str] = (),
+) -> tuple[Any, dict[str, Any]]:
+    """The class behind a name and its settings, each as the class wants it; nothing is made yet.
 
     `given` is a name, or a table with the name under the kind's tag (or "type") and the settings beside it.
-    `leave_out` are settings that may not be given here.
+    `leave_out` are settings that may not be given here, `beside` keys of the table that the caller has
+    taken out already: messages offer them too.
     """
     known = KINDS[kind]
     where = where or kind
@@ -204,32 +207,55 @@ def make(
         raise InputError(f"{_at(where, known.tag)}: missing; one of {', '.join(known.classes)}, module:Class")
     name = table.pop(tag)
     cls = find(kind, name, where=_at(where, tag) if isinstance(given, Mapping) else where, folder=folder)
-    makes_agents = kind == "policy" and not _is_policy_class(cls)
-    allowed = [one for one in settings(cls) if one.name not in set(leave_out)]
-    if makes_agents:
-        allowed = allowed[1:]  # the seat
+    allowed = [one for one in settings_of(kind, cls) if one.name not in set(leave_out)]
     values = {}
     names = [one.name for one in allowed]
     for key in table:
         if key not in names:
-            raise InputError(f"{_at(where, key)}: unknown key{nearest(key, names)}")
+            raise InputError(f"{_at(where, key)}: unknown key{nearest(key, [*beside, *names])}")
     for one in allowed:
         if one.name in table:
             values[one.name] = _converted(table[one.name], one.type, _at(where, one.name), folder)
         elif one.required:
             raise InputError(f"{_at(where, one.name)}: missing")
+    return cls, values
+
+
+def make(
+    kind: str,
+    given: str | Mapping[str, Any],
+    *,
+    where: str = "",
+    folder: str | Path | None = None,
+    leave_out: Iterable[str] = (),
+    beside: Iterable[str] = (),
+) -> Any:
+    """The thing that a name with its settings describes, every mistake named by its key; see `check`."""
+    where = where or kind
+    cls, values = check(kind, given, where=where, folder=folder, leave_out=leave_out, beside=beside)
     try:
-        if makes_agents:
+        if _makes_agents_only(kind, cls):
             return OwnPolicy(cls, tuple(values.items()))
         made = cls(**values)
         return as_policy(made) if kind == "policy" else made
     except InputError as error:
-        first = str(error).split(" ", 1)[0]
-        raise InputError(f"{where}.{error}" if first in names else f"{where}: {error}") from None
+        text = str(error).removeprefix(f"{cls.__name__}: ")
+        known = text.split(" ", 1)[0] in {one.name for one in settings_of(kind, cls)}
+        raise InputError(f"{where}.{text}" if known else f"{where}: {text}") from None
     except (TypeError, ValueError) as error:
-        if not is_own(name):
+        if cls in KINDS[kind].classes.values():
             raise
+        name = name_of(kind, cls)
         raise InputError(f"{where}: {name} refused its settings: {one_line(str(error))}") from None
+
+
+def settings_of(kind: str, cls: Any) -> list[Setting]:
+    """The settings of a class of this kind: a class of agents takes its seat from the driver."""
+    return settings(cls)[1:] if _makes_agents_only(kind, cls) else settings(cls)
+
+
+def _makes_agents_only(kind: str, cls: Any) -> bool:
+    return kind == "policy" and not _is_policy_class(cls)
 
 
 def given(kind: str, thing: Any, *, where: str = "") -> Any:
@@ -254,7 +280,9 @@ def _own(known: Kind, name: str, where: str, folder: str | Path | None) -> Any:
             raise InputError(f"{where} = {name!r}: {module_name} has no {path!r}{nearest(path, public)}")
         found = getattr(found, step)
     if not _is_of_kind(known, found):
-        needs = f"derive it from rm.{known.base.__name__}, or give it {', '.join(known.needs)}"
+        needs = f"derive it from rm.{known.base.__name__}"
+        if known.needs:
+            needs += f", or give it {', '.join(known.needs)}"
         if known.name == "policy":
             needs = f"give it agent(seat), or the methods {', '.join(AGENT_METHODS)} and a seat to begin with"
         raise InputError(f"{where} = {name!r} is not a {known.name}: {needs}")
@@ -278,12 +306,24 @@ def import_module(name: str, folder: str | Path | None, where: str) -> ModuleTyp
             sys.path.remove(str(home))
             sys.path.insert(0, str(home))
     try:
-        return importlib.import_module(name)
+        module = importlib.import_module(name)
     except Exception as error:  # whatever a user's file may raise
         looked = "where Python looks" if home is None else f"{home} and where Python looks"
         raise InputError(
             f"{where} cannot be imported: {type(error).__name__}: {one_line(str(error))} (looked in {looked})"
         ) from error
+    if _loaded.get(name, (None, ""))[0] is not module:
+        _loaded[name] = (module, _sha256(module))
+    return module
+
+
+# The own modules that were imported, with the checksum that their file had then.
+_loaded: dict[str, tuple[ModuleType, str]] = {}
+
+
+def _sha256(module: ModuleType) -> str:
+    file = getattr(module, "__file__", None)
+    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
 
 
 def _lies_in(module: ModuleType, folder: Path) -> bool:
@@ -291,14 +331,44 @@ def _lies_in(module: ModuleType, folder: Path) -> bool:
     return any(place and folder in Path(place).resolve().parents for place in places)
 
 
-def source_files(names: Iterable[str]) -> dict[str, Path]:
-    """The files in which own classes stand, by name; only what has been imported."""
-    found = {}
+def sources(names: Iterable[str], folder: str | Path | None = None) -> dict[str, str]:
+    """Checksums of the files in which own classes stand, by module, with what they use beside them.
+
+    Only what has been imported is found: a name that means nothing has no file. A file that was changed
+    after its import is refused: what would be noted is not what runs.
+    """
+    found: dict[str, Path] = {}
+    home = None if folder is None else Path(folder).resolve()
     for name in names:
-        file = getattr(sys.modules.get(name.partition(":")[0]), "__file__", None)
-        if file:
-            found[name] = Path(file)
-    return found
+        module, _, path = name.partition(":")
+        if hasattr(sys.modules.get(module), path.split(".")[0]):
+            _add_sources(module, home, found)
+    sums = {module: hashlib.sha256(file.read_bytes()).hexdigest() for module, file in found.items()}
+    for module, file in found.items():
+        if module in _loaded and _loaded[module][1] != sums[module]:
+            raise InputError(f"{file} was changed after it was loaded: start Python again to use it")
+    return sums
+
+
+def _add_sources(module: str, home: Path | None, found: dict[str, Path]) -> None:
+    loaded = sys.modules.get(module)
+    file = getattr(loaded, "__file__", None)
+    if module in found or not file:
+        return
+    found[module] = Path(file)
+    for value in vars(loaded).values():
+        used = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
+        if isinstance(used, str) and _is_beside(used, module, home):
+            _add_sources(used, home, found)
+
+
+def _is_beside(used: str, module: str, home: Path | None) -> bool:
+    """Whether a module is of the same package, or lies directly in the folder."""
+    top = used.split(".")[0]
+    if top == module.split(".")[0]:
+        return True
+    file = getattr(sys.modules.get(top), "__file__", None)
+    return home is not None and file is not None and home in list(Path(file).resolve().parents)[:2]
 
 
 def _is_of_kind(known: Kind, found: Any) -> bool:
@@ -308,7 +378,8 @@ def _is_of_kind(known: Kind, found: Any) -> bool:
         return _is_policy_class(found) or _makes_agents(found)
     if not isinstance(found, type):
         return False
-    return issubclass(found, known.base) or all(callable(getattr(found, need, None)) for need in known.needs)
+    has_all = all(callable(getattr(found, need, None)) for need in known.needs)
+    return issubclass(found, known.base) or (bool(known.needs) and has_all)
 
 
 def _is_policy_class(found: Any) -> bool:

@@ -56,9 +56,31 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
 
 
+def rounded(value: float) -> str:
+    """To the whole number, thousands apart: 12,346."""
+    return f"{value:,.0f}"
+
+
+def band(low: float, high: float) -> str:
+    """From one whole number to another: 1,234 – 2,345."""
+    return f"{rounded(low)} – {rounded(high)}"
+
+
+def setting(value: Any) -> str:
+    """A setting as people write it: 0.05, 200, yes, word."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def share(value: float) -> str:
     """A relative difference: -40.2 %; nothing where it is not known."""
     return "–" if math.isnan(value) else f"{100 * value:+,.1f} %"
+
+
+def times(value: float) -> str:
+    """So many times as much: 3.6x."""
+    return f"{value:.1f}x"
 
 
 def tick(value: float, _: Any = None) -> str:

@@ -31,6 +31,11 @@ zeta = 1.0
 [[policies]]
 type = "robust"
 zeta = 1.0
+
+[[claims]]
+kind = "beats"
+policy = "KMP"
+than = "Robust"
 """
 
 

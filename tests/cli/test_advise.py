@@ -145,11 +145,13 @@ def test_where_there_is_no_radius(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--delta", "1.5"], "--delta 1.5 is not allowed: it must lie in (0, 1)"),
-        (["--estimator", "mode"], "estimator 'mode' is unknown"),
+        (["--delta", "1.5"], "--delta = 1.5 is not allowed: a number between 0 and 1"),
+        (["--estimator", "mode"], "estimator = 'mode' is not allowed"),
         (["--estimator", "empirical"], "it is a baseline without a lemma"),
         (["--law", "cauchy"], "arms.law = 'cauchy' is not allowed"),
-        (["--law", "pareto tail=1.5", "--eps", "0.7"], "p = 1.7"),
+        (["--law", "pareto tail=1.5", "--eps", "0.7"], "eps = 0.7 is not allowed"),
+        (["--eps", "1"], "eps = 1.0 is not allowed: a number below 0.9"),
+        (["--eps", "0"], "eps = 0.0 is not allowed"),
         (["--zeta", "1", "--c", "1"], "give exactly one of c and zeta"),
         (["--confidence", "2"], "confidence = 2.0 is not allowed"),
     ],

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,8 @@ import polars as pl
 import pytest
 
 import rumormill
+from rumormill import catalogue
+from rumormill.cli.app import COMMANDS
 from rumormill.experiments.run.store import open_run
 from rumormill.experiments.spec.reading import spec_names
 
@@ -27,9 +26,21 @@ def test_version(cli: Any) -> None:
 def test_help_names_every_command(cli: Any) -> None:
     answer = cli("--help")
     assert answer.code == 0
-    for command in ("run", "reproduce", "report", "show", "compare", "simulate", "network", "list", "data"):
+    assert "..." not in answer.out.partition("Commands:")[2]  # every line is whole
+    for command in COMMANDS:
         assert f"\n  {command} " in answer.out
         assert cli(command, "--help").code == 0
+
+
+def test_without_a_command_the_help_is_printed(cli: Any) -> None:
+    assert cli() == cli("--help")
+    assert cli("--debug") == cli("--help")
+
+
+def test_a_command_stands_in_the_file_of_its_name() -> None:
+    for name, command in COMMANDS.items():
+        module = f"rumormill.cli.commands.{'list_names' if name == 'list' else name}"
+        assert command.__module__ == module
 
 
 def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
@@ -122,7 +133,8 @@ def test_compare(cli: Any, spec_file: Path) -> None:
 
 def test_runs_without_a_policy_in_common_are_not_compared(cli: Any, spec_file: Path) -> None:
     cli("run", "mine.toml", "--out", "one", "--no-report")
-    text = spec_file.read_text().replace('type = "kmp"', 'type = "kmp"\nlabel = "a"')
+    text = spec_file.read_text().partition("[[claims]]")[0]
+    text = text.replace('type = "kmp"', 'type = "kmp"\nlabel = "a"')
     spec_file.write_text(text.replace('type = "robust"', 'type = "robust"\nlabel = "b"'))
     cli("run", "mine.toml", "--out", "two", "--no-report")
     answer = cli("compare", "one", "two")
@@ -148,7 +160,7 @@ def test_simulate(cli: Any) -> None:
 def test_reproduce_ends_in_verdicts(cli: Any) -> None:
     answer = cli("reproduce", "fig1a", "--trials", "1", "--horizon", "20", "--out", "a", "--no-report")
     assert answer.code == 0
-    assert "The paper's claims" in answer.out
+    assert "The claims" in answer.out
     assert "KMP beats Consensus" in answer.out
     assert "not decided at this size" in answer.out
 
@@ -166,35 +178,6 @@ def test_reproduce_all_leaves_out_what_has_no_data(cli: Any, monkeypatch: pytest
     assert not Path("all/fig1a-1x10/report.html").exists()
 
 
-def test_interrupt_keeps_what_is_done_and_says_how_to_go_on(cli: Any, spec_file: Path) -> None:
-    spec_file.write_text(
-        spec_file.read_text().replace("trials = 5", "trials = 100000").replace("n = 6", "n = 40")
-    )
-    running = subprocess.Popen(
-        [sys.executable, "-c", "from rumormill.cli import main; main()", "run", "mine.toml", "--out", "long"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONUNBUFFERED": "1"},
-    )
-    try:
-        parts = Path("long/parts")
-        deadline = time.monotonic() + 120
-        while not (parts.is_dir() and any(parts.glob("*.parquet"))) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        running.send_signal(signal.SIGINT)
-        out, err = running.communicate(timeout=60)
-    finally:
-        running.kill()
-    assert running.returncode == 130
-    last = err.strip().splitlines()[-1]
-    assert last.startswith("stopped: ")
-    assert last.endswith("kept in long; go on with: rumormill run mine.toml --out long")
-    done = int(last.split()[1].replace(",", ""))
-    assert done == len(list(parts.glob("*.parquet"))) > 0
-    assert out == ""
-
-
 # --- looking --------------------------------------------------------------------------------------------
 
 
@@ -203,6 +186,8 @@ def test_interrupt_keeps_what_is_done_and_says_how_to_go_on(cli: Any, spec_file:
     [
         ("policies", {"kmp", "centralized", "decentralized", "consensus", "robust"}),
         ("arms", {"alpha-stable", "gaussian", "pareto"}),
+        ("laws", {"alpha-stable", "two-point", "empirical"}),
+        ("channels", {"perfect"}),
         ("networks", {"erdos_renyi", "ring", "file"}),
         ("estimators", {"trimmed", "median-of-means", "catoni", "empirical"}),
         ("specs", {"fig1a", "fig1f", "theory", "gamma-sparse", "estimators"}),
@@ -216,9 +201,20 @@ def test_list(cli: Any, kind: str, some: set[str]) -> None:
     assert all(name in shown.out for name in some)
 
 
+def test_list_is_the_catalogue(cli: Any) -> None:
+    kinds = {"policies": "policy", "laws": "law", "arms": "law", "networks": "network"}
+    for plural, kind in {**kinds, "estimators": "estimator", "channels": "channel"}.items():
+        told = json.loads(cli("list", plural, "--json").out)
+        assert [row["name"] for row in told] == list(catalogue.KINDS[kind].classes)
+        assert all(row["about"] for row in told)
+
+
 def test_list_tells_needed_settings_from_free_ones(cli: Any) -> None:
     told = {row["name"]: row["settings"] for row in json.loads(cli("list", "networks", "--json").out)}
     assert told["watts_strogatz"] == "n k p connected=true fresh=true"
+    assert told["ring"] == "n"  # there is only one: no trial can have another
+    policies = {row["name"]: row["settings"] for row in json.loads(cli("list", "policies", "--json").out)}
+    assert policies["robust"] == "estimator=trimmed c=… zeta=… confidence=paper moments=…"
 
 
 def test_network(cli: Any) -> None:
@@ -272,11 +268,13 @@ def test_only_some_hops_of_a_long_path(cli: Any) -> None:
         (["run", "mine.toml", "--scale", "quick"], "quick"),
         (["run", "mine.toml", "--jobs", "0"], "--jobs"),
         (["run", "mine.toml", "--trials", "many"], "--trials"),
+        (["run", "mine.toml", "--trails", "5"], "No such option: --trails (Possible options: --trials)"),
+        (["run", "mine.toml", "--executor", "cluster"], "'threads', 'processes'"),
         (["reproduce", "fig1g"], "did you mean 'fig1"),
         (["reproduce", "fig1a", "--quick", "--full"], "choose one"),
         (["reproduce", "fig1c"], "rumormill data --download p2p-Gnutella04"),
         (["show", "."], "is not the folder of a run"),
-        (["report", "nowhere"], "nowhere is not the folder of a run"),
+        (["report", "nowhere"], "there is no folder nowhere: give the folder of a run"),
         (["compare", ".", "."], "is not the folder of a run"),
         (["list", "things"], "things"),
         (["network", "rng", "n=4"], "did you mean 'ring'?"),
@@ -289,6 +287,8 @@ def test_only_some_hops_of_a_long_path(cli: Any) -> None:
         (["simulate", "--policy", 'kmp "'], "cannot be split"),
         (["simulate", "--policy", "kmp gama=1"], "did you mean 'gamma'?"),
         (["simulate", "--arms", "alpha-stable alpha=3"], "arms.alpha = 3"),
+        (["simulate", "--channel", "perfekt"], "did you mean 'perfect'?"),
+        (["simulate", "--policy", "nowhere:Greedy"], "cannot be imported: ModuleNotFoundError"),
         (["data", "--download", "ego-Twitter"], "p2p-Gnutella04 or ego-Facebook"),
         (["data", "--download", "all", "--url", "ftp://there"], "must begin with https:// or http://"),
     ],
@@ -312,7 +312,7 @@ def test_a_traceback_only_when_asked_for(cli: Any) -> None:
         answer = cli(*words)
         assert answer.code == 2
         assert "Traceback" in answer.err
-        assert answer.err.strip().splitlines()[-1].startswith("error: nowhere is not")
+        assert answer.err.strip().splitlines()[-1].startswith("error: there is no folder nowhere")
 
 
 def test_a_failure_of_the_run_is_code_1(cli: Any, spec_file: Path) -> None:
@@ -348,7 +348,7 @@ def test_ctrl_c_outside_of_a_run(cli: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_names_are_completed() -> None:
-    from rumormill.cli.running import names_starting_with
+    from rumormill.cli.commands.reproduce import names_starting_with
 
     assert names_starting_with("fig1") == [name for name in spec_names() if name.startswith("fig1")]
     assert names_starting_with("al") == ["all"]

@@ -8,14 +8,8 @@ import threading
 import pytest
 from rich.console import Console
 
-from rumormill.experiments.run.progress import (
-    LiveProgress,
-    PlainProgress,
-    Tally,
-    amount,
-    duration,
-    progress_for,
-)
+from rumormill.experiments.run.progress import LiveProgress, PlainProgress, Tally, progress_for
+from rumormill.text import amount, duration
 
 
 class Clock:

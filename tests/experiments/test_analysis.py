@@ -1,19 +1,32 @@
 """Bootstrap bands and intervals."""
 
+from __future__ import annotations
+
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
-from rumormill.experiments.analyse.bootstrap import bootstrap_band, bootstrap_interval, relative_difference
+from rumormill.experiments.analyse.bootstrap import (
+    Interval,
+    bootstrap_band,
+    bootstrap_interval,
+    relative_difference,
+)
 
 
-def mean_of_first(means):
-    return means[0][..., 0]
+Array = NDArray[np.float64]
 
 
-def test_a_band_lies_around_the_mean_and_is_reproducible():
+def mean_of_first(means: Sequence[Array]) -> Array:
+    return np.asarray(means[0][..., 0])
+
+
+def test_a_band_lies_around_the_mean_and_is_reproducible() -> None:
     values = np.random.default_rng(0).exponential(size=(40, 7))
     low, high = bootstrap_band(values)
     assert low.shape == high.shape == (7,)
@@ -25,13 +38,13 @@ def test_a_band_lies_around_the_mean_and_is_reproducible():
     assert (narrow[1] < high).all()
 
 
-def test_one_trial_has_no_band():
+def test_one_trial_has_no_band() -> None:
     values = np.array([[1.0, 2.0, 5.0]])
     low, high = bootstrap_band(values)
     assert low.tolist() == high.tolist() == [1.0, 2.0, 5.0]
 
 
-def test_an_interval_needs_some_trials():
+def test_an_interval_needs_some_trials() -> None:
     found = bootstrap_interval([np.arange(8.0).reshape(4, 2) + 1], relative_difference)
     assert found.estimate == pytest.approx(4 / 5 - 1)
     assert math.isnan(found.low)
@@ -41,7 +54,7 @@ def test_an_interval_needs_some_trials():
 
 @pytest.mark.parametrize("law", ["exponential", "lognormal", "normal"])
 @pytest.mark.parametrize("confidence", [0.8, 0.95])
-def test_the_interval_is_that_of_scipy(law, confidence):
+def test_the_interval_is_that_of_scipy(law: str, confidence: float) -> None:
     values = getattr(np.random.default_rng(5), law)(size=30)
     ours = bootstrap_interval([values[:, None]], mean_of_first, confidence)
     theirs = stats.bootstrap(
@@ -53,17 +66,20 @@ def test_the_interval_is_that_of_scipy(law, confidence):
     assert ours.high == pytest.approx(theirs.high, abs=0.15 * spread)
 
 
-def test_two_groups_are_resampled_apart():
+def test_two_groups_are_resampled_apart() -> None:
     rng = np.random.default_rng(2)
     first, second = rng.exponential(size=(25, 1)) + 1, rng.exponential(size=(60, 1))
 
-    def difference(means):
-        return means[0][..., 0] - means[1][..., 0]
+    def difference(means: Sequence[Array]) -> Array:
+        return np.asarray(means[0][..., 0] - means[1][..., 0])
+
+    def of_scipy(a: Any, b: Any, axis: int) -> Any:
+        return a.mean(axis=axis) - b.mean(axis=axis)
 
     ours = bootstrap_interval([first, second], difference)
     theirs = stats.bootstrap(
         (first[:, 0], second[:, 0]),
-        lambda a, b, axis: a.mean(axis=axis) - b.mean(axis=axis),
+        of_scipy,
         n_resamples=10_000,
         vectorized=True,
         rng=np.random.default_rng(3),
@@ -72,23 +88,38 @@ def test_two_groups_are_resampled_apart():
     assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=0.05)
 
 
-def test_pairing_removes_what_both_share():
+def test_pairing_removes_what_both_share() -> None:
     rng = np.random.default_rng(4)
     shared = rng.lognormal(sigma=2, size=40)
     pair = np.column_stack([0.9 * shared, shared]) * (1 + 0.01 * rng.random((40, 2)))
     paired = bootstrap_interval([pair], relative_difference)
     assert -0.12 < paired.low < paired.high < -0.08
-    apart = bootstrap_interval([pair[:, :1], pair[:, 1:]], lambda m: m[0][..., 0] / m[1][..., 0] - 1)
+    apart = bootstrap_interval(
+        [pair[:, :1], pair[:, 1:]], lambda means: np.asarray(means[0][..., 0] / means[1][..., 0] - 1)
+    )
     assert apart.low < 0 < apart.high
 
 
-def test_equal_columns_differ_by_exactly_nothing():
+def test_equal_columns_differ_by_exactly_nothing() -> None:
     column = np.random.default_rng(6).random(20) + 1
     found = bootstrap_interval([np.column_stack([column, column])], relative_difference)
     assert (found.estimate, found.low, found.high) == (0, 0, 0)
 
 
-def test_intervals_cover_the_truth_as_often_as_they_say():
+def test_a_share_of_nothing_is_infinite_without_a_warning() -> None:
+    some, nothing = np.random.default_rng(8).random(20) + 1, np.zeros(20)
+    found = bootstrap_interval([np.column_stack([some, nothing])], relative_difference)
+    assert (found.estimate, found.low, found.high) == (math.inf, math.inf, math.inf)
+    found = bootstrap_interval([np.column_stack([nothing, some])], relative_difference)
+    assert (found.estimate, found.low, found.high) == (-1, -1, -1)
+    assert not bootstrap_interval([np.column_stack([nothing, nothing])], relative_difference).known
+
+
+def test_error_bars_reach_from_the_estimate() -> None:
+    assert Interval(5.0, 3.0, 9.0).reach == (2.0, 4.0)
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     """500 samples of 30 from a skewed law, 90 % intervals.
 
     Were the coverage at least 0.82 (30 skewed values cost some percent), fewer than 360 hits had a

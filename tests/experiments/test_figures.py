@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +16,24 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_up import Key, made_up
+from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.views import points, spread
+from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.figures import FIGURES, draw_all, main_figure, style
 from rumormill.experiments.figures import network as netpicture
-from rumormill.experiments.figures import regret as figures
+from rumormill.experiments.figures.agents import agent_distribution
+from rumormill.experiments.figures.messages import regret_per_message
 from rumormill.experiments.figures.palette import LOOKS
+from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter
+from rumormill.experiments.figures.regret_over_time import regret_over_time
+from rumormill.experiments.report.page import report_html
+from rumormill.experiments.run.files import StoreError
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import decode
+from rumormill.text import short, tick
 
 POLICIES = [{"type": kind, "zeta": 1.0} for kind in ("kmp", "centralized", "decentralized", "robust")]
 
@@ -40,16 +53,26 @@ def small_run(folder: Path, **more: Any) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def plain(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+def plain_run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return small_run(tmp_path_factory.mktemp("figures") / "plain")
 
 
 @pytest.fixture(scope="module")
-def swept(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
+def swept_run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return small_run(
         tmp_path_factory.mktemp("figures") / "swept",
         sweep={"gamma": [0, 1, 3], "confidence": ["paper", "anytime"]},
     )
+
+
+@pytest.fixture(scope="module")
+def plain(plain_run: RunFolder) -> Summary:
+    return summarise(plain_run)
+
+
+@pytest.fixture(scope="module")
+def swept(swept_run: RunFolder) -> Summary:
+    return summarise(swept_run)
 
 
 @pytest.fixture(autouse=True)
@@ -60,19 +83,19 @@ def close_figures() -> Iterator[None]:
     plt.close("all")
 
 
-def ends(run: RunFolder, policy: str, **point: Any) -> np.ndarray:
+def ends(run: RunFolder, policy: str, **point: Any) -> NDArray[np.float64]:
     keep = [pl.col(axis) == value for axis, value in point.items()]
     return run.frame.filter(pl.col("policy") == policy, pl.col("t") == 40, *keep)["regret"].to_numpy()
 
 
 @pytest.mark.parametrize("log", [False, True])
-def test_curves_are_means_over_trials(plain: RunFolder, log: bool) -> None:
-    (axes,) = figures.regret_over_time(plain, log=log).axes
+def test_curves_are_means_over_trials(plain_run: RunFolder, plain: Summary, log: bool) -> None:
+    (axes,) = regret_over_time(plain, log=log).axes
     drawn = {line.get_label(): line for line in axes.lines}
     assert list(drawn) == plain.policies
     for policy, line in drawn.items():
         table = (
-            plain.frame.filter(pl.col("policy") == policy)
+            plain_run.frame.filter(pl.col("policy") == policy)
             .group_by("t")
             .agg(pl.col("regret").mean())
             .sort("t")
@@ -82,49 +105,49 @@ def test_curves_are_means_over_trials(plain: RunFolder, log: bool) -> None:
     assert axes.get_xscale() == axes.get_yscale() == ("log" if log else "linear")
 
 
-def test_every_policy_is_told_apart_without_colour(plain: RunFolder) -> None:
-    (axes,) = figures.regret_over_time(plain).axes
+def test_every_policy_is_told_apart_without_colour(plain: Summary) -> None:
+    (axes,) = regret_over_time(plain).axes
     assert len({line.get_marker() for line in axes.lines}) == len(plain.policies)
     assert len({mark.marker for mark in LOOKS}) == len({mark.colour for mark in LOOKS}) == len(LOOKS)
 
 
-def test_a_sweep_has_one_panel_per_point(swept: RunFolder) -> None:
-    shown = figures.regret_over_time(swept)
+def test_a_sweep_has_one_panel_per_point(swept: Summary) -> None:
+    shown = regret_over_time(swept)
     titles = [axes.get_title() for axes in shown.axes if axes.get_visible()]
     assert titles == [f"γ = {g}, confidence = {word}" for g in (0, 1, 3) for word in ("paper", "anytime")]
 
 
-def test_regret_by_a_number_and_by_a_word(swept: RunFolder) -> None:
-    by_gamma = figures.regret_by_parameter(swept, "gamma")
+def test_regret_by_a_number_and_by_a_word(swept_run: RunFolder, swept: Summary) -> None:
+    by_gamma = regret_by_parameter(swept, "gamma")
     assert [axes.get_title() for axes in by_gamma.axes] == ["confidence = paper", "confidence = anytime"]
     means = by_gamma.axes[1].containers[0].lines[0].get_ydata()
-    expected = [ends(swept, "KMP", gamma=g, confidence="anytime").mean() for g in (0, 1, 3)]
+    expected = [ends(swept_run, "KMP", gamma=g, confidence="anytime").mean() for g in (0, 1, 3)]
     np.testing.assert_allclose(means, expected, rtol=1e-12)
-    by_word = figures.regret_by_parameter(swept, "confidence")
+    by_word = regret_by_parameter(swept, "confidence")
     assert [text.get_text() for text in by_word.axes[0].get_xticklabels()] == ["paper", "anytime"]
 
 
-def test_a_parameter_that_is_not_swept_is_refused(plain: RunFolder, swept: RunFolder) -> None:
+def test_a_parameter_that_is_not_swept_is_refused(plain: Summary, swept: Summary) -> None:
     with pytest.raises(InputError, match=r"'alpha' is not swept in this run: gamma, confidence"):
-        figures.regret_by_parameter(swept, "alpha")
+        regret_by_parameter(swept, "alpha")
     with pytest.raises(InputError, match="nothing is"):
-        figures.regret_by_parameter(plain, "gamma")
+        regret_by_parameter(plain, "gamma")
 
 
-def test_agents_are_drawn_from_their_quantiles(plain: RunFolder) -> None:
-    (axes,) = figures.agent_distribution(plain).axes
+def test_agents_are_drawn_from_their_quantiles(plain_run: RunFolder, plain: Summary) -> None:
+    (axes,) = agent_distribution(plain).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == plain.policies
-    last = plain.frame.filter(pl.col("policy") == "KMP", pl.col("t") == 40)
+    last = plain_run.frame.filter(pl.col("policy") == "KMP", pl.col("t") == 40)
     whole, middle = axes.lines[0].get_xdata(), axes.lines[3].get_xdata()
     assert whole == pytest.approx([last["agent_min"].mean(), last["agent_max"].mean()])
     assert middle == pytest.approx([last["agent_q50"].mean()])
 
 
-def test_messages_against_regret(plain: RunFolder) -> None:
-    left, right = figures.regret_per_message(plain).axes
+def test_messages_against_regret(plain_run: RunFolder, plain: Summary) -> None:
+    left, right = regret_per_message(plain).axes
     for axes, column in ((left, "messages"), (right, "wire_bytes")):
         for policy, drawn in zip(plain.policies, axes.containers, strict=True):
-            last = plain.frame.filter(pl.col("policy") == policy, pl.col("t") == 40)
+            last = plain_run.frame.filter(pl.col("policy") == policy, pl.col("t") == 40)
             assert drawn.lines[0].get_xdata() == pytest.approx([last[column].mean() / 40])
     low, high = left.get_xlim()
     assert low < 0 < high  # those who send nothing have a place
@@ -132,17 +155,29 @@ def test_messages_against_regret(plain: RunFolder) -> None:
 
 def test_nobody_sends_anything(tmp_path: Path) -> None:
     alone = small_run(tmp_path / "alone", policies=[{"type": "robust", "zeta": 1.0}])
-    for axes in figures.regret_per_message(alone).axes:
+    for axes in regret_per_message(summarise(alone)).axes:
         assert [text.get_text() for text in axes.get_xticklabels()] == ["0"]
 
 
-def test_the_main_figure_answers_the_question(plain: RunFolder, swept: RunFolder) -> None:
-    assert plain.plot().axes[0].get_xlabel() == "round"
-    assert swept.plot().axes[0].get_xlabel() == "γ (hops)"
+def test_the_main_figure_answers_the_question(
+    plain_run: RunFolder, swept_run: RunFolder, swept: Summary
+) -> None:
+    assert plain_run.plot().axes[0].get_xlabel() == "round"
+    assert swept_run.plot().axes[0].get_xlabel() == "γ (hops)"
+    assert main_figure(swept).axes[0].get_xlabel() == "γ (hops)"
 
 
-def test_all_figures_as_files_and_the_same_every_time(plain: RunFolder, tmp_path: Path) -> None:
-    one, two = (figures.draw_all(plain, tmp_path / name) for name in ("one", "two"))
+def test_plt_show_knows_what_was_plotted_and_nothing_else(plain_run: RunFolder, tmp_path: Path) -> None:
+    import matplotlib.pyplot as plt
+
+    draw_all(summarise(plain_run), tmp_path)
+    assert plt.get_fignums() == []
+    figure = plain_run.plot()
+    assert [plt.figure(number) for number in plt.get_fignums()] == [figure]
+
+
+def test_all_figures_as_files_and_the_same_every_time(plain: Summary, tmp_path: Path) -> None:
+    one, two = (draw_all(plain, tmp_path / name) for name in ("one", "two"))
     stems = ["regret", "regret-log", "agents", "messages", "network"]
     assert [path.name for path in one] == [f"{stem}{suffix}" for stem in stems for suffix in (".png", ".svg")]
     for left, right in zip(one, two, strict=True):
@@ -176,7 +211,7 @@ def test_the_largest_cliques_get_colours_of_their_own() -> None:
     assert colour == [netpicture.OTHERS] + [LOOKS[1].colour] * 2 + [LOOKS[0].colour] * 3
 
 
-def test_a_sweep_shows_its_nearest_and_farthest_reach(swept: RunFolder) -> None:
+def test_a_sweep_shows_its_nearest_and_farthest_reach(swept: Summary) -> None:
     titles = [figure.axes[0].get_title() for figure in netpicture.network_figures(swept).values()]
     assert titles == [f"9 agents, 9 links, diameter 4, γ = {gamma}" for gamma in (1, 3)]
 
@@ -193,25 +228,130 @@ def test_no_two_agents_share_a_place_among_clusters(sizes: list[int]) -> None:
 
 def test_few_panels_of_many_points() -> None:
     many = [{"gamma": g} for g in range(20)]
-    shown = spread(many, 6)
+    shown = style.spread(many, 6)
     assert len(shown) == 6
     assert shown[0] == many[0]
     assert shown[-1] == many[-1]
-    assert spread(many[:6], 6) == many[:6]
-
-
-def test_points_come_in_the_order_of_the_sweep(plain: RunFolder, swept: RunFolder) -> None:
-    assert points(plain) == [{}]
-    assert points(swept) == swept.manifest["points"]
+    assert style.spread(many[:6], 6) == many[:6]
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [(0, "0"), (0.5, "0.5"), (1, "1"), (12, "12"), (12345.6, "12,346"), (1e6, "1,000,000")]
 )
 def test_ticks_as_people_write_numbers(value: float, text: str) -> None:
-    assert figures.thousands(value) == text
+    assert tick(value) == text
 
 
 @pytest.mark.parametrize(("value", "text"), [(1, "1"), (10, "10"), (1e3, "1k"), (1e5, "100k"), (1e6, "1M")])
 def test_powers_of_ten_in_short(value: float, text: str) -> None:
-    assert figures.short(value) == text
+    assert short(value) == text
+
+
+def test_a_policy_without_regret_can_be_drawn(tmp_path: Path) -> None:
+    """On logarithmic axes nothing has no place; the others are drawn, without a warning."""
+    spec = {
+        "name": "oracle",
+        "seed": 3,
+        "horizon": 40,
+        "trials": 5,
+        "network": {"kind": "ring", "n": 9},
+        "arms": {"law": "gaussian", "K": 3},
+        "policies": [{"type": "robust", "label": label} for label in ("Oracle", "Robust")],
+    }
+    regret: dict[Key, float] = {"Oracle": 0.0, "Robust": 100.0}
+    assert len(draw_all(made_up(spec, regret), tmp_path / "some")) == 8
+    nothing: dict[Key, float] = {"Oracle": 0.0, "Robust": 0.0}
+    assert len(draw_all(made_up(spec, nothing), tmp_path / "none")) == 8
+
+
+# --- the table of figures -------------------------------------------------------------------------------
+
+
+def test_a_figure_more_is_one_line(
+    swept: Summary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def trials(summary: Summary) -> Any:
+        """How many trials there are."""
+        with style.style():
+            figure = style.new_figure(2, 2)
+            figure.subplots().bar(summary.policies, [len(s.trials) for s in summary.at(summary.points[0])])
+        return figure
+
+    monkeypatch.setitem(FIGURES, "trials", trials)
+    drawn = [path.name for path in draw_all(swept, tmp_path)]
+    assert drawn[-2:] == ["trials.png", "trials.svg"]
+    assert {"regret-by-gamma.png", "regret-by-confidence.png", "network-1.svg", "network-2.svg"} <= {*drawn}
+    assert "<figcaption>How many trials there are.</figcaption>" in report_html(swept)
+
+
+# --- the user's own settings stay outside ---------------------------------------------------------------
+
+LOUD = {"text.usetex": True, "font.size": 30.0, "lines.linewidth": 9.0, "axes.facecolor": "red"}
+
+
+def test_settings_of_the_user_change_nothing(plain: Summary, tmp_path: Path) -> None:
+    import matplotlib as mpl
+
+    quiet = draw_all(plain, tmp_path / "quiet")
+    with mpl.rc_context(LOUD):
+        loud = draw_all(plain, tmp_path / "loud")
+        assert mpl.rcParams["font.size"] == 30.0  # and they are left as they were
+    for one, other in zip(quiet, loud, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_a_matplotlibrc_changes_nothing(plain: Summary, tmp_path: Path) -> None:
+    """A real file, with a window that cannot open here and TeX that may not be installed."""
+    (tmp_path / "matplotlibrc").write_text(
+        "backend: tkagg\ntext.usetex: True\nfont.size: 30\naxes.facecolor: red\nsavefig.dpi: 7\n"
+    )
+    code = (
+        "import sys; from pathlib import Path\n"
+        "from rumormill.experiments.analyse.summary import summarise\n"
+        "from rumormill.experiments.figures import draw_all\n"
+        "from rumormill.experiments.run.store import open_run\n"
+        "draw_all(summarise(open_run(sys.argv[1])), Path(sys.argv[2]))\n"
+    )
+    apart = {key: value for key, value in os.environ.items() if key not in ("DISPLAY", "MPLBACKEND")}
+    environment = {**apart, "MATPLOTLIBRC": str(tmp_path)}
+    asked = [sys.executable, "-c", code, str(plain.path), str(tmp_path / "loud")]
+    done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for path in draw_all(plain, tmp_path / "quiet"):
+        assert path.read_bytes() == (tmp_path / "loud" / path.name).read_bytes()
+
+
+def test_a_plotted_figure_is_whole_before_the_user_saves_it(plain_run: RunFolder, tmp_path: Path) -> None:
+    import matplotlib as mpl
+    from matplotlib.text import Text
+
+    with mpl.rc_context({"text.usetex": True}):
+        figure = plain_run.plot()
+        figure.savefig(tmp_path / "mine.png")
+        assert not any(text.get_usetex() for text in figure.findobj(Text))
+
+
+# --- a full disk ----------------------------------------------------------------------------------------
+
+
+def test_no_space_left_names_the_file_and_the_way_on(
+    plain: Summary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[int] = []
+
+    def full(handle: int) -> None:
+        written.append(handle)
+        if len(written) > 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match=r"no room left to write .*/regret\.svg: .*free some space"):
+        draw_all(plain, tmp_path / "figures")
+    # The first figure is whole, of the second there is no trace.
+    assert [path.name for path in (tmp_path / "figures").iterdir()] == ["regret.png"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(plain: Summary, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"file/figures cannot be made for figures: Not a directory"):
+        draw_all(plain, tmp_path / "file" / "figures")

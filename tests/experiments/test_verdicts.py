@@ -1,78 +1,71 @@
 """Verdicts: the words follow from the numbers, also when a claim fails."""
 
-from types import SimpleNamespace
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
+from made_up import Key, made_up, made_up_run
 from tiny import TINY
 
 from rumormill.experiments.analyse.bootstrap import Interval
-from rumormill.experiments.analyse.claims import above_zero, below_zero, hardly_matters, matters, verdicts
+from rumormill.experiments.analyse.claims import (
+    Verdict,
+    above_zero,
+    below_zero,
+    hardly_matters,
+    matters,
+    verdict_row,
+    verdicts,
+)
+from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import parse_spec
 
-POLICIES = """
-[[policies]]
-type = "kmp"
-label = "KMP"
-[[policies]]
-type = "centralized"
-label = "Centralized"
-[[policies]]
-type = "decentralized"
-label = "Open"
-clique_filter = false
-[[policies]]
-type = "decentralized"
-label = "Decentralized"
-[[policies]]
-type = "consensus"
-label = "Consensus"
-[[policies]]
-type = "robust"
-label = "Robust"
-"""
+LABELS = ("KMP", "Centralized", "Decentralized", "Consensus", "Robust")
+ORDER = [
+    *({"kind": "beats", "policy": a, "than": b} for b in LABELS[3:] for a in LABELS[:3]),
+    {"kind": "at-least-as-good", "policy": "KMP", "than": "Centralized"},
+    {"kind": "at-least-as-good", "policy": "Centralized", "than": "Decentralized"},
+]
+REACH = [
+    {"kind": "matters", "parameter": "gamma", "policy": "Decentralized"},
+    {"kind": "matters", "parameter": "gamma", "policy": "Centralized"},
+    {"kind": "hardly-matters", "parameter": "gamma", "policy": "KMP"},
+]
+TAILS = [{"kind": "worsens", "parameter": "alpha", "policy": "Consensus", "toward": "low"}]
+SIMPLE: dict[Key, float] = {
+    "KMP": 200,
+    "Centralized": 100,
+    "Decentralized": 300,
+    "Consensus": 900,
+    "Robust": 250,
+}
 
 
-def made_up(name, regret, *, sweep="", seed=7, trials=30, noise=0.05):
-    """A run with chosen mean regrets: {policy: value} or {(policy, axis value): value}."""
-    text = TINY.split("[[policies]]")[0].replace('"tiny"', f'"{name}"').replace("seed = 7", f"seed = {seed}")
-    spec = parse_spec(text + POLICIES + (f"[sweep]\n{sweep}\n" if sweep else ""))
-    axes = list(spec.sweep)
-    chance = np.random.default_rng(seed)
-    size = chance.lognormal(sigma=1.0, size=trials)  # some trials are harder, for everybody
-    rows = []
-    for key, mean in regret.items():
-        policy, *value = key if isinstance(key, tuple) else (key,)
-        own = mean * size * (1 + noise * chance.standard_normal(trials))
-        for trial in range(trials):
-            for t, share in ((25, 0.5), (50, 1.0)):
-                rows.append((policy, *value, trial, t, share * own[trial]))
-    frame = pl.DataFrame(rows, schema=["policy", *axes, "trial", "t", "regret"], orient="row")
-    points = [dict.fromkeys(axes, value) for axis in axes for value in spec.sweep[axis]] or [{}]
-    manifest = {"name": name, "scale": "custom", "horizon": 50, "points": points}
-    return SimpleNamespace(spec=spec, frame=frame, axes=axes, manifest=manifest)
+def spec(name: str = "one", claims: Any = ORDER, *, seed: int = 7, trials: int = 30, **more: Any) -> Any:
+    return {
+        "name": name,
+        "seed": seed,
+        "horizon": 50,
+        "trials": trials,
+        "network": {"kind": "erdos_renyi", "n": 6, "p": 0.7},
+        "arms": {"law": "alpha-stable", "alpha": 1.9, "K": 3},
+        "policies": [{"type": label.lower(), "label": label} for label in LABELS],
+        "claims": claims,
+        **more,
+    }
 
 
-def words(found):
+def words(found: list[Verdict]) -> dict[str, str]:
     return {verdict.claim: verdict.word for verdict in found}
 
 
-def test_claims_that_hold_and_claims_that_fail():
-    found = verdicts(
-        made_up(
-            "fig1a",
-            {
-                "KMP": 200,
-                "Centralized": 100,
-                "Open": 1,
-                "Decentralized": 300,
-                "Consensus": 900,
-                "Robust": 250,
-            },
-        )
-    )
+def test_claims_that_hold_and_claims_that_fail() -> None:
+    found = made_up(spec(), SIMPLE).verdicts
     assert words(found) == {
         "KMP beats Consensus": "holds",
         "Centralized beats Consensus": "holds",
@@ -86,58 +79,127 @@ def test_claims_that_hold_and_claims_that_fail():
     failed = next(v for v in found if v.claim == "Decentralized beats Robust")
     assert failed.low < failed.estimate < failed.high
     assert failed.estimate == pytest.approx(300 / 250 - 1, abs=0.05)
-    assert failed.scope == "fig1a (custom)"
+    assert failed.scope == "one (custom)"
     assert failed.trials == 30
     assert failed.detail.endswith("of 30 trials")
 
 
-def test_what_is_too_close_is_not_decided():
-    regret = {"KMP": 100, "Centralized": 100, "Decentralized": 100, "Consensus": 100, "Robust": 100}
-    found = verdicts(made_up("fig1a", regret, noise=0.5))
+def test_what_is_too_close_is_not_decided() -> None:
+    regret: dict[Key, float] = dict.fromkeys(LABELS, 100)
+    found = made_up(spec(), regret, noise=0.5).verdicts
     assert set(words(found).values()) == {"not decided at this size"}
-    few = verdicts(made_up("fig1a", {**regret, "KMP": 1}, trials=3))
+    few = made_up(spec(trials=3), {**regret, "KMP": 1}).verdicts
     assert set(words(few).values()) == {"not decided at this size"}
     assert few[0].estimate == pytest.approx(-0.99, abs=0.01)
     assert np.isnan(few[0].low)
+    assert verdict_row(few[0])["confidence interval"] == "– to –"
 
 
-def test_gamma_matters_or_not():
-    regret = {("KMP", g): 100 for g in (1, 2)} | {("KMP", 0): 900}
+def test_gamma_matters_or_not() -> None:
+    regret: dict[Key, float] = {("KMP", g): 100 for g in (1, 2)} | {("KMP", 0): 900}
     regret |= {("Centralized", 0): 900, ("Centralized", 1): 300, ("Centralized", 2): 100}
     regret |= {("Decentralized", 0): 900, ("Decentralized", 1): 300, ("Decentralized", 2): 299}
-    found = verdicts(made_up("fig1e", regret, sweep="gamma = [0, 1, 2]"))
+    found = made_up(spec(claims=REACH, sweep={"gamma": [0, 1, 2]}), regret).verdicts
     assert words(found) == {
         "γ matters for Decentralized": "does not hold",
         "γ matters for Centralized": "holds",
         "γ hardly matters for KMP": "holds",
     }
+    # Without any message everyone is alone: that is no reach to compare with.
     assert "γ = 2 against γ = 1" in found[0].detail
 
 
-def test_consensus_and_heavy_tails():
-    swept = "alpha = [1.2, 1.6, 2.0]"
-    worse = {("Consensus", a): r for a, r in ((1.2, 300), (1.6, 200), (2.0, 100))}
-    (found,) = verdicts(made_up("fig1f", worse, sweep=swept))
+def test_consensus_and_heavy_tails() -> None:
+    swept = spec(claims=TAILS, sweep={"alpha": [1.2, 1.6, 2.0]})
+    worse: dict[Key, float] = {("Consensus", a): r for a, r in ((1.2, 300), (1.6, 200), (2.0, 100))}
+    (found,) = made_up(swept, worse).verdicts
+    assert found.claim == "Consensus gets worse as α goes to 1"
     assert found.word == "holds"
     assert found.estimate == pytest.approx(2.0, abs=0.1)
-    assert "rises in 2 of 2 steps" in found.detail
-    better = {("Consensus", a): r for a, r in ((1.2, 100), (1.6, 200), (2.0, 300))}
-    assert verdicts(made_up("fig1f", better, sweep=swept))[0].word == "does not hold"
+    assert "α = 1.2 against α = 2:" in found.detail
+    assert found.detail.endswith("rises in 2 of 2 steps towards 1")
+    better: dict[Key, float] = {("Consensus", a): r for a, r in ((1.2, 100), (1.6, 200), (2.0, 300))}
+    assert made_up(swept, better).verdicts[0].word == "does not hold"
+
+
+def test_a_parameter_without_a_limit_of_its_own_grows_or_falls() -> None:
+    claims = [{**TAILS[0], "policy": "KMP", "parameter": "zeta", "toward": way} for way in ("high", "low")]
+    regret: dict[Key, float] = {("KMP", zeta): 100 * zeta for zeta in (1.0, 2.0, 4.0)}
+    up, down = made_up(spec(claims=claims, sweep={"zeta": [1.0, 2.0, 4.0]}), regret).verdicts
+    assert (up.claim, up.word) == ("KMP gets worse as ζ grows", "holds")
+    assert up.detail.endswith("rises in 2 of 2 steps up")
+    assert (down.claim, down.word) == ("KMP gets worse as ζ falls", "does not hold")
+    assert down.detail.endswith("rises in 0 of 2 steps down")
+
+
+def test_a_claim_is_tested_at_every_point_of_a_sweep() -> None:
+    claims = [{"kind": "beats", "policy": "KMP", "than": "Robust"}]
+    regret: dict[Key, float] = {("KMP", 1): 50, ("KMP", 2): 200, ("Robust", 1): 100, ("Robust", 2): 100}
+    found = made_up(spec(claims=claims, sweep={"gamma": [1, 2]}), regret).verdicts
+    assert words(found) == {
+        "KMP beats Robust at γ = 1": "holds",
+        "KMP beats Robust at γ = 2": "does not hold",
+    }
+
+
+def test_a_parameter_is_tested_for_every_choice_of_the_others() -> None:
+    regret: dict[Key, float] = {
+        ("KMP", 1, "paper"): 100,
+        ("KMP", 1, "anytime"): 100,
+        ("KMP", 2, "paper"): 50,
+        ("KMP", 2, "anytime"): 101,
+    }
+    swept = spec(
+        claims=[{**REACH[0], "policy": "KMP"}],
+        sweep={"gamma": [1, 2], "confidence": ["paper", "anytime"]},
+    )
+    assert words(made_up(swept, regret).verdicts) == {
+        "γ matters for KMP at confidence = paper": "holds",
+        "γ matters for KMP at confidence = anytime": "does not hold",
+    }
+
+
+def gains(to: str) -> list[dict[str, str]]:
+    return [{"kind": "larger-gain", "policy": p, "over": "Robust", "than_in": to} for p in LABELS[:3]]
 
 
 @pytest.mark.parametrize(("other_seed", "how"), [(7, "paired"), (8, "independent")])
-def test_gains_on_two_networks(other_seed, how):
-    base = {"KMP": 10, "Centralized": 50, "Decentralized": 100, "Robust": 1000, "Consensus": 2000}
-    first = made_up("fig1a", base)
-    second = made_up("fig1b", {**base, "KMP": 40, "Centralized": 25}, seed=other_seed)
-    found = [v for v in verdicts([first, second]) if v.scope == "fig1a and fig1b"]
+def test_gains_on_two_networks(other_seed: int, how: str) -> None:
+    base: dict[Key, float] = {
+        "KMP": 10,
+        "Centralized": 50,
+        "Decentralized": 100,
+        "Robust": 1000,
+        "Consensus": 2000,
+    }
+    first = made_up(spec("here", gains("there")), base)
+    second = made_up(spec("there", [], seed=other_seed), {**base, "KMP": 40, "Centralized": 25})
+    assert first.verdicts == []
+    found = verdicts([first, second])
     assert [v.word for v in found] == ["holds", "does not hold", "not decided at this size"]
+    assert {v.scope for v in found} == {"here and there"}
+    assert found[0].claim == "the gain of KMP over Robust is larger in here than in there"
     assert found[0].detail.endswith(how)
     assert found[0].estimate == pytest.approx(3.0, abs=0.4)
 
 
-def test_a_sweep_without_a_claim_has_no_verdict():
-    assert verdicts(made_up("mine", {("KMP", 1): 1.0}, sweep="zeta = [1]")) == []
+def test_a_comparison_waits_for_the_other_run() -> None:
+    first = made_up(spec("here", [*ORDER, *gains("elsewhere")]), SIMPLE)
+    assert len(first.verdicts) == len(ORDER)
+    assert verdicts([first]) == first.verdicts
+
+
+def test_without_a_claim_there_is_no_verdict() -> None:
+    assert made_up(spec(claims=[]), SIMPLE).verdicts == []
+
+
+def test_points_without_a_trial_in_common_are_not_compared() -> None:
+    """A run under way: the two ends of the sweep have different trials done."""
+    regret: dict[Key, float] = {(policy, g): 100 for policy in LABELS for g in (1, 2)}
+    half = made_up_run(spec(claims=REACH, sweep={"gamma": [1, 2]}), regret)
+    rows = (pl.col("gamma") == 1) == (pl.col("trial") < 10)
+    object.__setattr__(half, "frame", half.frame.filter(rows))
+    assert summarise(half).verdicts == []
 
 
 @pytest.mark.parametrize(
@@ -152,7 +214,9 @@ def test_a_sweep_without_a_claim_has_no_verdict():
         (0.0, 0.0, "not decided at this size", "not decided at this size", "does not hold"),
     ],
 )
-def test_the_word_follows_from_the_interval(low, high, below, above, matter):
+def test_the_word_follows_from_the_interval(
+    low: float, high: float, below: str, above: str, matter: str
+) -> None:
     found = Interval((low + high) / 2, low, high)
     opposite = {"holds": "does not hold", "does not hold": "holds"}
     assert below_zero(found) == below
@@ -161,26 +225,32 @@ def test_the_word_follows_from_the_interval(low, high, below, above, matter):
     assert hardly_matters(found) == opposite.get(matter, matter)
 
 
-def test_the_intervals_of_a_scope_hold_together():
+def test_the_intervals_of_a_scope_hold_together() -> None:
     """The same two columns, once as the only claim and once among eight: the interval gets wider."""
-    text = TINY.split("[[policies]]")[0].replace('"tiny"', '"fig1a"')
-    among = made_up(
-        "fig1a", dict.fromkeys(("Robust", "KMP", "Centralized", "Decentralized", "Consensus"), 100)
-    )
-    alone = SimpleNamespace(
-        spec=parse_spec(text + '[[policies]]\ntype = "kmp"\n[[policies]]\ntype = "robust"\n'),
-        frame=among.frame,
-        axes=[],
-        manifest=among.manifest,
-    )
-    (single,) = verdicts(alone)
-    same = next(v for v in verdicts(among) if v.claim == single.claim == "KMP beats Robust")
-    assert same.estimate == single.estimate
-    assert same.low < single.low < single.high < same.high
+    regret: dict[Key, float] = dict.fromkeys(LABELS, 100)
+
+    def about_kmp(summary: Summary) -> Verdict:
+        return next(v for v in summary.verdicts if v.claim == "KMP beats Robust")
+
+    among = about_kmp(made_up(spec(), regret))
+    alone = about_kmp(made_up(spec(claims=[ORDER[3]]), regret))
+    assert among.estimate == alone.estimate
+    assert among.low < alone.low < alone.high < among.high
 
 
-def test_a_real_run(tmp_path):
-    text = TINY.replace("trials = 2", "trials = 6") + '[[policies]]\ntype = "consensus"\n'
-    found = verdicts(run(parse_spec(text), tmp_path / "run"))
+def test_a_policy_without_regret_is_beaten_by_nobody() -> None:
+    found = words(made_up(spec(), {**SIMPLE, "Robust": 0.0}).verdicts)
+    assert found["KMP beats Robust"] == "does not hold"
+    found = words(made_up(spec(), {**SIMPLE, "KMP": 0.0}).verdicts)
+    assert found["KMP beats Robust"] == "holds"
+
+
+def test_a_real_run(tmp_path: Path) -> None:
+    claims = "".join(
+        f'[[claims]]\nkind = "beats"\npolicy = "Decentralized"\nthan = "{label}"\n'
+        for label in ("Consensus", "Robust")
+    )
+    text = TINY.replace("trials = 2", "trials = 6") + '[[policies]]\ntype = "consensus"\n' + claims
+    found = summarise(run(parse_spec(text), tmp_path / "run")).verdicts
     assert [v.claim for v in found] == ["Decentralized beats Consensus", "Decentralized beats Robust"]
     assert all(v.trials == 6 and v.low <= v.high for v in found)

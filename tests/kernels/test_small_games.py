@@ -1,40 +1,44 @@
 """Small games on the compiled engine: short enough to run uncompiled too, where coverage sees the kernels."""
 
 import os
+from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
 
 import rumormill as rm
-from oracle import Rules
+from oracle import Floats, Rules
 from sides import actions_of, policy_of, ties_against_oracle, ties_between_engines
 
 PATH, STAR = nx.path_graph(4), nx.star_graph(4)
 IN_PARTS = nx.Graph([(0, 1), (1, 2), (3, 4)])
-SMALL = {"eps": 0.8, "u": 0.4, "rho": 2.0}
+SMALL: dict[str, Any] = {"eps": 0.8, "u": 0.4, "rho": 2.0}
 
+CONSTANTS: list[dict[str, Any]] = [{"zeta": 0.4}, {"c": "theory", "schedule": "anytime"}]
 RULES = [
     Rules(policy, gamma=gamma, estimator=estimator, leaders=leaders, eps_v=1.0, **constant, **SMALL)
     for policy, gamma, leaders in (
         ("decentralized", 2, ()),
         ("centralized", 3, (0, 3)),
-        ("kmp", 1, ()),
+        ("kmp", 3, ()),
         ("robust", 0, ()),
     )
     for estimator in ("trimmed", "empirical", "median", "catoni")
-    for constant in ({"zeta": 0.4}, {"c": "theory", "schedule": "anytime"})
+    for constant in CONSTANTS
     if (estimator, constant.get("c")) != ("empirical", "theory")
 ]
 
 
-def table(graph, seed):
-    return np.random.default_rng(seed).standard_cauchy((30, len(graph), 3)) + np.array([0.0, 0.5, 1.0])
+def table(graph: nx.Graph, seed: int) -> Floats:
+    drawn = np.random.default_rng(seed).standard_cauchy((30, len(graph), 3))
+    rewards: Floats = drawn + np.array([0.0, 0.5, 1.0])
+    return rewards
 
 
 @pytest.mark.parametrize("graph", [PATH, STAR, IN_PARTS], ids=["path", "star", "in parts"])
 @pytest.mark.parametrize("rules", RULES, ids=lambda r: f"{r.policy}-{r.estimator}-{r.c}")
-def test_fast_equals_oracle(graph, rules):
+def test_fast_equals_oracle(graph: nx.Graph, rules: Rules) -> None:
     rewards = table(graph, 1)
     actions = actions_of(rewards, graph, policy_of(rules), engine="fast")
     assert ties_against_oracle(rewards, graph, rules, actions) == 0
@@ -42,7 +46,7 @@ def test_fast_equals_oracle(graph, rules):
 
 @pytest.mark.parametrize("graph", [PATH, STAR], ids=["path", "star"])
 @pytest.mark.parametrize("eps", [1.0, 0.5])
-def test_consensus_equals_oracle(graph, eps):
+def test_consensus_equals_oracle(graph: nx.Graph, eps: float) -> None:
     rules = Rules("consensus", eps=eps, rho=2.0, eps_v=1.0)
     rewards = table(graph, 2)
     actions = actions_of(rewards, graph, policy_of(rules), engine="fast")
@@ -58,13 +62,13 @@ def test_consensus_equals_oracle(graph, eps):
     ],
     ids=lambda policy: type(policy).__name__,
 )
-def test_a_dense_network(policy):
+def test_a_dense_network(policy: rm.Policy) -> None:
     """26 agents: enough for the layout with whole rows of hearers."""
     bandit = rm.Bandit([rm.AlphaStable(alpha=1.6, loc=loc) for loc in (0.0, 0.5, 1.0)])
     assert ties_between_engines(bandit, rm.Network.erdos_renyi(26, 0.6, rng=0), policy, horizon=25) == 0
 
 
-def test_samples_that_leave():
+def test_samples_that_leave() -> None:
     bandit = rm.Bandit([rm.AlphaStable(alpha=1.3, loc=loc) for loc in (0.0, 0.5)])
     policy = rm.DecentralizedMPUCB(
         gamma=1, clique_filter=False, zeta=0.3, moments=rm.Moments(eps=0.2, u=0.05, rho=1.0)
@@ -72,7 +76,7 @@ def test_samples_that_leave():
     assert ties_between_engines(bandit, rm.Network.complete(3), policy, horizon=200) == 0
 
 
-def test_compilation_is_as_the_environment_says():
+def test_compilation_is_as_the_environment_says() -> None:
     import numba
 
     assert bool(numba.config.DISABLE_JIT) == (os.environ.get("NUMBA_DISABLE_JIT", "0") == "1")

@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 
 
-def test_small_games_pass_uncompiled():
-    games = Path(__file__).with_name("test_small_games.py")
+def test_small_games_pass_uncompiled() -> None:
+    here = Path(__file__)
+    games = [str(here.with_name(name)) for name in ("test_small_games.py", "test_last_round.py")]
     run = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", str(games)],
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "no:randomly", *games],
         env={**os.environ, "NUMBA_DISABLE_JIT": "1"},
-        cwd=games.parents[2],
+        cwd=here.parents[2],
         capture_output=True,
         text=True,
         timeout=600,

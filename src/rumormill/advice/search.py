@@ -17,7 +17,7 @@ from rumormill.arms import Moments, RewardSource
 from rumormill.engine import Contender, Trial, play_trial, prepare
 from rumormill.engine.workers import Threads, Tick
 from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_interval, relative_difference
-from rumormill.experiments.spec.reading import LABELS
+from rumormill.experiments.spec.tables import label_of
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy
 from rumormill.seeds import root_seed, stream_seed
@@ -51,10 +51,11 @@ class Candidate:
         return self.estimator is not None and has_guarantee(self.estimator)
 
     def __str__(self) -> str:
+        name = label_of(catalogue.find("policy", self.policy))
         if self.estimator is None:
-            return LABELS[self.policy]
+            return name
         reach = f" γ={self.gamma}" if "gamma" in self._taken else ""
-        return f"{LABELS[self.policy]}{reach}, {self.estimator}, ζ={self.zeta:g}"
+        return f"{name}{reach}, {self.estimator}, ζ={self.zeta:g}"
 
     def settings(self, moments: Moments) -> dict[str, Any]:
         """What the policy is given, of all that its class takes."""

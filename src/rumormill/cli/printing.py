@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from rumormill.text import cell
+
 # Where nobody looks at a window, lines may be as long as a log takes.
 LOG_WIDTH = 160
 
@@ -29,29 +31,16 @@ def print_table(
         heading = name.replace("_", " ")
         table.add_column(heading, justify="right" if numbers else "left", no_wrap=numbers, header_style="dim")
     for row in rows:
-        cells = [text_of(value) for value in row.values()]
-        table.add_row(*(Text(cell, style=styles.get(cell, "")) for cell in cells))
+        cells = [cell(value) for value in row.values()]
+        table.add_row(*(Text(text, style=styles.get(text, "")) for text in cells))
     console.print(table)
-
-
-def text_of(value: Any) -> str:
-    """A cell as people write it: thousands apart, few digits."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if value is None:
-        return "–"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        if math.isnan(value):
-            return "–"
-        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.4g}"
-    return str(value)
 
 
 def print_json(value: Any) -> None:
     """Indented JSON; what is not a number becomes null."""
-    print(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False))
+    # A program must get every letter back, also through a stream that cannot carry them all.
+    carries_all = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().startswith("utf")
+    print(json.dumps(_plain(value), indent=2, ensure_ascii=not carries_all, allow_nan=False))
 
 
 def _plain(value: Any) -> Any:
@@ -64,6 +53,21 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def say(text: object = "") -> None:
+    """A line of the output proper."""
+    print(text)
+
+
 def note(text: str) -> None:
     """A word to the user beside the output proper."""
     print(text, file=sys.stderr)
+
+
+def with_band(row: Mapping[str, Any], after: str, band: str) -> dict[str, Any]:
+    """The row with its interval behind the number that it belongs to."""
+    shown = {}
+    for key, value in row.items():
+        shown[key] = value
+        if key == after:
+            shown["95 % band"] = band
+    return shown

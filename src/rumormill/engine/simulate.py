@@ -70,7 +70,7 @@ def simulate(
         engine=engine,
         channel=catalogue.given("channel", channel),
     )
-    refuse_impossible(made_network, horizon, trials, keep_actions=actions)
+    refuse_impossible(made_network.n_agents, horizon, trials, keep_actions=actions)
     marks = resolve_checkpoints(checkpoints, horizon)
     told = _Told(progress, trials * horizon)
 

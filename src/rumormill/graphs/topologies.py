@@ -39,6 +39,10 @@ class Topology(metaclass=NamedArguments):
     def build(self, rng: np.random.Generator) -> Network:
         """A network of the family."""
 
+    def varies(self) -> bool:
+        """Whether another generator gives another network of this very description."""
+        return self.random
+
     def size(self) -> tuple[float, float]:
         """About how many agents and links; checked before anything is drawn. Zeros where it is not known."""
         return 0.0, 0.0
@@ -310,6 +314,9 @@ class GraphFile(Topology):
             raise refused("file", self.file, "the path of an edge list, or a known graph")
         if self.subgraph is not None:
             whole("subgraph", self.subgraph)
+
+    def varies(self) -> bool:
+        return self.subgraph is not None
 
     def build(self, rng: np.random.Generator) -> Network:
         read = _read(str(find(self.file)))

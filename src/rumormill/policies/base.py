@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from rumormill.arms import Moments
 from rumormill.errors import ContractError, InputError
@@ -57,6 +57,9 @@ class NoPlan:
 class Policy(metaclass=NamedArguments):
     """Frozen parameters that turn a seat into an agent. Own policies are frozen dataclasses too."""
 
+    label: ClassVar[str] = ""
+    """What tables and figures call it where nobody says otherwise; left out, the name of the class."""
+
     @abstractmethod
     def agent(self, seat: Seat) -> Agent:
         """The agent that takes this seat."""
@@ -77,6 +80,10 @@ class Policy(metaclass=NamedArguments):
                 f"moments with eps = {given.eps} cannot hold: the arms have moments only below order "
                 f"{tail_index:.6g}; give eps below {tail_index - 1:.6g}"
             )
+
+    def require_usable(self, moments: Moments) -> None:
+        """Raise InputError if the policy cannot play arms with these moments."""
+        del moments  # a policy without a robust mean bears any
 
 
 @dataclass(frozen=True)
@@ -116,7 +123,7 @@ class DuckPolicy(Policy):
         return NoPlan() if plan is None else plan
 
     def plan_key(self) -> Hashable:
-        return self.inner.plan_key() if hasattr(self.inner, "plan_key") else (DuckPolicy, id(self.inner))
+        return self.inner.plan_key() if hasattr(self.inner, "plan_key") else (DuckPolicy, self.inner)
 
 
 def as_policy(given: Any) -> Policy:

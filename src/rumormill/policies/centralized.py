@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,7 @@ class LeaderPlan(HopPlan):
 class CentralizedMPUCB(MessagePassingPolicy):
     """Leaders are an independent set of G_γ (the paper's choice), a dominating set, or given."""
 
+    label: ClassVar[str] = "Centralized"
     leaders: Literal["independent", "dominating"] | Sequence[int] = "independent"
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +56,7 @@ class ConsensusPlan:
 class ConsensusUCB(Policy):
     """Running consensus. `epsilon` (a number, or one per agent) replaces the spectral ε_v."""
 
+    label: ClassVar[str] = "Consensus"
     moments: Moments | None = None
     kappa: float | None = None
     epsilon: float | Sequence[float] | None = None

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
@@ -60,6 +61,7 @@ class CliquePlan(HopPlan):
 class DecentralizedMPUCB(MessagePassingPolicy):
     """Every agent decides for itself; the cover is computed, or given as a list of groups."""
 
+    label: ClassVar[str] = "Decentralized"
     clique_filter: bool = True
     cover: Sequence[Sequence[int]] | None = None
 

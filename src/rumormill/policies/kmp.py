@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, Samples, first_best
 from rumormill.policies.seat import Seat
@@ -26,6 +27,8 @@ from rumormill.protocol import Message, Relay
 @dataclass(frozen=True, kw_only=True)
 class KMPUCB(MessagePassingPolicy):
     """Every agent uses, arm by arm, the best informed estimate in reach."""
+
+    label: ClassVar[str] = "KMP"
 
     def agent(self, seat: Seat) -> KMPAgent:
         return KMPAgent(self, seat, self.hops(seat))

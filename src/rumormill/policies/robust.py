@@ -7,6 +7,7 @@ Group regret O(M K Δ^(-1/eps) ln T): the baseline that cooperation must beat.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rumormill.policies.decentralized import DecentralizedAgent
 from rumormill.policies.samples import RobustPolicy
@@ -16,6 +17,8 @@ from rumormill.policies.seat import Seat
 @dataclass(frozen=True, kw_only=True)
 class RobustUCB(RobustPolicy):
     """Independent agents."""
+
+    label: ClassVar[str] = "Robust"
 
     def agent(self, seat: Seat) -> DecentralizedAgent:
         return DecentralizedAgent(self, seat, gamma=0)

@@ -67,6 +67,9 @@ class RobustPolicy(Policy):
         zeta = 1.0 if self.c is None and self.zeta is None else self.zeta
         return Radius.build(self.estimator, self.moments or moments, c=self.c, zeta=zeta)
 
+    def require_usable(self, moments: Moments) -> None:
+        self.radius(moments)
+
     def plan(self, network: Network) -> HopPlan:
         return HopPlan(0)
 

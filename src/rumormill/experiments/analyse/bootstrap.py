@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +36,11 @@ class Interval:
     @property
     def known(self) -> bool:
         return not (math.isnan(self.low) or math.isnan(self.high))
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """How far it goes down and up from the estimate, as error bars want it."""
+        return abs(self.estimate - self.low), abs(self.high - self.estimate)
 
 
 def bootstrap_band(
@@ -63,13 +69,18 @@ def bootstrap_interval(
     groups independently. `statistic` takes the means of all groups, each (..., columns), and gives (...).
     """
     groups = [np.asarray(group, dtype=np.float64) for group in groups]
-    estimate = float(statistic([group.mean(axis=0) for group in groups]))
-    if min(len(group) for group in groups) < LEAST_TRIALS:
-        return Interval(estimate, math.nan, math.nan)
-    rng = np.random.default_rng(seed)
-    drawn = statistic([_resampled_means(group, resamples, rng) for group in groups])
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(drawn, _corrected(drawn, estimate, groups, statistic, [tail, 1 - tail]))
+    # A share of nothing (a policy without regret) is infinite, and said to be so.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        estimate = float(statistic([group.mean(axis=0) for group in groups]))
+        if min(len(group) for group in groups) < LEAST_TRIALS:
+            return Interval(estimate, math.nan, math.nan)
+        rng = np.random.default_rng(seed)
+        drawn = statistic([_resampled_means(group, resamples, rng) for group in groups])
+        tail = (1 - confidence) / 2
+        levels = _corrected(drawn, estimate, groups, statistic, [tail, 1 - tail])
+        # Between infinities there is nothing to interpolate.
+        method: Literal["linear", "nearest"] = "linear" if np.isfinite(drawn).all() else "nearest"
+        low, high = np.quantile(drawn, levels, method=method)
     return Interval(estimate, float(low), float(high))
 
 

@@ -9,25 +9,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse import views
-from rumormill.experiments.run.cell import CellPlayer, axis_types
-from rumormill.experiments.spec.building import build_bandit, build_policy, is_fresh
-from rumormill.theory import Bound, LowerBound, lower_bound, regret_bound
+from rumormill.experiments.analyse.words import Values
+from rumormill.experiments.run.sites import Sites
+from rumormill.experiments.spec.building import build_bandit, is_fresh
+from rumormill.experiments.spec.reading import points
+from rumormill.theory import Assumption, Bound, LowerBound, lower_bound, regret_bound
 
 if TYPE_CHECKING:
     from rumormill.arms import RewardSource
-    from rumormill.experiments.run.store import RunFolder
-    from rumormill.experiments.spec.reading import Point as SpecPoint
+    from rumormill.experiments.analyse.summary import Row, Series, Summary
+    from rumormill.experiments.spec.reading import SweepPoint
+    from rumormill.experiments.spec.schema import Spec
 
 # A bound is smooth: so many rounds draw it as well as all.
 ROUNDS_DRAWN = 32
-UNCOVERED = "NOT COVERED"
+PERFECT = "perfect"
 
 
 @dataclass(frozen=True)
@@ -52,11 +54,6 @@ class PolicyBounds:
         """The corrected bound at the last round."""
         return self.corrected[-1]
 
-    @property
-    def covered(self) -> bool:
-        """Whether the bound's assumptions hold; else it is a formula, not a promise."""
-        return UNCOVERED not in self.at_end.assumptions
-
     def drawn(self) -> tuple[list[int], list[float]]:
         """Rounds and values to draw: nothing where the bound exceeds what regret can be."""
         if self.at_end.vacuous:
@@ -66,16 +63,29 @@ class PolicyBounds:
 
 
 @dataclass(frozen=True)
-class GameBounds:
-    """One sweep point: its game, the lower bound, and the bounds of all policies."""
+class Unbounded:
+    """A policy that theory says nothing about, and why."""
 
-    point: views.Point
+    policy: str
+    rounds: NDArray[np.int64]
+    regret: NDArray[np.float64]
+    reason: str
+
+
+@dataclass(frozen=True)
+class GameBounds:
+    """One sweep point: its game, the lower bound, and the bounds of all policies that have one."""
+
+    values: Values
+    first_round: int
+    """The first round after every arm was tried once: before, nothing is learned."""
     worst_per_round: float
     """The regret of a round in which everyone pulls the worst arm: M times the largest gap."""
     lower: LowerBound | None
     reason: str
     """Why there is no lower bound."""
     policies: tuple[PolicyBounds, ...]
+    others: tuple[Unbounded, ...]
 
 
 @dataclass(frozen=True)
@@ -83,45 +93,62 @@ class RunBounds:
     """The bounds of a run. `one_game`: all trials of a sweep point share bandit and network."""
 
     games: tuple[GameBounds, ...]
+    labels: tuple[str, ...]
+    """All policies of the run, in the order of the spec."""
     horizon: int
     one_game: bool
+    channel: str
+    """Bounds count on messages that arrive in time, as over a perfect channel."""
 
 
-def run_bounds(run: RunFolder) -> RunBounds:
+def run_bounds(summary: Summary) -> RunBounds:
     """Work out the bounds of every sweep point that has its first trial done."""
-    spec = run.spec
-    player = CellPlayer(spec, jobs=1)
-    one_game = spec.arms.means != "uniform" and not is_fresh(spec.network)
-    types = axis_types(spec)
+    spec = summary.spec
+    one_game = spec.arms.means != "uniform" and not is_fresh(spec)
+    sites = Sites()  # most sweep points share their network and plans
     games = []
-    for at in player.points:
-        point = {axis: types[axis](value) for axis, value in at.values.items()}
-        if one_game or 0 in views.part(run, run.policies[0], point)["trial"]:
-            games.append(_game(run, player, at, point, one_game))
+    for point in points(spec):
+        values = _stored(summary, point)
+        if values is not None and (one_game or 0 in summary.at(values)[0].trials):
+            games.append(_game(point.spec, values, summary.at(values), sites, one_game))
     if not games:
         raise InputError(
-            f"{run.path} has no first trial finished, and bounds are about its game: run it again to go on"
+            f"{summary.path} has no first trial finished, and bounds are about its game: "
+            "run it again to go on"
         )
-    return RunBounds(tuple(games), views.horizon(run), one_game)
+    return RunBounds(tuple(games), tuple(summary.policies), summary.horizon, one_game, spec.channel.type)
 
 
-def _game(
-    run: RunFolder, player: CellPlayer, at: SpecPoint, point: views.Point, one_game: bool
-) -> GameBounds:
-    bandit = build_bandit(at.spec, 0)
-    site, contenders = player.prepare(at, 0)
+def _stored(summary: Summary, point: SweepPoint) -> Values | None:
+    """The sweep point as the table has it (a mixture of words and numbers is kept as words)."""
+    for values in summary.points:
+        if all(
+            (str(point.values[axis]) if isinstance(value, str) else point.values[axis]) == value
+            for axis, value in values.items()
+        ):
+            return values
+    return None
+
+
+def _game(spec: Spec, values: Values, measured: list[Series], sites: Sites, one_game: bool) -> GameBounds:
+    bandit, site = build_bandit(spec, 0), sites.at(spec, 0)
     lower, reason = _lower(bandit)
-    policies = []
-    for form, contender in zip(at.spec.policies, contenders, strict=True):
-        frame = views.part(run, form.label, point)
-        rounds, regret = views.curves(frame if one_game else frame.filter(frame["trial"] == 0))
-        # The contender's own policy may carry its plan as a setting; the bound should name what was asked.
-        game = (bandit, site.network, build_policy(form))
-        corrected = [regret_bound(*game, int(t), plan=contender.plan) for t in _some(rounds, bandit.n_arms)]
-        printed = regret_bound(*game, int(rounds[-1]), "printed", plan=contender.plan)
-        policies.append(PolicyBounds(form.label, rounds, regret.mean(axis=0), tuple(corrected), printed))
+    some = _some(measured[0].rounds, bandit.n_arms)
+    policies: list[PolicyBounds] = []
+    others: list[Unbounded] = []
+    for part, series in zip(spec.policies, measured, strict=True):
+        regret = series.mean if one_game else series.regret[series.trials.index(0)]
+        ready = site.contender(spec, part)
+        game = (bandit, site.network, ready.policy)
+        try:
+            printed = regret_bound(*game, int(series.rounds[-1]), "printed", plan=ready.plan)
+            corrected = tuple(regret_bound(*game, int(t), plan=ready.plan) for t in some)
+        except InputError as error:
+            others.append(Unbounded(part.label, series.rounds, regret, str(error)))
+        else:
+            policies.append(PolicyBounds(part.label, series.rounds, regret, corrected, printed))
     worst = site.network.n_agents * float(bandit.gaps.max())
-    return GameBounds(point, worst, lower, reason, tuple(policies))
+    return GameBounds(values, int(some[0]), worst, lower, reason, tuple(policies), tuple(others))
 
 
 def _some(rounds: NDArray[np.int64], n_arms: int) -> NDArray[np.int64]:
@@ -146,11 +173,16 @@ def _lower(bandit: RewardSource) -> tuple[LowerBound | None, str]:
 # --- rows -----------------------------------------------------------------------------------------------
 
 
-def bound_rows(found: RunBounds) -> list[dict[str, Any]]:
+def in_sentence(assumption: Assumption) -> str:
+    """An assumption as it is read: one that does not hold says so."""
+    return assumption.text if assumption.holds else f"NOT COVERED. {assumption.text}"
+
+
+def bound_rows(found: RunBounds) -> list[Row]:
     """One row per sweep point and policy: the bounds at the last round beside the measurement."""
     return [
         {
-            **game.point,
+            **game.values,
             "policy": each.policy,
             "measured": each.measured,
             "corrected": each.at_end.value,
@@ -158,19 +190,19 @@ def bound_rows(found: RunBounds) -> list[dict[str, Any]]:
             "printed": each.printed.value,
             "dominant": each.at_end.dominant,
             "vacuous": each.at_end.vacuous,
-            "covered": each.covered,
-            "assumptions": each.at_end.assumptions,
+            "covered": each.at_end.covered,
+            "assumptions": " ".join(in_sentence(assumption) for assumption in each.at_end.assumptions),
         }
         for game in found.games
         for each in game.policies
     ]
 
 
-def lower_rows(found: RunBounds) -> list[dict[str, Any]]:
+def lower_rows(found: RunBounds) -> list[Row]:
     """One row per sweep point: the coefficient of ln t, its value at the last round, the most possible."""
     rows = []
     for game in found.games:
-        row: dict[str, Any] = {**game.point, "coefficient": None, "at_end": None}
+        row: Row = {**game.values, "coefficient": None, "at_end": None}
         row |= {"most_possible": game.worst_per_round * found.horizon, "family": game.reason}
         if game.lower is not None:
             families = dict.fromkeys(term.family for term in game.lower.arms)

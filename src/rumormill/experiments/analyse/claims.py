@@ -1,4 +1,4 @@
-"""The paper's claims, each tested on the trials of a run, with a number and a plain word.
+"""The claims of a spec, each tested on the trials of a run, with a number and a plain word.
 
 A comparison "A beats B" looks at mean regret at the horizon: estimate = mean(A) / mean(B) - 1, resampled
 over trials that both played on the same rewards. The interval is a bootstrap (BCa) one; the intervals of
@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_interval, relative_difference
+from rumormill.experiments.analyse.words import LIMITS, Values, in_words, is_number, symbol
 from rumormill.experiments.spec import schema
+from rumormill.text import rounded, setting, share, times
 
 if TYPE_CHECKING:
-    from rumormill.experiments.run.store import RunFolder
+    from rumormill.experiments.analyse.summary import Summary
 
 Word = Literal["holds", "does not hold", "not decided at this size"]
 HOLDS: Word = "holds"
@@ -30,8 +31,6 @@ OPEN: Word = "not decided at this size"
 CONFIDENCE = 0.95
 # A parameter "matters" if it changes regret by more than this share, and does not if it changes it by less.
 MATTERS = 0.10
-# Runs whose gains over lone agents the paper compares: larger on the first than on the second.
-GAIN_PAIRS = (("fig1a", "fig1b"), ("fig1c", "fig1d"))
 
 Array = NDArray[np.float64]
 
@@ -51,8 +50,8 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class _Claim:
-    """A claim before it is tested."""
+class Question:
+    """A claim put to the data, before it is tested."""
 
     text: str
     groups: list[Array]
@@ -61,33 +60,59 @@ class _Claim:
     detail: str
 
 
-def verdicts(runs: RunFolder | Sequence[RunFolder]) -> list[Verdict]:
-    """The claims that these runs can decide: of each run, and between runs where the paper compares two."""
-    runs = list(runs) if isinstance(runs, Sequence) else [runs]
-    done: list[Verdict] = []
-    for run in runs:
-        done += _test(_scope(run), _claims(run))
-    by_name = {run.manifest["name"]: run for run in runs}
-    for larger, smaller in GAIN_PAIRS:
-        if larger in by_name and smaller in by_name:
-            pair = by_name[larger], by_name[smaller]
-            done += _test(f"{larger} and {smaller}", _gain_claims(*pair))
+def verdicts(summaries: Sequence[Summary]) -> list[Verdict]:
+    """The claims that these runs can decide: of each run, and between runs where a claim compares two."""
+    done = [verdict for summary in summaries for verdict in summary.verdicts]
+    by_name = {summary.name: summary for summary in summaries}
+    for first in by_name.values():
+        gains = [claim for claim in first.spec.claims if isinstance(claim, schema.LargerGain)]
+        for other in dict.fromkeys(claim.than_in for claim in gains):
+            if other in by_name:
+                wanted = [claim for claim in gains if claim.than_in == other]
+                asked = [q for claim in wanted for q in _larger_gain(first, by_name[other], claim)]
+                done += _tested(f"{first.name} and {other}", asked)
     return done
 
 
-def _scope(run: RunFolder) -> str:
-    return f"{run.manifest['name']} ({run.manifest['scale']})"
+def own_verdicts(summary: Summary) -> list[Verdict]:
+    """The claims that one run alone can decide."""
+    asked = [
+        question
+        for claim in summary.spec.claims
+        if type(claim) in WITHIN
+        for question in WITHIN[type(claim)](summary, claim)
+    ]
+    return _tested(f"{summary.name} ({summary.manifest.scale})", asked)
 
 
-def _test(scope: str, claims: list[_Claim]) -> list[Verdict]:
+def verdict_row(verdict: Verdict) -> dict[str, str]:
+    """A verdict as text."""
+    return {
+        "claim": verdict.claim,
+        "scope": verdict.scope,
+        "verdict": verdict.word,
+        "difference": share(verdict.estimate),
+        "confidence interval": f"{share(verdict.low)} to {share(verdict.high)}",
+        "detail": verdict.detail,
+    }
+
+
+def _tested(scope: str, asked: list[Question]) -> list[Verdict]:
     done = []
-    for claim in claims:
-        confidence = 1 - (1 - CONFIDENCE) / len(claims)
-        found = bootstrap_interval(claim.groups, claim.statistic, confidence)
-        word = claim.judge(found) if found.known else OPEN
-        trials = min(len(group) for group in claim.groups)
+    for question in asked:
+        confidence = 1 - (1 - CONFIDENCE) / len(asked)
+        found = bootstrap_interval(question.groups, question.statistic, confidence)
         done.append(
-            Verdict(claim.text, scope, word, found.estimate, found.low, found.high, trials, claim.detail)
+            Verdict(
+                question.text,
+                scope,
+                question.judge(found) if found.known else OPEN,
+                found.estimate,
+                found.low,
+                found.high,
+                min(len(group) for group in question.groups),
+                question.detail,
+            )
         )
     return done
 
@@ -118,104 +143,109 @@ def hardly_matters(found: Interval) -> Word:
     return opposite[matters(found)]
 
 
-# --- claims ---------------------------------------------------------------------------------------------
+# --- claims within a run --------------------------------------------------------------------------------
 
 
-def _claims(run: RunFolder) -> list[_Claim]:
-    label = _labels(run)
-    if run.axes == ["gamma"]:
-        return _gamma_claims(run, label)
-    if run.axes == ["alpha"]:
-        return _alpha_claims(run, label)
-    if run.axes:
-        return []
-    ours: list[str] = [kind for kind in ("kmp", "centralized", "decentralized") if kind in label]
-    pairs: list[tuple[str, str, str]] = [
-        (a, b, "beats") for b in ("consensus", "robust") if b in label for a in ours
-    ]
-    pairs += [(a, b, "does at least as well as") for a, b in pairwise(ours)]
-    claims = []
-    for a, b, word in pairs:
-        data = _paired(run, [(label[a], {}), (label[b], {})])
-        claims.append(
-            _Claim(
-                f"{label[a]} {word} {label[b]}",
-                [data],
-                relative_difference,
-                below_zero,
-                f"mean regret {_amounts(data)}; lower in {_share(data)} trials",
-            )
-        )
-    return claims
+def _beats(summary: Summary, claim: schema.Beats) -> list[Question]:
+    return _less_regret(summary, claim.policy, "beats", claim.than)
 
 
-def _gamma_claims(run: RunFolder, label: dict[str, str]) -> list[_Claim]:
-    # Without any message (gamma = 0) all are alone: what matters is how far messages travel.
-    swept = [point["gamma"] for point in run.manifest["points"]]
-    values = sorted(gamma for gamma in swept if isinstance(gamma, int) and gamma > 0)
-    if len(values) < 2:
-        return []
-    claims = []
-    for kind in ("decentralized", "centralized", "kmp"):
-        if kind not in label:
+def _at_least_as_good(summary: Summary, claim: schema.AtLeastAsGood) -> list[Question]:
+    return _less_regret(summary, claim.policy, "does at least as well as", claim.than)
+
+
+def _matters(summary: Summary, claim: schema.Matters) -> list[Question]:
+    return _effect(summary, claim.policy, claim.parameter, "matters", matters)
+
+
+def _hardly_matters(summary: Summary, claim: schema.HardlyMatters) -> list[Question]:
+    return _effect(summary, claim.policy, claim.parameter, "hardly matters", hardly_matters)
+
+
+def _less_regret(summary: Summary, policy: str, verb: str, than: str) -> list[Question]:
+    """One policy has less regret than another, at every sweep point."""
+    asked = []
+    for values in summary.points:
+        data = paired(summary, [(policy, values), (than, values)])
+        lower = int((data[:, 0] < data[:, 1]).sum())
+        detail = f"mean regret {_means(data)}; lower in {lower} of {len(data)} trials"
+        text = f"{policy} {verb} {than}{_where(values)}"
+        asked.append(Question(text, [data], relative_difference, below_zero, detail))
+    return asked
+
+
+def _effect(
+    summary: Summary, policy: str, parameter: str, verb: str, judge: Callable[[Interval], Word]
+) -> list[Question]:
+    """The largest value of a parameter against the smallest: does it change regret?"""
+    sign = symbol(parameter)
+    asked = []
+    for others, numbers in _swept(summary, parameter):
+        # Without any message (gamma = 0) all are alone: what matters is how far messages travel.
+        kept = [value for value in numbers if value > 0 or parameter != "gamma"]
+        if len(kept) < 2:
             continue
-        data = _paired(run, [(label[kind], {"gamma": values[-1]}), (label[kind], {"gamma": values[0]})])
-        effect = "hardly matters" if kind == "kmp" else "matters"
-        claims.append(
-            _Claim(
-                f"γ {effect} for {label[kind]}",
-                [data],
-                relative_difference,
-                hardly_matters if kind == "kmp" else matters,
-                f"γ = {values[-1]} against γ = {values[0]}: mean regret {_amounts(data)}; "
-                f"it matters if it changes regret by more than {MATTERS:.0%}",
-            )
-        )
-    return claims
-
-
-def _alpha_claims(run: RunFolder, label: dict[str, str]) -> list[_Claim]:
-    values = sorted(p["alpha"] for p in run.manifest["points"])
-    if "consensus" not in label or len(values) < 2:
-        return []
-    name = label["consensus"]
-    data = _paired(run, [(name, {"alpha": values[0]}), (name, {"alpha": values[-1]})])
-    steps = _paired(run, [(name, {"alpha": value}) for value in values]).mean(axis=0)
-    worse = int((np.diff(steps) < 0).sum())
-    return [
-        _Claim(
-            f"{name} gets worse as α goes to 1",
-            [data],
-            relative_difference,
-            above_zero,
-            f"α = {values[0]:g} against α = {values[-1]:g}: mean regret {_amounts(data)}; "
-            f"the mean rises in {worse} of {len(values) - 1} steps towards 1",
-        )
-    ]
-
-
-def _gain_claims(first: RunFolder, second: RunFolder) -> list[_Claim]:
-    """The gain over lone agents, mean(Robust) / mean(policy), is larger in the first run."""
-    label, other = _labels(first), _labels(second)
-    claims = []
-    for kind in ("kmp", "centralized", "decentralized"):
-        if not {kind, "robust"} <= label.keys() & other.keys():
+        low, high = kept[0], kept[-1]
+        data = paired(summary, [(policy, {**others, parameter: value}) for value in (high, low)])
+        if not len(data):
             continue
-        here = _paired(first, [(label["robust"], {}), (label[kind], {})])
-        there = _paired(second, [(other["robust"], {}), (other[kind], {})])
-        paired = _same_chance(first, second) and len(here) == len(there)
+        detail = (
+            f"{sign} = {setting(high)} against {sign} = {setting(low)}: mean regret {_means(data)}; "
+            f"it matters if it changes regret by more than {MATTERS:.0%}"
+        )
+        text = f"{sign} {verb} for {policy}{_where(others)}"
+        asked.append(Question(text, [data], relative_difference, judge, detail))
+    return asked
+
+
+def _worsens(summary: Summary, claim: schema.Worsens) -> list[Question]:
+    """Regret is larger at one end of a sweep than at the other."""
+    sign, down = symbol(claim.parameter), claim.toward == "low"
+    limit = LIMITS.get((claim.parameter, claim.toward))
+    asked = []
+    for others, numbers in _swept(summary, claim.parameter):
+        if len(numbers) < 2:
+            continue
+        way = numbers[::-1] if down else numbers
+        data = paired(summary, [(claim.policy, {**others, claim.parameter: value}) for value in way])
+        if not len(data):
+            continue
+        ends = data[:, [-1, 0]]
+        rises = int((np.diff(data.mean(axis=0)) > 0).sum())
+        goes = f"goes to {limit}" if limit else "falls" if down else "grows"
+        steps = f"towards {limit}" if limit else "down" if down else "up"
+        text = f"{claim.policy} gets worse as {sign} {goes}{_where(others)}"
+        detail = (
+            f"{sign} = {setting(way[-1])} against {sign} = {setting(way[0])}: mean regret {_means(ends)}; "
+            f"the mean rises in {rises} of {len(way) - 1} steps {steps}"
+        )
+        asked.append(Question(text, [ends], relative_difference, above_zero, detail))
+    return asked
+
+
+# --- claims between two runs ----------------------------------------------------------------------------
+
+
+def _larger_gain(first: Summary, second: Summary, claim: schema.LargerGain) -> list[Question]:
+    """The gain of one policy over another, mean(other) / mean(policy), is larger in the first run."""
+    pair = [claim.over, claim.policy]
+    if not set(pair) <= set(second.policies):
+        return []
+    asked = []
+    for values in (each for each in first.points if each in second.points):
+        here, there = (paired(run, [(policy, values) for policy in pair]) for run in (first, second))
+        together = same_chance(first, second) and len(here) == len(there)
         gains = [float(data[:, 0].mean() / data[:, 1].mean()) for data in (here, there)]
-        claims.append(
-            _Claim(
-                f"the gain of {label[kind]} over {label['robust']} is larger in {first.manifest['name']} "
-                f"than in {second.manifest['name']}",
-                [np.column_stack([here, there])] if paired else [here, there],
-                _ratio_of_gains,
-                above_zero,
-                f"gains {gains[0]:.1f}x and {gains[1]:.1f}x; trials {'paired' if paired else 'independent'}",
-            )
+        text = (
+            f"the gain of {claim.policy} over {claim.over} is larger in {first.name} than in {second.name}"
+            f"{_where(values)}"
         )
-    return claims
+        detail = (
+            f"gains {times(gains[0])} and {times(gains[1])}; trials {'paired' if together else 'independent'}"
+        )
+        groups = [np.column_stack([here, there])] if together else [here, there]
+        asked.append(Question(text, groups, _ratio_of_gains, above_zero, detail))
+    return asked
 
 
 def _ratio_of_gains(means: Sequence[Array]) -> Array:
@@ -224,40 +254,49 @@ def _ratio_of_gains(means: Sequence[Array]) -> Array:
     return np.asarray((a / b) / (c / d) - 1)
 
 
+# A new kind of claim is a form in the spec's schema, a function and a line here.
+WITHIN: dict[type, Callable[[Summary, Any], list[Question]]] = {
+    schema.Beats: _beats,
+    schema.AtLeastAsGood: _at_least_as_good,
+    schema.Matters: _matters,
+    schema.HardlyMatters: _hardly_matters,
+    schema.Worsens: _worsens,
+}
+
+
 # --- data -----------------------------------------------------------------------------------------------
 
 
-def _labels(run: RunFolder) -> dict[str, str]:
-    """The policy that stands for each type: the first of it (for Decentralized, with the clique filter)."""
-    label: dict[str, str] = {}
-    for policy in run.spec.policies:
-        if isinstance(policy, schema.DecentralizedForm) and not policy.clique_filter:
-            continue
-        label.setdefault(str(policy.__struct_config__.tag), policy.label)
-    return label
-
-
-def _paired(run: RunFolder, columns: list[tuple[str, dict[str, Any]]]) -> Array:
+def paired(summary: Summary, columns: list[tuple[str, Values]]) -> Array:
     """Regret at the horizon, (trials, columns), over the trials that every column has."""
-    import polars as pl
-
-    frame = run.frame.filter(pl.col("t") == run.manifest["horizon"])
-    found: list[dict[int, float]] = []
-    for policy, point in columns:
-        rows = frame.filter(pl.col("policy") == policy, *(pl.col(k) == v for k, v in point.items()))
-        found.append(dict(rows.select("trial", "regret").iter_rows()))
+    found = [summary.of(policy, values).by_trial() for policy, values in columns]
     common = sorted(set.intersection(*(set(column) for column in found)))
-    return np.array([[column[trial] for column in found] for trial in common]).reshape(len(common), -1)
+    return np.array([[column[trial] for column in found] for trial in common]).reshape(
+        len(common), len(found)
+    )
 
 
-def _same_chance(first: RunFolder, second: RunFolder) -> bool:
+def same_chance(first: Summary, second: Summary) -> bool:
     """Whether trial i of both runs has the same bandit."""
-    return bool(first.spec.seed == second.spec.seed and first.spec.arms == second.spec.arms)
+    return first.spec.seed == second.spec.seed and first.spec.arms == second.spec.arms
 
 
-def _amounts(data: Array) -> str:
-    return " against ".join(f"{mean:,.0f}" for mean in data.mean(axis=0))
+def _swept(summary: Summary, parameter: str) -> list[tuple[Values, list[Any]]]:
+    """The numbers that a parameter takes, in order, for every choice of the other parameters."""
+    if parameter not in summary.axes:
+        return []
+    found: dict[tuple[Any, ...], tuple[Values, list[Any]]] = {}
+    for values in summary.points:
+        others = {name: value for name, value in values.items() if name != parameter}
+        numbers = found.setdefault(tuple(others.values()), (others, []))[1]
+        if is_number(values[parameter]):
+            numbers.append(values[parameter])
+    return [(others, sorted(numbers)) for others, numbers in found.values()]
 
 
-def _share(data: Array) -> str:
-    return f"{int((data[:, 0] < data[:, 1]).sum())} of {len(data)}"
+def _where(values: Values) -> str:
+    return f" at {in_words(values)}" if values else ""
+
+
+def _means(data: Array) -> str:
+    return " against ".join(rounded(mean) for mean in data.mean(axis=0).tolist())

@@ -1,134 +1,184 @@
-"""Runs in numbers: the table of one, and two side by side."""
+"""What a run came to, worked out once: terminal, figures and page all read it from here."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+import dataclasses
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.bootstrap import bootstrap_band, bootstrap_interval, relative_difference
-from rumormill.experiments.analyse.views import Point, at_end, horizon, part, points
+from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_band
+from rumormill.experiments.analyse.claims import Verdict, own_verdicts
+from rumormill.experiments.analyse.words import Values
+from rumormill.experiments.spec.checking import check_claims
+from rumormill.experiments.spec.reading import named_spec, spec_names
 
 if TYPE_CHECKING:
-    from rumormill.experiments.analyse.claims import Verdict
-    from rumormill.experiments.run.store import RunFolder
+    from pathlib import Path
 
+    import polars as pl
+
+    from rumormill.experiments.analyse.bounds import RunBounds
+    from rumormill.experiments.run.manifest import Manifest
+    from rumormill.experiments.run.store import RunFolder
+    from rumormill.experiments.spec.schema import Spec
+
+Array = NDArray[np.float64]
 Row = dict[str, Any]
 
 
-def summary(run: RunFolder) -> list[Row]:
-    """One row per sweep point and policy: what it came to at the horizon, with a 95 % band of the mean."""
-    rounds = horizon(run)
-    rows = []
-    for point in points(run):
-        for policy in run.policies:
-            frame = part(run, policy, point)
-            regret = at_end(frame)
-            low, high = bootstrap_band(regret[:, None])
-            rows.append(
-                {
-                    **point,
-                    "policy": policy,
-                    "trials": len(regret),
-                    "regret": float(regret.mean()),
-                    "low": float(low[0]),
-                    "high": float(high[0]),
-                    "median_agent": float(at_end(frame, "agent_q50").mean()),
-                    "worst_agent": float(at_end(frame, "agent_max").mean()),
-                    "messages_per_round": float(at_end(frame, "messages").mean()) / rounds,
-                    "bytes_per_round": float(at_end(frame, "wire_bytes").mean()) / rounds,
-                }
-            )
-    return rows
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One policy at one sweep point, over the trials that are done."""
+
+    policy: str
+    values: Values
+    trials: list[int]
+    rounds: NDArray[np.int64]
+    regret: Array
+    """Group regret, (trials, rounds)."""
+    ends: pl.DataFrame
+    """The last row of every trial, in the order of `trials`."""
+
+    @cached_property
+    def mean(self) -> Array:
+        """Mean regret at every round."""
+        mean: Array = self.regret.mean(axis=0)
+        return mean
+
+    @cached_property
+    def band(self) -> tuple[Array, Array]:
+        """Low and high of the mean at every round, with 95 % confidence."""
+        return bootstrap_band(self.regret)
+
+    @property
+    def at_end(self) -> Interval:
+        """Mean regret at the last round, with its band."""
+        low, high = self.band
+        return Interval(float(self.regret[:, -1].mean()), float(low[-1]), float(high[-1]))
+
+    def mean_at_end(self, column: str) -> float:
+        """The mean over trials of another column at the last round."""
+        return float(self.ends[column].to_numpy().mean())
+
+    def by_trial(self) -> dict[int, float]:
+        """Regret at the last round, by trial."""
+        return dict(zip(self.trials, self.regret[:, -1].tolist(), strict=True))
 
 
-def compare(first: RunFolder, second: RunFolder) -> list[Row]:
-    """Regret at the horizon where both runs have the same policy and sweep point.
+@dataclass(frozen=True, eq=False)
+class Summary:
+    """A run in numbers. While it is under way, of the cells that are done."""
 
-    `change` is how much larger the second is, as a share of the first. Trials are paired where both runs
-    drew the same bandits from the same seed, else taken as independent.
-    """
-    paired = first.spec.seed == second.spec.seed and first.spec.arms == second.spec.arms
-    rows = []
-    for point in points(first):
-        for policy in first.policies:
-            if policy not in second.policies or point not in points(second):
-                continue
-            one, other = _ends(first, policy, point), _ends(second, policy, point)
-            rows.append({**point, "policy": policy, **_change(one, other, paired)})
-    if not rows:
-        raise InputError(
-            f"{first.path} and {second.path} have no policy at the same sweep point in common: "
-            "compare runs of the same experiment"
-        )
-    return rows
+    path: Path
+    manifest: Manifest
+    spec: Spec
+    points: list[Values]
+    """The sweep points that have a trial done, in order; one empty one when nothing is swept."""
+    series: dict[tuple[Any, ...], Series]
+    """By policy and the values of the axes: see `of`."""
+    bounds: RunBounds | None = None
+    """What the theory promises, if it was asked for."""
+
+    @property
+    def name(self) -> str:
+        return self.manifest.name
+
+    @property
+    def axes(self) -> list[str]:
+        """The parameters that are swept."""
+        return list(self.manifest.axes)
+
+    @property
+    def policies(self) -> list[str]:
+        """The labels of the policies, in the order of the spec."""
+        return list(self.manifest.policies)
+
+    @cached_property
+    def rounds(self) -> NDArray[np.int64]:
+        """The rounds recorded."""
+        return self.of(self.policies[0], self.points[0]).rounds
+
+    @property
+    def horizon(self) -> int:
+        """The last round recorded."""
+        return int(self.rounds[-1])
+
+    def of(self, policy: str, values: Values) -> Series:
+        """A policy at a sweep point."""
+        return self.series[policy, *(values[axis] for axis in self.axes)]
+
+    def at(self, values: Values) -> list[Series]:
+        """All policies at a sweep point."""
+        return [self.of(policy, values) for policy in self.policies]
+
+    def along(self, policy: str) -> list[Series]:
+        """A policy at all sweep points."""
+        return [self.of(policy, values) for values in self.points]
+
+    @cached_property
+    def verdicts(self) -> list[Verdict]:
+        """The claims of the spec that this run alone can decide."""
+        return own_verdicts(self)
+
+    @cached_property
+    def rows(self) -> list[Row]:
+        """One row per sweep point and policy: what it came to at the last round."""
+        return [self._row(series) for values in self.points for series in self.at(values)]
+
+    def _row(self, series: Series) -> Row:
+        end = series.at_end
+        return {
+            **series.values,
+            "policy": series.policy,
+            "trials": len(series.trials),
+            "regret": end.estimate,
+            "low": end.low,
+            "high": end.high,
+            "median_agent": series.mean_at_end("agent_q50"),
+            "worst_agent": series.mean_at_end("agent_max"),
+            "messages_per_round": series.mean_at_end("messages") / self.horizon,
+            "bytes_per_round": series.mean_at_end("wire_bytes") / self.horizon,
+        }
 
 
-def _ends(run: RunFolder, policy: str, point: Point) -> dict[int, float]:
-    """Regret at the horizon by trial."""
-    frame = part(run, policy, point)
-    last = frame.filter(frame["t"] == horizon(run))
-    return dict(zip(last["trial"].to_list(), last["regret"].to_list(), strict=True))
+def summarise(run: RunFolder, *, bounds: bool = False) -> Summary:
+    """Take a run's table apart, once; with `bounds`, also what the theory promises for it."""
+    axes = list(run.manifest.axes)
+    series = {}
+    for key, frame in run.frame.partition_by(["policy", *axes], as_dict=True).items():
+        series[key] = _series(str(key[0]), dict(zip(axes, key[1:], strict=True)), frame)
+    points = [dict(zip(axes, key, strict=True)) for key in dict.fromkeys(key[1:] for key in series)]
+    summary = Summary(run.path, run.manifest, _spec(run), points, series)
+    if not bounds:
+        return summary
+    from rumormill.experiments.analyse.bounds import run_bounds
+
+    return dataclasses.replace(summary, bounds=run_bounds(summary))
 
 
-def _change(one: dict[int, float], other: dict[int, float], paired: bool) -> Row:
-    common = sorted(one.keys() & other.keys())
-    if paired and common:
-        both = np.array([[other[trial], one[trial]] for trial in common])
-        found = bootstrap_interval([both], relative_difference)
-    else:
-        columns = [np.array(list(ends.values()))[:, None] for ends in (other, one)]
-        found = bootstrap_interval(columns, _ratio)
-    return {
-        "first": float(np.mean(list(one.values()))),
-        "second": float(np.mean(list(other.values()))),
-        "change": found.estimate,
-        "low": found.low,
-        "high": found.high,
-        "paired": paired,
-    }
+def _spec(run: RunFolder) -> Spec:
+    """The run's spec. Folders of version 0.1.0 keep no claims: they get those of the shipped spec."""
+    if run.manifest.format > 1 or run.manifest.name not in spec_names():
+        return run.spec
+    fitting = []
+    for claim in named_spec(run.manifest.name).claims:
+        with_claim = msgspec.structs.replace(run.spec, claims=[claim])
+        with suppress(InputError):
+            check_claims(with_claim)
+            fitting.append(claim)
+    return msgspec.structs.replace(run.spec, claims=fitting)
 
 
-def _ratio(means: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.asarray(means[0][..., 0] / means[1][..., 0] - 1)
-
-
-def differences(first: RunFolder, second: RunFolder) -> list[Row]:
-    """Every key in which the two specs differ."""
-    one, other = _flat(first.manifest["spec"]), _flat(second.manifest["spec"])
-    return [
-        {"key": key, "first": one.get(key), "second": other.get(key)}
-        for key in dict.fromkeys([*one, *other])
-        if one.get(key) != other.get(key)
-    ]
-
-
-def _flat(value: Any, path: str = "") -> dict[str, Any]:
-    if isinstance(value, dict):
-        inner = [(f"{path}.{key}" if path else key, item) for key, item in value.items()]
-    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        inner = [(f"{path}[{number}]", item) for number, item in enumerate(value)]
-    else:
-        return {path: value}
-    return {key: leaf for at, item in inner for key, leaf in _flat(item, at).items()}
-
-
-def share(value: float) -> str:
-    """A relative difference in words: -40.2 %; nothing where it is not known."""
-    return "–" if math.isnan(value) else f"{100 * value:+,.1f} %"
-
-
-def verdict_row(verdict: Verdict) -> Row:
-    """A verdict as text."""
-    return {
-        "claim": verdict.claim,
-        "scope": verdict.scope,
-        "verdict": verdict.word,
-        "difference": share(verdict.estimate),
-        "confidence interval": f"{share(verdict.low)} to {share(verdict.high)}",
-        "detail": verdict.detail,
-    }
+def _series(policy: str, values: Values, frame: pl.DataFrame) -> Series:
+    ordered = frame.sort("trial", "t")
+    rounds = np.unique(ordered["t"].to_numpy())
+    regret = ordered["regret"].to_numpy().reshape(-1, len(rounds)).astype(np.float64)
+    ends = ordered.filter(ordered["t"] == rounds[-1])
+    return Series(policy, values, ends["trial"].to_list(), rounds, regret, ends)

@@ -3,62 +3,79 @@
 from __future__ import annotations
 
 import textwrap
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rumormill.experiments.analyse.views import spread
-from rumormill.experiments.figures.palette import look
-from rumormill.experiments.figures.regret import MOST_PANELS, panels_over_time, plain_ticks, style
+from rumormill.experiments.figures.palette import looks
+from rumormill.experiments.figures.regret_over_time import panels_over_time
+from rumormill.experiments.figures.style import (
+    GREY,
+    MOST_PANELS,
+    key_below,
+    logarithmic,
+    plain_ticks,
+    spread,
+    style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from rumormill.experiments.analyse.bounds import GameBounds, RunBounds
+    from rumormill.experiments.analyse.summary import Summary
 
-GREY = "#777777"
 DOTTED = (0, (1.0, 1.4))
+SLOPE: dict[str, Any] = {"color": GREY, "linewidth": 1.0, "linestyle": (0, (5, 2))}
+MOST: dict[str, Any] = {"color": GREY, "linewidth": 0.8}
+
+
+def bounds_if_asked(summary: Summary) -> dict[str, Figure]:
+    """Measured regret and the theory's bounds, where bounds were asked for."""
+    return {} if summary.bounds is None else {"": bounds_figure(summary.bounds)}
 
 
 def bounds_figure(found: RunBounds) -> Figure:
     """Measured regret, its upper bounds as thin dotted lines, the lower slope, and the most there can be."""
-    chosen = spread([game.point for game in found.games], MOST_PANELS)
-    games = [game for game in found.games if game.point in chosen]
+    games = spread(found.games, MOST_PANELS)
     with style():
-        figure, panels = panels_over_time(chosen)
+        figure, panels = panels_over_time([game.values for game in games])
         for axes, game in zip(panels, games, strict=True):
-            _game(axes, game, found.horizon)
-            axes.set_xscale("log")
-            axes.set_yscale("log")
+            _game(axes, game, found)
+            logarithmic(axes, x=True, y=True)
             _note(axes, game, names=len(games) == 1)
         for axes in panels:
             plain_ticks(axes)
-        _key(figure, games)
+        key_below(figure, _further_lines(games))
     return figure
 
 
-def _game(axes: Axes, game: GameBounds, horizon: int) -> None:
-    rounds = game.policies[0].rounds
-    # From the end of the first K rounds, in which the arms are fixed and nothing is learned.
-    begin = game.policies[0].corrected[0].horizon
-    t = rounds[rounds >= begin]
-    axes.plot(t, t * game.worst_per_round, color=GREY, linewidth=0.8)
+def _game(axes: Axes, game: GameBounds, found: RunBounds) -> None:
+    look = looks(found.labels)
+    measured = {each.policy: (each.rounds, each.regret) for each in game.policies}
+    measured |= {each.policy: (each.rounds, each.regret) for each in game.others}
+    rounds = measured[found.labels[0]][0]
+    t = rounds[rounds >= game.first_round]
+    axes.plot(t, t * game.worst_per_round, **MOST)
     if game.lower is not None:
         slope = game.lower.coefficient * np.log(t)
         possible = slope <= t * game.worst_per_round
-        axes.plot(t[possible], slope[possible], color=GREY, linewidth=1.0, linestyle=(0, (5, 2)))
-    for index, each in enumerate(game.policies):
-        mark = look(index)
-        seen = (each.rounds >= begin) & (each.regret > 0)
-        axes.plot(
-            each.rounds[seen], each.regret[seen], color=mark.colour, linestyle=mark.line, label=each.policy
-        )
-        at, values = each.drawn()
-        if at:
-            axes.plot(at, values, color=mark.colour, linewidth=0.9, linestyle=DOTTED)
-            axes.plot(at[-1], values[-1], color=mark.colour, marker=mark.marker, markersize=3, clip_on=False)
-    axes.set_xlim(begin, horizon)
+        axes.plot(t[possible], slope[possible], **SLOPE)
+    for policy in found.labels:
+        at, regret = measured[policy]
+        seen = (at >= game.first_round) & (regret > 0)
+        mark = look[policy]
+        axes.plot(at[seen], regret[seen], color=mark.colour, linestyle=mark.line, label=policy)
+    for each in game.policies:
+        drawn, values = each.drawn()
+        if drawn:
+            mark = look[each.policy]
+            axes.plot(drawn, values, color=mark.colour, linewidth=0.9, linestyle=DOTTED)
+            axes.plot(
+                drawn[-1], values[-1], color=mark.colour, marker=mark.marker, markersize=3, clip_on=False
+            )
+    axes.set_xlim(game.first_round, found.horizon)
 
 
 def _note(axes: Axes, game: GameBounds, *, names: bool) -> None:
@@ -77,20 +94,12 @@ def _note(axes: Axes, game: GameBounds, *, names: bool) -> None:
     )
 
 
-def _key(figure: Figure, games: list[GameBounds]) -> None:
+def _further_lines(games: list[GameBounds]) -> dict[str, Any]:
     from matplotlib.lines import Line2D
 
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    more = {"most possible": Line2D([], [], color=GREY, linewidth=0.8)}
+    more = {"most possible": Line2D([], [], **MOST)}
     if any(game.lower is not None for game in games):
-        more["lower bound's slope"] = Line2D([], [], color=GREY, linewidth=1.0, linestyle=(0, (5, 2)))
+        more["lower bound's slope"] = Line2D([], [], **SLOPE)
     if any(each.drawn()[0] for game in games for each in game.policies):
         more["upper bound, by colour"] = Line2D([], [], color="black", linewidth=0.9, linestyle=DOTTED)
-    figure.legend(
-        [*handles, *more.values()],
-        [*labels, *more],
-        loc="outside lower center",
-        ncols=3 if figure.get_size_inches()[0] > 5 else 2,
-        frameon=False,
-        handlelength=3.2,
-    )
+    return more

@@ -6,14 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rumormill.experiments.figures.palette import LOOKS
+from rumormill.experiments.figures.style import new_figure, style
+from rumormill.text import rounded
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from rumormill.experiments.run.store import RunFolder
+    from rumormill.experiments.analyse.summary import Summary
 
 # Above this share of all possible links a spring layout is a ball of wool: cliques are laid out instead.
 DENSE = 0.15
@@ -30,43 +34,55 @@ def network_figure(
     title: str = "",
 ) -> Figure:
     """Agents coloured by clique (the largest ones; the rest is grey), leaders as ringed stars."""
-    import matplotlib.pyplot as plt
-    from matplotlib.collections import LineCollection
-
-    from rumormill.experiments.figures.regret import style
-
     edges = np.asarray(edges, np.int64).reshape(-1, 2)
     place = layout(n_agents, edges, cliques)
     colour, named = colours(n_agents, cliques)
     with style():
-        figure: Figure
-        figure, axes = plt.subplots(figsize=(4.2, 4.4), layout="constrained")
-        drawn = edges if len(edges) <= MOST_LINKS else edges[:: -(-len(edges) // MOST_LINKS)]
-        strength = float(np.clip(250 / max(len(drawn), 1), 0.06, 0.6))
-        links = LineCollection(list(place[drawn]), colors="#555555", linewidths=0.5, alpha=strength, zorder=0)
-        links.set_rasterized(len(drawn) > 1_000)
-        axes.add_collection(links)
-        size = float(np.clip(2_600 / n_agents, 7, 60))
-        follows = np.setdiff1d(np.arange(n_agents), leaders)
-        axes.scatter(
-            *place[follows].T, s=size, c=[colour[v] for v in follows], edgecolors="white", linewidths=0.4
-        )
-        if len(leaders):
-            axes.scatter(
-                *place[list(leaders)].T,
-                s=max(4.5 * size, 70 if len(leaders) <= 40 else 35),
-                c=[colour[v] for v in leaders],
-                marker="*",
-                edgecolors="black",
-                linewidths=0.8,
-                zorder=3,
-            )
+        figure = new_figure(4.2, 4.4)
+        axes = figure.subplots()
+        _links(axes, place, edges)
+        _agents(axes, place, colour, leaders)
         axes.set_title(title)
         axes.set_axis_off()
         axes.set_aspect("equal")
         axes.margins(0.04)
         _key(figure, len(cliques), len(leaders), named)
     return figure
+
+
+def title_of(n_agents: int, n_edges: int, diameter: int, gamma: int | None) -> str:
+    """The network in a line."""
+    size = f"{rounded(n_agents)} agents, {rounded(n_edges)} links, diameter {diameter}"
+    return size if gamma is None else f"{size}, γ = {gamma}"
+
+
+def _links(axes: Axes, place: NDArray[np.float64], edges: NDArray[np.int64]) -> None:
+    from matplotlib.collections import LineCollection
+
+    drawn = edges if len(edges) <= MOST_LINKS else edges[:: -(-len(edges) // MOST_LINKS)]
+    strength = float(np.clip(250 / max(len(drawn), 1), 0.06, 0.6))
+    links = LineCollection(list(place[drawn]), colors="#555555", linewidths=0.5, alpha=strength, zorder=0)
+    links.set_rasterized(len(drawn) > 1_000)
+    axes.add_collection(links)
+
+
+def _agents(axes: Axes, place: NDArray[np.float64], colour: list[str], leaders: Sequence[int]) -> None:
+    size = float(np.clip(2_600 / len(colour), 7, 60))
+    follows = np.setdiff1d(np.arange(len(colour)), leaders)
+    x, y = place[follows].T
+    axes.scatter(x, y, s=size, c=[colour[v] for v in follows], edgecolors="white", linewidths=0.4)
+    if len(leaders):
+        x, y = place[list(leaders)].T
+        axes.scatter(
+            x,
+            y,
+            s=max(4.5 * size, 70 if len(leaders) <= 40 else 35),
+            c=[colour[v] for v in leaders],
+            marker="*",
+            edgecolors="black",
+            linewidths=0.8,
+            zorder=3,
+        )
 
 
 def _key(figure: Figure, n_cliques: int, n_leaders: int, named: int) -> None:
@@ -78,9 +94,9 @@ def _key(figure: Figure, n_cliques: int, n_leaders: int, named: int) -> None:
 
     handles = []
     if n_leaders:
-        handles.append(dot("white", "*", "black", f"leaders ({n_leaders:,})"))
+        handles.append(dot("white", "*", "black", f"leaders ({rounded(n_leaders)})"))
     if named:
-        own = f"the {named} largest of {n_cliques:,}" if named < n_cliques else f"{n_cliques:,}"
+        own = f"the {named} largest of {rounded(n_cliques)}" if named < n_cliques else rounded(n_cliques)
         handles.append(dot(LOOKS[0].colour, "o", "white", f"{own} cliques, a colour each"))
         if n_cliques > named:
             handles.append(dot(OTHERS, "o", "white", "other cliques"))
@@ -131,23 +147,27 @@ def clustered(n_agents: int, cliques: Sequence[Sequence[int]]) -> NDArray[np.flo
     return place
 
 
-def network_figures(run: RunFolder) -> dict[str, Figure]:
-    """The network of the first trial; with a sweep, also that of its last point if it looks different."""
-    found = [dict(facts) for facts in run.manifest.get("networks", {}).values()]
-    for facts in found:
-        if "edges_of" in facts:  # the same links as at an earlier point
-            facts["edges"] = run.manifest["networks"][facts.pop("edges_of")]["edges"]
+def network_figures(summary: Summary) -> dict[str, Figure]:
+    """The network of the first trial, its cliques and its leaders.
+
+    With a sweep, also that of its last point if it looks different.
+    """
+    known = summary.manifest.networks
+    # A point with the same links as an earlier one only names it.
+    found = [
+        facts if facts.edges_of is None else replace(facts, edges=known[facts.edges_of].edges, edges_of=None)
+        for facts in known.values()
+    ]
     # At gamma = 0 everyone is alone: there is nothing to see.
-    found = [facts for facts in found if facts.get("gamma", 1) > 0] or found[:1]
+    found = [facts for facts in found if facts.gamma != 0] or found[:1]
     wanted = found[:1] + [facts for facts in found[-1:] if facts != found[0]]
     return {
-        "network" if len(wanted) == 1 else f"network-{number}": network_figure(
-            facts["n_agents"],
-            facts["edges"],
-            facts.get("cliques", []),
-            facts.get("leaders", []),
-            f"{facts['n_agents']:,} agents, {facts['n_edges']:,} links, diameter {facts['diameter']}"
-            + (f", γ = {facts['gamma']}" if "gamma" in facts else ""),
+        "" if len(wanted) == 1 else str(number): network_figure(
+            facts.n_agents,
+            np.array(facts.edges or []),
+            facts.cliques or [],
+            facts.leaders or [],
+            title_of(facts.n_agents, facts.n_edges, facts.diameter, facts.gamma),
         )
         for number, facts in enumerate(wanted, start=1)
     }

@@ -1,8 +1,15 @@
-"""How curves look, in figures and report alike: told apart by colour, dash and marker, each on its own."""
+"""How curves look, in figures and report alike: told apart by colour, dash and marker, each on its own.
+
+A look belongs to a name, not to a place in a list: the same policy looks the same in every figure.
+"""
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+Dashes = str | tuple[float, tuple[float, ...]]
 
 
 @dataclass(frozen=True)
@@ -10,7 +17,7 @@ class Look:
     """One curve's look, in the words of matplotlib and of plotly."""
 
     colour: str
-    line: str | tuple[float, tuple[float, ...]]
+    line: Dashes
     dash: str
     marker: str
     symbol: str
@@ -27,8 +34,38 @@ LOOKS = (
     Look("#56B4E9", (0, (8, 2)), "longdash", "P", "cross"),
     Look("#E69F00", (0, (1, 1)), "dot", "X", "x"),
 )
+# The names of the shipped experiments. Any other name gets a look from its letters.
+OWN_LOOKS = {
+    "KMP": LOOKS[0],
+    "Centralized": LOOKS[1],
+    "Decentralized": LOOKS[2],
+    "Decentralized, unfiltered": LOOKS[3],
+    "Consensus": LOOKS[4],
+    "Robust": LOOKS[5],
+}
 
 
-def look(index: int) -> Look:
-    """The look of the policy that comes index-th; more than seven start again."""
-    return LOOKS[index % len(LOOKS)]
+def looks(names: Iterable[str]) -> dict[str, Look]:
+    """A look for every name, whatever their order; no two alike as long as there are enough.
+
+    A name keeps its look from run to run, unless another name of the run has taken it.
+    """
+    names = list(names)
+    found = {name: OWN_LOOKS[name] for name in names if name in OWN_LOOKS}
+    for name in sorted(set(names) - found.keys()):
+        found[name] = _free_look(name, set(found.values()))
+    return {name: found[name] for name in names}
+
+
+def _free_look(name: str, taken: set[Look]) -> Look:
+    """The look that the name asks for, or the next one free: first another colour, then another dash."""
+    begin = zlib.crc32(name.encode())
+    shapes = len(LOOKS)
+    order = [_mixed((begin + step) % shapes, turn) for turn in range(shapes) for step in range(shapes)]
+    return next((look for look in order if look not in taken), order[0])
+
+
+def _mixed(colour: int, turn: int) -> Look:
+    """The colour of one look with the dash and marker of another."""
+    shape = LOOKS[(colour + turn) % len(LOOKS)]
+    return Look(LOOKS[colour].colour, shape.line, shape.dash, shape.marker, shape.symbol)

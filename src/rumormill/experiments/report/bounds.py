@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import html
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from rumormill.experiments.analyse.bounds import UNCOVERED, RunBounds, bound_rows, lower_rows
-from rumormill.experiments.analyse.views import axis_name
+from rumormill.experiments.analyse.bounds import PERFECT, RunBounds, bound_rows, in_sentence, lower_rows
+from rumormill.experiments.analyse.words import axis_name
+from rumormill.experiments.figures.bounds import bounds_figure
 from rumormill.experiments.report.markup import picture, table
+from rumormill.text import cell, number, rounded, setting
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.bounds import PolicyBounds
+    from rumormill.theory import Assumption
 
 INTRO = (
     "Upper bounds hold for the expected regret of a policy in one game: one bandit on one network. The lower "
@@ -30,15 +34,13 @@ LOWER_INTRO = (
 
 def bounds_section(found: RunBounds) -> str:
     """Remarks, the figure, and the tables."""
-    from rumormill.experiments.figures.bounds import bounds_figure
-
     notes = _Notes()
     upper = _upper(found, notes)
     return (
         '<section id="bounds">\n<h2>What the theory promises</h2>\n'
         f"{''.join(f'<p>{html.escape(remark)}</p>' for remark in [INTRO, *_cautions(found)])}"
         f'<div class="pictures">{picture(bounds_figure(found), "svg", caption(found))}</div>'
-        f"<h3>Upper bounds at round {found.horizon:,}</h3>"
+        f"<h3>Upper bounds at round {rounded(found.horizon)}</h3>"
         f"<p>{html.escape(UPPER_INTRO)}</p>{upper}"
         f"<details><summary>What the bounds rest on ({len(notes.seen)} notes)</summary>"
         f"{notes.html()}</details>"
@@ -63,7 +65,12 @@ def remarks(found: RunBounds) -> list[str]:
 
 def _cautions(found: RunBounds) -> list[str]:
     every = [each for game in found.games for each in game.policies]
-    return [*_vacuous_words(found, every), *_coverage_words(every)]
+    return [
+        *_vacuous_words(found, every),
+        *_coverage_words(every),
+        *_channel_words(found),
+        *_unbounded_words(found),
+    ]
 
 
 def _whose_game(found: RunBounds) -> str:
@@ -77,19 +84,21 @@ def _whose_game(found: RunBounds) -> str:
 
 def _vacuous_words(found: RunBounds, every: list[PolicyBounds]) -> list[str]:
     empty = [each for each in every if each.at_end.vacuous]
+    if not every:
+        return []
     if not empty:
         return [
             "No bound is vacuous: all are below T · M · Δmax, the regret of pulling the worst arm always."
         ]
     verb = "is" if len(empty) == 1 else "are"
     return [
-        f"{len(empty)} of {len(every)} upper bounds {verb} vacuous at round {found.horizon:,}: above "
+        f"{len(empty)} of {len(every)} upper bounds {verb} vacuous at round {rounded(found.horizon)}: above "
         "T · M · Δmax, the regret of pulling the worst arm always. True, and empty: not drawn."
     ]
 
 
 def _coverage_words(every: list[PolicyBounds]) -> list[str]:
-    bare = dict.fromkeys(each.policy for each in every if not each.covered)
+    bare = dict.fromkeys(each.policy for each in every if not each.at_end.covered)
     if not bare:
         return []
     return [
@@ -98,8 +107,22 @@ def _coverage_words(every: list[PolicyBounds]) -> list[str]:
     ]
 
 
+def _channel_words(found: RunBounds) -> list[str]:
+    if found.channel == PERFECT:
+        return []
+    return [
+        "The bounds count on every message arriving in time; the channel of this run "
+        f"({found.channel}) need not do so."
+    ]
+
+
+def _unbounded_words(found: RunBounds) -> list[str]:
+    without = {each.policy: each.reason for game in found.games for each in game.others}
+    return [f"{policy}: {reason}." for policy, reason in without.items()]
+
+
 def _upper(found: RunBounds, notes: _Notes) -> str:
-    axes = list(found.games[0].point)
+    axes = list(found.games[0].values)
     head = [
         *(axis_name(axis) for axis in axes),
         "policy",
@@ -116,19 +139,19 @@ def _upper(found: RunBounds, notes: _Notes) -> str:
     for row, each in zip(bound_rows(found), every, strict=True):
         rows.append(
             [
-                *(str(row[axis]) for axis in axes),
+                *(setting(row[axis]) for axis in axes),
                 row["policy"],
-                _number(row["measured"]),
-                _number(row["corrected"]),
-                _number(row["printed"]),
-                _ratio(row["ratio"]),
+                number(row["measured"]),
+                number(row["corrected"]),
+                number(row["printed"]),
+                f"{number(row['ratio'])}{'×' if math.isfinite(row['ratio']) else ''}",
                 _largest(each),
                 "vacuous" if row["vacuous"] else "informative",
-                f"{'hold' if row['covered'] else 'not covered'} {notes.numbers(row['assumptions'])}",
+                f"{'hold' if row['covered'] else 'not covered'} {notes.numbers(each.at_end.assumptions)}",
             ]
         )
-    number = {"measured", "corrected", "printed", "ratio"}
-    return table(head, rows, ["number" if name in number else "" for name in head], wide=True)
+    numbers = {"measured", "corrected", "printed", "ratio"}
+    return table(head, rows, ["number" if name in numbers else "" for name in head], wide=True)
 
 
 def _largest(each: PolicyBounds) -> str:
@@ -138,20 +161,20 @@ def _largest(each: PolicyBounds) -> str:
 
 
 def _lower(found: RunBounds) -> str:
-    axes = list(found.games[0].point)
+    axes = list(found.games[0].values)
     head = [
         *(axis_name(axis) for axis in axes),
         "coefficient of ln t",
-        f"at round {found.horizon:,}",
+        f"at round {rounded(found.horizon)}",
         "most possible",
         "family, or why there is no lower bound",
     ]
     rows = [
         [
-            *(str(row[axis]) for axis in axes),
-            _number(row["coefficient"]),
-            _number(row["at_end"]),
-            _number(row["most_possible"]),
+            *(setting(row[axis]) for axis in axes),
+            cell(row["coefficient"]),
+            cell(row["at_end"]),
+            cell(row["most_possible"]),
             row["family"],
         ]
         for row in lower_rows(found)
@@ -165,24 +188,11 @@ class _Notes:
     def __init__(self) -> None:
         self.seen: dict[str, int] = {}
 
-    def numbers(self, text: str) -> str:
-        """The numbers of a text's sentences, those that warn first."""
-        sentences = [f"{part.removesuffix('.')}." for part in text.split(". ")]
-        sentences.sort(key=lambda sentence: not sentence.startswith(UNCOVERED))
+    def numbers(self, assumptions: Iterable[Assumption]) -> str:
+        """The numbers of the sentences, those that warn first."""
+        sentences = [in_sentence(each) for each in sorted(assumptions, key=lambda each: each.holds)]
         found = [str(self.seen.setdefault(sentence, len(self.seen) + 1)) for sentence in sentences]
         return f"[{', '.join(found)}]"
 
     def html(self) -> str:
         return f"<ol>{''.join(f'<li>{html.escape(sentence)}</li>' for sentence in self.seen)}</ol>"
-
-
-def _number(value: Any) -> str:
-    if value is None:
-        return "–"
-    if not math.isfinite(value):
-        return "∞"
-    return f"{value:.2e}" if value >= 1e9 else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
-
-
-def _ratio(value: float) -> str:
-    return f"{_number(value)}×" if math.isfinite(value) else "∞"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import html
-import io
 from typing import TYPE_CHECKING
+
+from rumormill.experiments.figures.style import rendered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,18 +39,9 @@ def _cell(name: str, text: str, kind: str) -> str:
 
 
 def picture(figure: Figure, kind: str, caption: str) -> str:
-    """The figure as part of the page (svg or png), closed then."""
-    import matplotlib.pyplot as plt
-
-    from rumormill.experiments.figures.regret import style
-
-    buffer = io.BytesIO()
-    with style():
-        metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-        figure.savefig(buffer, format=kind, metadata=metadata)
-    plt.close(figure)
+    """The figure as part of the page, svg or png."""
     mime = "image/svg+xml" if kind == "svg" else "image/png"
-    packed = base64.b64encode(buffer.getvalue()).decode()
+    packed = base64.b64encode(rendered(figure, kind)).decode()
     return (
         f'<figure><img src="data:{mime};base64,{packed}" alt="{html.escape(caption)}">'
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import inspect
 import json
 from collections.abc import Sequence
 from importlib import resources
@@ -12,125 +13,123 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rumormill.experiments.analyse.bootstrap import bootstrap_band
-from rumormill.experiments.analyse.claims import Verdict, verdicts
-from rumormill.experiments.analyse.summary import summary, verdict_row
-from rumormill.experiments.analyse.views import (
-    Point,
-    at_end,
-    axis_name,
-    curves,
-    horizon,
-    in_words,
-    part,
-    points,
-)
-from rumormill.experiments.figures.palette import look
+from rumormill.experiments.analyse.claims import Verdict, verdict_row
+from rumormill.experiments.analyse.words import axis_name, in_words, is_number
+from rumormill.experiments.figures.palette import looks
+from rumormill.experiments.figures.table import FIGURES, drawn
 from rumormill.experiments.report.bounds import bounds_section
 from rumormill.experiments.report.markup import picture, table
-from rumormill.experiments.run.progress import amount, duration
-from rumormill.experiments.run.store import write_atomically
+from rumormill.experiments.run.files import StoreError, write_atomically
+from rumormill.experiments.run.manifest import fingerprint
+from rumormill.experiments.spec.reading import at_scale, decode, named_spec, spec_names
 from rumormill.experiments.spec.toml import to_toml
+from rumormill.text import amount, band, duration, number, plural, rounded, setting
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from rumormill.experiments.analyse.summary import Series, Summary
 
-    from rumormill.experiments.analyse.bounds import RunBounds
-    from rumormill.experiments.run.store import RunFolder
+# Figures that the page has in another form: as charts, or in a section of their own.
+ELSEWHERE = ("regret", "regret-log", "regret-by", "regret-bounds")
+# Thousands of links are smaller as dots than as lines.
+AS_DOTS = ("network",)
 
 
-def write_report(run: RunFolder, path: Path, bounds: RunBounds | None = None) -> Path:
+def write_report(summary: Summary, path: Path) -> Path:
     """Write the report; it gets its name only when it is whole."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, report_html(run, bounds).encode())
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{path.parent} cannot be made for a report: {error.strerror or error}") from None
+    write_atomically(path, report_html(summary).encode())
     return path
 
 
-def report_html(run: RunFolder, bounds: RunBounds | None = None) -> str:
-    """The report as text; with `bounds`, the theory has a section of its own."""
+def report_html(summary: Summary) -> str:
+    """The report as text; where bounds were asked for, the theory has a section of its own."""
     from plotly.offline import get_plotlyjs
 
-    spec = run.spec
+    spec, bounds = summary.spec, summary.bounds
     return Template(_page("html")).substitute(
         title=html.escape(spec.title or spec.name),
         name=html.escape(spec.name),
-        scale=html.escape(str(run.manifest["scale"])),
+        scale=html.escape(summary.manifest.scale),
         question=html.escape(spec.question),
-        notice=_notice(run),
-        trials=_plural(run.manifest["trials"], "trial"),
-        horizon=f"{horizon(run):,}",
-        numbers=_numbers(run),
-        verdicts=_verdicts(verdicts(run)),
+        notice=_notice(summary),
+        trials=plural(summary.manifest.trials, "trial"),
+        horizon=rounded(summary.horizon),
+        numbers=_numbers(summary),
+        verdicts=_verdicts(summary.verdicts),
         bounds="" if bounds is None else bounds_section(bounds),
-        pictures=_pictures(run),
-        settings=_settings(run),
-        command=html.escape(command_for(run) + ("" if bounds is None else " --bounds")),
-        spec=html.escape(to_toml(run.manifest["spec"])),
-        data=_safe_json(chart_data(run)),
+        pictures=_pictures(summary),
+        settings=_settings(summary),
+        command=html.escape(command_for(summary) + ("" if bounds is None else " --bounds")),
+        spec=html.escape(to_toml(summary.manifest.spec)),
+        data=_safe_json(chart_data(summary)),
         css=_page("css"),
         js=_page("js"),
         plotly=get_plotlyjs(),
     )
 
 
-def command_for(run: RunFolder) -> str:
+def command_for(summary: Summary) -> str:
     """The command that makes this run again."""
-    from rumormill.experiments.spec.reading import at_scale, encode, named_spec, spec_names
-
-    name, scale = str(run.manifest["name"]), str(run.manifest["scale"])
+    manifest = summary.manifest
+    name, scale, trials, rounds = manifest.name, manifest.scale, manifest.trials, manifest.horizon
     if name in spec_names():
+        # Version 0.1.0 knew fewer settings: read anew, its spec has the others too.
+        found = manifest.spec_sha256 if manifest.format > 1 else fingerprint(decode(manifest.spec))
         shipped = named_spec(name)
-        if scale in shipped.scale and encode(at_scale(shipped, scale)) == run.manifest["spec"]:
+        if scale in shipped.scale and fingerprint(at_scale(shipped, scale)) == found:
             return f"rumormill reproduce {name} --{scale}"
-        trials, rounds = int(run.manifest["trials"]), int(run.manifest["horizon"])
         for start in shipped.scale:
-            if encode(at_scale(shipped, start, trials=trials, horizon=rounds)) == run.manifest["spec"]:
+            if fingerprint(at_scale(shipped, start, trials=trials, horizon=rounds)) == found:
                 return f"rumormill reproduce {name} --{start} --trials {trials} --horizon {rounds}"
     return f"rumormill run {name}.toml"
 
 
-def chart_data(run: RunFolder) -> dict[str, Any]:
+# --- charts ---------------------------------------------------------------------------------------------
+
+
+def chart_data(summary: Summary) -> dict[str, Any]:
     """Everything the charts draw, in few digits."""
-    everywhere = points(run)
+    look = looks(summary.policies)
     return {
-        "rounds": curves(part(run, run.policies[0], everywhere[0]))[0].tolist(),
-        "horizon": f"{horizon(run):,}",
+        "rounds": summary.rounds.tolist(),
+        "horizon": rounded(summary.horizon),
         "policies": [
-            {"name": name, "colour": look(i).colour, "dash": look(i).dash, "symbol": look(i).symbol}
-            for i, name in enumerate(run.policies)
+            {"name": name, "colour": mark.colour, "dash": mark.dash, "symbol": mark.symbol}
+            for name, mark in look.items()
         ],
         "points": [
-            {"name": in_words(point), "curves": [_curve(run, policy, point) for policy in run.policies]}
-            for point in everywhere
+            {"name": in_words(values), "curves": [_curve(series) for series in summary.at(values)]}
+            for values in summary.points
         ],
-        "sweep": _sweep(run, everywhere),
+        "sweep": _sweep(summary),
     }
 
 
-def _curve(run: RunFolder, policy: str, point: Point) -> dict[str, list[float]]:
-    regret = curves(part(run, policy, point))[1]
-    low, high = bootstrap_band(regret)
-    return {"mean": _short(regret.mean(axis=0)), "low": _short(low), "high": _short(high)}
+def _curve(series: Series) -> dict[str, list[float]]:
+    low, high = series.band
+    return {"mean": _short(series.mean), "low": _short(low), "high": _short(high)}
 
 
-def _sweep(run: RunFolder, everywhere: list[Point]) -> dict[str, Any] | None:
-    if not run.axes:
+def _sweep(summary: Summary) -> dict[str, Any] | None:
+    if not summary.axes:
         return None
-    one_axis = len(run.axes) == 1
-    values = [point[run.axes[0]] if one_axis else in_words(point) for point in everywhere]
-    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    one_axis = len(summary.axes) == 1
+    swept = [values[summary.axes[0]] if one_axis else in_words(values) for values in summary.points]
+    numeric = all(is_number(value) for value in swept)
     return {
-        "name": axis_name(run.axes[0]) if one_axis else "sweep point",
+        "name": axis_name(summary.axes[0]) if one_axis else "sweep point",
         "numeric": numeric,
-        "values": values if numeric else [str(value) for value in values],
-        "ends": [[_end(run, policy, point) for point in everywhere] for policy in run.policies],
+        "values": swept if numeric else [setting(value) for value in swept],
+        "ends": [[_end(series) for series in summary.along(policy)] for policy in summary.policies],
     }
 
 
-def _end(run: RunFolder, policy: str, point: Point) -> list[float]:
-    values = at_end(part(run, policy, point))
-    low, high = bootstrap_band(values[:, None])
-    return _short([values.mean(), low[0], high[0]])
+def _end(series: Series) -> list[float]:
+    end = series.at_end
+    return _short([end.estimate, end.low, end.high])
 
 
 def _short(values: Any) -> list[float]:
@@ -140,15 +139,15 @@ def _short(values: Any) -> list[float]:
 # --- words and tables -----------------------------------------------------------------------------------
 
 
-def _notice(run: RunFolder) -> str:
-    if run.manifest["status"] == "done":
+def _notice(summary: Summary) -> str:
+    if summary.manifest.status == "done":
         return ""
     return '<p class="notice">This run is not finished: what follows rests on the cells done so far.</p>'
 
 
-def _numbers(run: RunFolder) -> str:
+def _numbers(summary: Summary) -> str:
     head = [
-        *(axis_name(axis) for axis in run.axes),
+        *(axis_name(axis) for axis in summary.axes),
         "policy",
         "group regret",
         "95 % band",
@@ -158,25 +157,25 @@ def _numbers(run: RunFolder) -> str:
     ]
     rows = [
         [
-            *(str(row[axis]) for axis in run.axes),
+            *(setting(row[axis]) for axis in summary.axes),
             row["policy"],
-            f"{row['regret']:,.0f}",
-            f"{row['low']:,.0f} – {row['high']:,.0f}",
-            f"{row['median_agent']:,.1f}",
-            f"{row['worst_agent']:,.1f}",
+            rounded(row["regret"]),
+            band(row["low"], row["high"]),
+            number(row["median_agent"]),
+            number(row["worst_agent"]),
             amount(row["messages_per_round"]),
         ]
-        for row in summary(run)
+        for row in summary.rows
     ]
-    words = len(run.axes) + 1
+    words = len(summary.axes) + 1
     return table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
 
 
 def _verdicts(found: Sequence[Verdict]) -> str:
     if not found:
-        return "<p>The paper claims nothing that this experiment could check.</p>"
+        return "<p>This experiment claims nothing that it could check alone.</p>"
     shown = ("claim", "verdict", "difference", "confidence interval", "detail")
-    rows = [[str(verdict_row(verdict)[name]) for name in shown] for verdict in found]
+    rows = [[verdict_row(verdict)[name] for name in shown] for verdict in found]
     return (
         "<p>Each claim is tested on differences within trials, relative to the second of the two compared; "
         "all intervals together hold with 95 % confidence.</p>"
@@ -184,22 +183,21 @@ def _verdicts(found: Sequence[Verdict]) -> str:
     )
 
 
-def _settings(run: RunFolder) -> str:
-    spec, manifest = run.manifest["spec"], run.manifest
-    timings = manifest["timings"]
+def _settings(summary: Summary) -> str:
+    manifest = summary.manifest
+    spec, timings = manifest.spec, manifest.timings
     facts = {
-        "network": _pairs(spec["network"]),
-        "arms": _pairs(spec["arms"]),
+        **{part: _pairs(spec[part]) for part in ("network", "arms", "channel") if part in spec},
         **{f"policy {policy['label']}": _pairs(policy, leave_out=("label",)) for policy in spec["policies"]},
         **{f"sweep {axis}": ", ".join(map(str, values)) for axis, values in spec.get("sweep", {}).items()},
-        "horizon": f"{manifest['horizon']:,} rounds",
-        "trials": f"{manifest['trials']:,}",
-        "seed": str(manifest["seed"]),
-        "versions": ", ".join(f"{name} {version}" for name, version in manifest["versions"].items()),
-        "machine": f"{_plural(manifest['machine']['cores'], 'core')}, {manifest['machine']['system']}",
+        "horizon": plural(manifest.horizon, "round"),
+        "trials": rounded(manifest.trials),
+        "seed": str(manifest.seed),
+        "versions": ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
+        "machine": f"{plural(manifest.machine.cores, 'core')}, {manifest.machine.system}",
     }
-    if "wall_s" in timings:
-        facts["time taken"] = duration(timings["wall_s"])
+    if timings is not None:
+        facts["time taken"] = duration(timings.wall_s)
     rows = (f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in facts.items())
     return f"<dl>{''.join(rows)}</dl>"
 
@@ -212,26 +210,23 @@ def _plain(value: Any) -> str:
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
 
 
-def _plural(number: int, thing: str) -> str:
-    return f"{number:,} {thing}{'' if number == 1 else 's'}"
-
-
 # --- pictures and parts of the page ---------------------------------------------------------------------
 
 
-def _pictures(run: RunFolder) -> str:
-    from rumormill.experiments.figures.network import network_figures
-    from rumormill.experiments.figures.regret import agent_distribution, regret_per_message
+def _pictures(summary: Summary) -> str:
+    """All figures of the table that the page does not show in another form."""
+    shown = [
+        picture(figure, "png" if name in AS_DOTS else "svg", caption_of(name))
+        for name in FIGURES
+        if name not in ELSEWHERE
+        for figure in drawn(name, summary).values()
+    ]
+    return f'<div class="pictures">{"".join(shown)}</div>'
 
-    shown: list[tuple[Figure, str, str]] = [
-        (agent_distribution(run), "svg", "How regret is spread over the agents, averaged over trials."),
-        (regret_per_message(run), "svg", "What communication buys: regret against what was sent for it."),
-    ]
-    shown += [
-        (figure, "png", "The network of the first trial, its cliques and its leaders.")
-        for figure in network_figures(run).values()
-    ]
-    return f'<div class="pictures">{"".join(picture(*each) for each in shown)}</div>'
+
+def caption_of(name: str) -> str:
+    """What a figure shows: the first line of its function's docstring."""
+    return (inspect.getdoc(FIGURES[name]) or name).splitlines()[0]
 
 
 def _page(suffix: str) -> str:

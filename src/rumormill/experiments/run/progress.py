@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
+from rumormill.text import amount, duration
+
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
@@ -94,6 +96,9 @@ class PlainProgress:
         self._last = clock()
         self._tally = Tally(clock)
 
+    def notice(self, text: str) -> None:
+        self._say(text)
+
     def start(self, total_cells: int, done_cells: int) -> None:
         self._tally.start(total_cells, done_cells)
         kept = f", {done_cells:,} done before" if done_cells else ""
@@ -127,6 +132,9 @@ class LiveProgress:
         self._console = console or Console(stderr=True)
         self._tally = Tally()
         self._live: Live | None = None
+
+    def notice(self, text: str) -> None:
+        self._console.print(f"[bold]{self._title}[/]  {text}", highlight=False)
 
     def start(self, total_cells: int, done_cells: int) -> None:
         from rich.live import Live
@@ -197,22 +205,3 @@ def status_line(tally: Tally) -> str:
     ]
     regrets = ", ".join(f"{policy} {regret:,.0f}" for policy, regret in tally.regrets().items())
     return ", ".join(parts) + (f"; mean regret: {regrets}" if regrets else "")
-
-
-def amount(number: float) -> str:
-    """A large number in a few signs: 12.3 M."""
-    for size, unit in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
-        if number >= size:
-            return f"{number / size:.1f}{unit}"
-    return f"{number:.0f}"
-
-
-def duration(seconds: float) -> str:
-    """Seconds as people say them."""
-    if round(seconds) < 60:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest:02d} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} min"

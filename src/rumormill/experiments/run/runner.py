@@ -4,23 +4,39 @@ from __future__ import annotations
 
 import os
 import platform
-import threading
 import time
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Mapping
+from functools import partial
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
-from rumormill.errors import InputError, RumormillError
+import rumormill
+from rumormill.engine.workers import Executor
+from rumormill.errors import DataError, RumormillError, SlowEngineNotice
 from rumormill.experiments.run import store
-from rumormill.experiments.run.cell import CellPlayer, Outcome
-from rumormill.experiments.run.executors import Executor, LocalExecutor
+from rumormill.experiments.run.cell import CellOutcome, cells_of, one_blas_thread, play_cell
+from rumormill.experiments.run.executors import executor_of
+from rumormill.experiments.run.manifest import (
+    MANIFEST,
+    Machine,
+    Manifest,
+    Timings,
+    fingerprint,
+    of_spec,
+    read_manifest,
+    refuse_difference,
+    write_manifest,
+)
+from rumormill.experiments.run.networks import describe_networks, slow_notices
+from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell, RunFolder
-from rumormill.experiments.spec.reading import at_scale, encode, points
+from rumormill.experiments.spec.reading import at_scale, encode, own_sources
 from rumormill.experiments.spec.schema import Spec
 
-LIBRARIES = ("rumormill", "numpy", "numba", "scipy", "networkx", "rustworkx", "dwave-samplers", "polars")
+LIBRARIES = ("numpy", "numba", "scipy", "networkx", "rustworkx", "dwave-samplers", "polars")
 
 
 class RunInterrupted(RumormillError):
@@ -34,17 +50,21 @@ class RunInterrupted(RumormillError):
 class Progress(Protocol):
     """What a display hears. All calls come from one thread, except `rounds`."""
 
+    def notice(self, text: str) -> None: ...
     def start(self, total_cells: int, done_cells: int) -> None: ...
-    def cell_done(self, cell: Cell, summary: dict[str, float]) -> None: ...
+    def cell_done(self, cell: Cell, summary: Mapping[str, float]) -> None: ...
     def rounds(self, deliveries: int) -> None: ...
     def finish(self) -> None: ...
 
 
 class Silence:
-    """No display."""
+    """No display; what a user has to know becomes a warning."""
+
+    def notice(self, text: str) -> None:
+        warnings.warn(text, SlowEngineNotice, stacklevel=4)
 
     def start(self, total_cells: int, done_cells: int) -> None: ...
-    def cell_done(self, cell: Cell, summary: dict[str, float]) -> None: ...
+    def cell_done(self, cell: Cell, summary: Mapping[str, float]) -> None: ...
     def rounds(self, deliveries: int) -> None: ...
     def finish(self) -> None: ...
 
@@ -54,158 +74,144 @@ def run(
     out: str | PathLike[str],
     jobs: int | None = None,
     progress: Progress | None = None,
-    executor: Executor | None = None,
+    executor: str | Executor | None = None,
 ) -> RunFolder:
     """Play every cell that the folder does not hold yet, then write the table.
 
-    The table depends on the spec alone: not on `jobs`, nor on how often the run was stopped or killed.
+    The table depends on the spec alone: not on `jobs` or `executor` ("threads", "processes", or one of your
+    own), nor on how often the run was stopped or killed.
     """
     spec = at_scale(spec)
     path = Path(out)
-    workers = LocalExecutor(jobs)
+    workers = executor_of(executor, jobs)
     store.refuse_foreign(path)
     with store.locked(path):
         manifest = _open_manifest(path, spec)
         try:
-            _complete(path, spec, manifest, workers.jobs, executor or workers, progress or Silence())
+            _Session(path, spec, manifest, progress or Silence()).complete(workers)
         except KeyboardInterrupt:
-            done = len(store.valid_parts(path, manifest["spec_sha256"]))
-            raise RunInterrupted(path, done, spec.size.trials * len(manifest["points"])) from None
+            done = len(store.valid_parts(path, manifest.key))
+            raise RunInterrupted(path, done, spec.size.trials * len(manifest.points)) from None
+        finally:
+            AT_HAND.clear()
         return RunFolder(path, manifest)
 
 
-def _complete(
-    path: Path, spec: Spec, manifest: dict[str, Any], jobs: int, executor: Executor, progress: Progress
-) -> None:
-    """Play what is missing and write table and manifest."""
-    began = time.monotonic()
-    player = CellPlayer(spec, jobs)
-    sha = manifest["spec_sha256"]
-    done = store.valid_parts(path, sha)
-    store.remove_invalid(path, done)
-    todo = [cell for cell in player.cells if cell not in done]
-    if not todo and manifest["status"] == "done" and _results_intact(path, manifest):
-        return
-    session = _Session(path, sha, progress)
-    with _one_blas_thread():
-        manifest["status"] = "running"
-        started = time.thread_time()
-        if not manifest["networks"]:
-            manifest["networks"] = player.describe_networks()
-        described_s = time.thread_time() - started
-        store.write_manifest(path, manifest)
-        progress.start(len(player.cells), len(done))
-        try:
-            executor.run(todo, player.play, session.keep, session.stop, session.tick)
-        finally:
-            progress.finish()
-    started = time.thread_time()
-    manifest["results_sha256"] = store.write_results(path, store.assemble(path, manifest))
-    manifest["status"] = "done"
-    timings = _timings(path, sha)
-    timings["prepare_s"] += described_s
-    # Sessions that were killed could not tell how long they took: these two count the last one only.
-    timings["wall_s"] = time.monotonic() - began
-    timings["store_s"] = session.store_s + time.thread_time() - started
-    manifest["timings"] = {key: round(seconds, 3) for key, seconds in timings.items()}
-    store.write_manifest(path, manifest)
-
-
 class _Session:
-    """Keeps what the workers bring."""
+    """One go at a run: plays what is missing, keeps what the workers bring, writes table and manifest."""
 
-    def __init__(self, path: Path, spec_sha: str, progress: Progress) -> None:
-        self.path, self.spec_sha, self.progress = path, spec_sha, progress
-        self.stop = threading.Event()
+    def __init__(self, path: Path, spec: Spec, manifest: Manifest, progress: Progress) -> None:
+        self.path, self.spec, self.manifest, self.progress = path, spec, manifest, progress
+        self.began = time.monotonic()
         self.store_s = 0.0
+        self.heard = False
+
+    def complete(self, executor: Executor) -> None:
+        """Play what is missing, then write the table."""
+        done = store.valid_parts(self.path, self.manifest.key)
+        store.remove_invalid(self.path, done)
+        cells = cells_of(self.spec, executor.jobs)
+        todo = [cell for cell in cells if cell not in done]
+        if not todo and self.manifest.status == "done" and _results_intact(self.path, self.manifest):
+            return
+        with one_blas_thread():
+            self.manifest.status = "running"
+            started = time.thread_time()
+            if not self.manifest.networks:
+                self.manifest.networks = describe_networks(self.spec)
+            described_s = time.thread_time() - started
+            write_manifest(self.path, self.manifest)
+            for notice in slow_notices(self.spec) if todo else []:
+                self.progress.notice(notice)
+            self.progress.start(len(cells), len(done))
+            try:
+                executor.run(todo, partial(play_cell, self.spec), self.keep, self.tick)
+            finally:
+                self.progress.finish()
+        self.finish(described_s)
 
     def tick(self, deliveries: float) -> None:
+        self.heard = True
         self.progress.rounds(int(deliveries))
 
-    def keep(self, cell: Cell, outcome: Outcome) -> None:
+    def keep(self, cell: Cell, outcome: CellOutcome) -> None:
         start = time.thread_time()
         notes = {"kernel_s": repr(outcome.kernel_s), "prepare_s": repr(outcome.prepare_s)}
-        store.write_part(self.path, self.spec_sha, cell, outcome.frame, notes)
+        store.write_part(self.path, self.manifest.key, cell, outcome.frame, notes)
         self.store_s += time.thread_time() - start
+        if not self.heard:  # workers far away report by cells only
+            self.progress.rounds(int(outcome.deliveries))
         self.progress.cell_done(cell, outcome.regret)
 
+    def finish(self, described_s: float) -> None:
+        """The table, and the manifest that vouches for it."""
+        started = time.thread_time()
+        frame = store.assemble(self.path, self.manifest)
+        self.manifest.results_sha256 = store.write_results(self.path, frame)
+        self.manifest.status = "done"
+        kernel_s, prepare_s = _times(self.path, self.manifest.key)
+        self.manifest.timings = Timings(
+            kernel_s=round(kernel_s, 3),
+            prepare_s=round(prepare_s + described_s, 3),
+            wall_s=round(time.monotonic() - self.began, 3),
+            store_s=round(self.store_s + time.thread_time() - started, 3),
+        )
+        write_manifest(self.path, self.manifest)
 
-def _one_blas_thread() -> AbstractContextManager[Any]:
-    """Workers are threads already: threads of the linear algebra would only wait for each other.
 
-    It also makes the last digits of eigenvectors independent of the number of cores.
-    """
-    from threadpoolctl import threadpool_limits
-
-    limits: AbstractContextManager[Any] = threadpool_limits(1, user_api="blas")
-    return limits
-
-
-def _open_manifest(path: Path, spec: Spec) -> dict[str, Any]:
-    """The manifest that is there, if it is of this very spec; else a new one."""
-    (scale,) = spec.scale
-    fresh: dict[str, Any] = {
-        "format": store.FORMAT,
-        "name": spec.name,
-        "scale": scale,
-        "spec": encode(spec),
-        "spec_sha256": store.fingerprint(spec),
-        "seed": spec.seed,
-        "versions": _versions(),
-        "machine": {"cores": os.cpu_count() or 1, "system": f"{platform.system()} {platform.machine()}"},
-        "axes": list(spec.sweep),
-        "policies": spec.labels,
-        "points": [point.values for point in points(spec)],
-        "trials": spec.size.trials,
-        "horizon": spec.size.horizon,
-        "status": "running",
-        "timings": {},
-        "networks": {},
-    }
-    if not (path / store.MANIFEST).exists():
+def _open_manifest(path: Path, spec: Spec) -> Manifest:
+    """The manifest that is there, if it is of this very run; else a new one."""
+    fresh = Manifest(
+        **of_spec(spec),
+        spec=encode(spec),
+        spec_sha256=fingerprint(spec),
+        versions=_versions(),
+        machine=Machine(cores=os.cpu_count() or 1, system=f"{platform.system()} {platform.machine()}"),
+        own=own_sources(spec),
+        folder=spec.folder,
+    )
+    if not (path / MANIFEST).exists():
         return fresh
-    old = store.read_manifest(path)
-    if old["spec_sha256"] != fresh["spec_sha256"]:
-        raise InputError(
-            f"{path} holds another run ({_difference(old['spec'], fresh['spec'])}): choose another folder"
-        )
-    if old["versions"]["rumormill"] != fresh["versions"]["rumormill"]:
-        raise InputError(
-            f"{path} was begun with rumormill {old['versions']['rumormill']}, this is "
-            f"{fresh['versions']['rumormill']}: choose another folder"
-        )
+    try:
+        old = read_manifest(path)
+    except DataError:
+        _require_own_parts(path, fresh)
+        return fresh
+    refuse_difference(path, old, fresh)
+    if (old.spec, old.folder) != (fresh.spec, fresh.folder):  # other words, the same numbers
+        old.spec, old.folder = fresh.spec, fresh.folder
+        write_manifest(path, old)
     return old
 
 
-def _difference(old: Any, new: Any, path: str = "") -> str:
-    """The first key in which two specs differ, with both values."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in [*new, *old]:
-            if old.get(key) != new.get(key):
-                return _difference(old.get(key), new.get(key), f"{path}.{key}" if path else key)
-    if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
-        for number, (one, other) in enumerate(zip(old, new, strict=True)):
-            if one != other:
-                return _difference(one, other, f"{path}[{number}]")
-    return f"{path} was {old!r}, now {new!r}"
+def _require_own_parts(path: Path, fresh: Manifest) -> None:
+    """A damaged manifest is written anew only where the parts prove that the folder is of this very run."""
+    if store.valid_parts(path, fresh.key):
+        return
+    if (path / store.RESULTS).exists() or any((path / store.PARTS).iterdir()):
+        raise DataError(
+            f"{path / MANIFEST} is damaged, and no part beside it is of this run: choose another folder"
+        )
 
 
-def _results_intact(path: Path, manifest: dict[str, Any]) -> bool:
+def _results_intact(path: Path, manifest: Manifest) -> bool:
     try:
         return len(RunFolder(path, manifest).frame) > 0
     except RumormillError:
         return False
 
 
-def _timings(path: Path, spec_sha: str) -> dict[str, float]:
+def _times(path: Path, key: str) -> tuple[float, float]:
     """Processor seconds in kernels and in the preparation of graphs, over all cells."""
-    total = {"kernel_s": 0.0, "prepare_s": 0.0}
-    for part in store.valid_parts(path, spec_sha).values():
-        _, notes = store.read_part(part)
-        for key in total:
-            total[key] += float(notes[key])
-    return total
+    notes = [store.read_part(part)[1] for part in store.valid_parts(path, key).values()]
+    return sum(float(note["kernel_s"]) for note in notes), sum(float(note["prepare_s"]) for note in notes)
 
 
 def _versions() -> dict[str, str]:
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in LIBRARIES}}
+    found = {"python": platform.python_version(), "rumormill": rumormill.__version__}
+    for name in LIBRARIES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found

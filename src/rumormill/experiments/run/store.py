@@ -9,11 +9,9 @@ lock              held by the run that is under way, and freed by the system wha
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
 import io
-import json
 import os
 import re
 from collections.abc import Iterator
@@ -21,23 +19,23 @@ from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rumormill.errors import DataError, InputError, RumormillError
-from rumormill.experiments.spec.reading import decode, encode
+from rumormill.errors import DataError, InputError
+from rumormill.experiments.run.files import StoreError as StoreError
+from rumormill.experiments.run.files import read_bytes
+from rumormill.experiments.run.files import write_atomically as write_atomically
+from rumormill.experiments.run.manifest import MANIFEST, Manifest, read_manifest
+from rumormill.experiments.spec.reading import restore
 from rumormill.experiments.spec.schema import Spec
+from rumormill.text import shown
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-FORMAT = 1
-MANIFEST, RESULTS, PARTS, LOCK = "manifest.json", "results.parquet", "parts", "lock"
+RESULTS, PARTS, LOCK = "results.parquet", "parts", "lock"
 PART_NAME = re.compile(r"(\d{4,})-(\d{5,})-([0-9a-f]{32})\.parquet")
-
-
-class StoreError(RumormillError):
-    """The folder of a run cannot be written, or belongs to another run."""
 
 
 @dataclass(frozen=True, order=True)
@@ -53,25 +51,26 @@ class RunFolder:
     """A run on disk. While it is under way, `frame` holds the cells finished so far."""
 
     path: Path
-    manifest: dict[str, Any]
+    manifest: Manifest
 
     @cached_property
     def spec(self) -> Spec:
-        return decode(self.manifest["spec"])
+        """What was run; own classes are looked for where the spec lay."""
+        return restore(self.manifest.spec, folder=self.manifest.folder)
 
     @property
     def axes(self) -> list[str]:
         """The columns of the sweep."""
-        return list(self.manifest["axes"])
+        return self.manifest.axes
 
     @property
     def policies(self) -> list[str]:
         """The labels of the policies, in the order of the spec."""
-        return list(self.manifest["policies"])
+        return self.manifest.policies
 
     @property
     def done(self) -> bool:
-        return bool(self.manifest["status"] == "done")
+        return self.manifest.status == "done"
 
     @cached_property
     def frame(self) -> pl.DataFrame:
@@ -79,14 +78,14 @@ class RunFolder:
             return assemble(self.path, self.manifest)
         import polars as pl
 
-        data = _read(self.path / RESULTS)
-        if hashlib.sha256(data).hexdigest() != self.manifest["results_sha256"]:
+        data = read_bytes(self.path / RESULTS)
+        if hashlib.sha256(data).hexdigest() != self.manifest.results_sha256:
             raise DataError(f"{self.path / RESULTS} is damaged: run it again to rebuild it from its parts")
         return pl.read_parquet(io.BytesIO(data))
 
     def plot(self) -> Figure:
         """Group regret: against the round, or against the parameter of the sweep."""
-        from rumormill.experiments.figures.regret import main_figure
+        from rumormill.experiments.figures import main_figure
 
         return main_figure(self)
 
@@ -98,68 +97,18 @@ def load(path: str | PathLike[str]) -> pl.DataFrame:
 
 def open_run(path: str | PathLike[str]) -> RunFolder:
     """A run folder, for reading."""
+    if not isinstance(path, str | PathLike):
+        raise InputError(f"path = {shown(path)} is not allowed: the folder of a run")
     path = Path(path)
+    if not path.exists():
+        raise InputError(f"there is no folder {path}: give the folder of a run")
     if not (path / MANIFEST).is_file():
-        raise InputError(f"{path} is not the folder of a run: it has no {MANIFEST}")
+        what = f"it has no {MANIFEST}" if path.is_dir() else "it is a file"
+        raise InputError(f"{path} is not the folder of a run: {what}")
     return RunFolder(path, read_manifest(path))
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a folder, refused if it is damaged or of another format."""
-    try:
-        manifest: dict[str, Any] = json.loads(_read(path / MANIFEST))
-        if manifest["format"] == FORMAT:
-            if manifest["spec_sha256"] == fingerprint(manifest["spec"]):
-                return manifest
-            raise ValueError("its spec does not match its checksum")
-    except (ValueError, KeyError, TypeError) as error:
-        raise DataError(f"{path / MANIFEST} is damaged ({error}): choose another folder") from None
-    raise DataError(f"{path / MANIFEST} has the format {manifest['format']}; this version reads {FORMAT}")
-
-
-def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
-    """The manifest, readable by people too."""
-    text = json.dumps(manifest, indent=1, ensure_ascii=False)
-    # Long lists of numbers (links, cliques) go on one line each.
-    text = re.sub(r"\[[\s\d,\[\]]*\]", lambda found: re.sub(r"\s+", " ", found[0]), text)
-    write_atomically(path / MANIFEST, (text + "\n").encode())
-
-
-def fingerprint(spec: Spec | dict[str, Any]) -> str:
-    """A checksum of everything that decides what a run computes."""
-    plain = encode(spec) if isinstance(spec, Spec) else spec
-    return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
-
-
 # --- writing --------------------------------------------------------------------------------------------
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """All of the data under this name, or nothing."""
-    draft = path.with_name(f".{path.name}.draft")
-    try:
-        with draft.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            draft.unlink()
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise StoreError(
-                f"no room left to write {path}: what is done is kept; free some space and run again to go on"
-            ) from None
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -191,23 +140,23 @@ def refuse_foreign(path: Path) -> None:
 # --- parts ----------------------------------------------------------------------------------------------
 
 
-def write_part(path: Path, spec_sha: str, cell: Cell, frame: pl.DataFrame, notes: dict[str, str]) -> None:
+def write_part(path: Path, run_key: str, cell: Cell, frame: pl.DataFrame, notes: dict[str, str]) -> None:
     """The rows of a finished cell."""
     buffer = io.BytesIO()
     frame.write_parquet(buffer, compression="zstd", compression_level=3, metadata=notes)
     data = buffer.getvalue()
-    name = f"{cell.point:04d}-{cell.trial:05d}-{_checksum(spec_sha, cell, data)}.parquet"
+    name = f"{cell.point:04d}-{cell.trial:05d}-{_checksum(run_key, cell, data)}.parquet"
     write_atomically(path / PARTS / name, data)
 
 
-def valid_parts(path: Path, spec_sha: str) -> dict[Cell, Path]:
+def valid_parts(path: Path, run_key: str) -> dict[Cell, Path]:
     """The finished cells; what is damaged, half-written or of another run is left out."""
     found: dict[Cell, Path] = {}
     for part in sorted((path / PARTS).glob("*.parquet")):
         name = PART_NAME.fullmatch(part.name)
         if name:
             cell = Cell(int(name[1]), int(name[2]))
-            if _checksum(spec_sha, cell, _read(part)) == name[3]:
+            if _checksum(run_key, cell, read_bytes(part)) == name[3]:
                 found[cell] = part
     return found
 
@@ -227,17 +176,17 @@ def read_part(part: Path) -> tuple[pl.DataFrame, dict[str, str]]:
     """The rows of a cell and the notes written with them."""
     import polars as pl
 
-    data = _read(part)
+    data = read_bytes(part)
     return pl.read_parquet(io.BytesIO(data)), pl.read_parquet_metadata(io.BytesIO(data))
 
 
-def assemble(path: Path, manifest: dict[str, Any]) -> pl.DataFrame:
+def assemble(path: Path, manifest: Manifest) -> pl.DataFrame:
     """All finished cells as one table, sorted by (sweep point, policy, trial, t)."""
     import polars as pl
 
-    order = {label: number for number, label in enumerate(manifest["policies"])}
+    order = {label: number for number, label in enumerate(manifest.policies)}
     frames = []
-    for cell, part in sorted(valid_parts(path, manifest["spec_sha256"]).items()):
+    for cell, part in sorted(valid_parts(path, manifest.key).items()):
         frame, _ = read_part(part)
         frames.append(frame.with_columns(pl.lit(cell.point).alias("__point")))
     if not frames:
@@ -256,13 +205,6 @@ def write_results(path: Path, frame: pl.DataFrame) -> str:
     return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 
-def _checksum(spec_sha: str, cell: Cell, data: bytes) -> str:
+def _checksum(run_key: str, cell: Cell, data: bytes) -> str:
     """It covers where the rows belong too: a part under a wrong name does not count."""
-    return hashlib.sha256(f"{spec_sha} {cell.point} {cell.trial} ".encode() + data).hexdigest()[:32]
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
+    return hashlib.sha256(f"{run_key} {cell.point} {cell.trial} ".encode() + data).hexdigest()[:32]

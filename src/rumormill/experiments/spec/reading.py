@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import math
 import tomllib
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from os import PathLike
@@ -14,34 +14,30 @@ from typing import Any
 
 import msgspec
 
+from rumormill import catalogue
 from rumormill.errors import InputError
-from rumormill.experiments.spec import schema
-from rumormill.experiments.spec.messages import explain, keys_of, nearest
+from rumormill.experiments.spec import checking
+from rumormill.experiments.spec.axes import keys_beside, place, size_key
+from rumormill.experiments.spec.messages import SINGLE, explain
 from rumormill.experiments.spec.schema import Spec
+from rumormill.experiments.spec.tables import PARTS, completed, flat, is_random, label_of, nested
+from rumormill.text import nearest, shown
+from rumormill.validate import whole
 
-# Parameters that an axis may name without saying where they stand.
-SHORT_AXES = {
-    **dict.fromkeys(("gamma", "c", "zeta", "estimator", "confidence", "clique_filter"), "policies"),
-    **dict.fromkeys(("leaders", "kappa"), "policies"),
-    **dict.fromkeys(("alpha", "beta", "K", "eps", "df", "tail", "sigma"), "arms"),
-    "M": "network",
-}
-LABELS = {
-    "decentralized": "Decentralized",
-    "centralized": "Centralized",
-    "kmp": "KMP",
-    "consensus": "Consensus",
-    "robust": "Robust",
-}
+LABELS = {name: label_of(cls) for name, cls in catalogue.POLICIES.items()}
+LARGEST_WHOLE = 2**63
 
 
 @dataclass(frozen=True)
-class Point:
+class SweepPoint:
     """One combination of sweep values, and the spec with these values in place."""
 
     index: int
     values: dict[str, Any]
     spec: Spec
+
+
+# --- where specs come from ------------------------------------------------------------------------------
 
 
 def spec_names() -> list[str]:
@@ -61,43 +57,79 @@ def named_spec(name: str) -> Spec:
 
 
 def read_spec(path: str | PathLike[str]) -> Spec:
-    """An experiment from a TOML file."""
+    """An experiment from a TOML file; own classes are looked for beside it."""
+    if not isinstance(path, str | PathLike):
+        raise InputError(f"path = {shown(path)} is not allowed: the path of a TOML file")
     path = Path(path)
     try:
-        text = path.read_text("utf-8")
+        text = path.read_text("utf-8-sig")  # some editors begin a file with a byte-order mark
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file; see `rumormill list specs`") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
-    return parse_spec(text, path.name)
+    return parse_spec(text, path.name, folder=str(path.resolve().parent))
 
 
-def parse_spec(text: str, origin: str = "spec") -> Spec:
-    """An experiment from TOML text; `origin` begins every message."""
+def parse_spec(text: str, origin: str = "spec", *, folder: str | None = None) -> Spec:
+    """An experiment from TOML text; `origin` begins every message, own classes may lie in `folder`."""
     try:
-        raw = tomllib.loads(text)
+        raw = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{origin}: not valid TOML: {error}") from None
     try:
-        return decode(raw)
+        return decode(raw, folder=folder)
     except InputError as error:
         raise InputError(f"{origin}: {error}") from None
 
 
-def decode(raw: dict[str, Any]) -> Spec:
+def decode(raw: Mapping[str, Any], *, folder: str | None = None) -> Spec:
     """An experiment from a table of plain values; every mistake is found before anything runs."""
-    spec = _convert(_with_scale(raw))
-    spec = _with_labels(spec)
+    _refuse_unwritable(raw)
+    if "folder" in raw:
+        raise InputError("folder: unknown key; own classes are looked for beside the file")
+    tables = nested(_with_scale(raw))
+    spec = msgspec.structs.replace(_convert(tables), folder=folder)
+    spec = _complete(spec, said_fresh="fresh" in raw["network"])
+    checking.check_labels(spec)
+    for axis in spec.sweep:
+        part, key = place(spec, axis)
+        if part == "policies":
+            checking.check_overridden(spec, axis, key, [table["settings"] for table in tables["policies"]])
+    checking.check_claims(spec)
     for scale in spec.scale:
-        for point in points(at_scale(spec, scale)):
-            _check(point)
+        _check(at_scale(spec, scale))
     return spec
 
 
 def encode(spec: Spec) -> dict[str, Any]:
     """The spec as plain values, with every default written out; `decode` takes it back."""
-    plain: dict[str, Any] = _drop_none(msgspec.to_builtins(spec))
-    return plain
+    return flat(spec)
+
+
+def restore(plain: Mapping[str, Any], *, folder: str | None = None) -> Spec:
+    """A spec that was encoded before: nothing is checked again, and no own class is imported."""
+    return msgspec.structs.replace(_convert(nested(plain)), folder=folder)
+
+
+def own_sources(spec: Spec) -> dict[str, str]:
+    """The user's own modules that a spec needs, with the checksums of their files."""
+    plain = encode(spec)
+    names = [word for part in (*PARTS, "sweep") for word in _words(plain[part]) if catalogue.is_own(word)]
+    if names:
+        for point in points(spec):
+            _complete(point.spec)  # imports them
+    return catalogue.sources(names, spec.folder)
+
+
+def _words(value: Any) -> list[str]:
+    if isinstance(value, Mapping):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [word for item in value for word in _words(item)]
+    return [value] if isinstance(value, str) else []
+
+
+# --- scales and points ----------------------------------------------------------------------------------
 
 
 def at_scale(
@@ -109,49 +141,91 @@ def at_scale(
             raise InputError(f"{spec.name} has the scales {', '.join(spec.scale)}: choose one")
         (scale,) = spec.scale
     if scale not in spec.scale:
-        raise InputError(f"{spec.name} has no scale {scale!r}{nearest(scale, list(spec.scale))}")
+        raise InputError(f"{spec.name} has no scale {scale!r}{nearest(str(scale), list(spec.scale))}")
     size = spec.scale[scale]
-    changed = {k: v for k, v in (("trials", trials), ("horizon", horizon)) if v is not None}
+    asked = {"trials": trials, "horizon": horizon}
+    changed = {key: whole(key, value) for key, value in asked.items() if value is not None}
     network = spec.network
     if size.n is not None:
-        network = msgspec.structs.replace(network, **{_size_key(network, f"scale.{scale}.n"): size.n})
+        key = size_key(spec, f"scale.{scale}.n")
+        network = msgspec.structs.replace(network, settings={**network.settings, key: size.n})
     size = msgspec.structs.replace(size, n=None, **changed)
-    name: Any = "custom" if changed else scale
-    ready = msgspec.structs.replace(spec, network=network, scale={name: size})
-    # Replaced values were not checked when the file was read.
-    return _convert(encode(ready)) if changed or network is not spec.network else ready
+    ready = msgspec.structs.replace(spec, network=network, scale={"custom" if changed else scale: size})
+    if changed:  # these values were not there when the file was checked
+        _check(ready)
+    return ready
 
 
-def points(spec: Spec) -> list[Point]:
+def points(spec: Spec) -> list[SweepPoint]:
     """Every combination of sweep values, the last axis running fastest; one empty point without a sweep."""
-    plain = encode(spec)
-    plain["sweep"] = {}
+    places = {axis: place(spec, axis) for axis in spec.sweep}
+    base = msgspec.structs.replace(spec, sweep={}, claims=[])
+    if not spec.sweep:
+        return [SweepPoint(0, {}, base)]
     done = []
-    places = {axis: _place(spec, axis) for axis in spec.sweep}
     for index, choice in enumerate(itertools.product(*(range(len(v)) for v in spec.sweep.values()))):
         values = {axis: spec.sweep[axis][i] for axis, i in zip(spec.sweep, choice, strict=True)}
-        changed = msgspec.json.decode(msgspec.json.encode(plain))
-        for axis, value in values.items():
-            part, key = places[axis]
-            for table in changed[part] if part == "policies" else [changed[part]]:
-                if key in keys_of(part, table):
-                    table[key] = value
         try:
-            done.append(Point(index, values, _convert(changed)))
+            done.append(SweepPoint(index, values, _changed(base, places, values)))
         except InputError as error:
             where = ", ".join(f"{axis}[{i}]" for axis, i in zip(spec.sweep, choice, strict=True))
             raise InputError(f"sweep.{where}: {error}") from None
     return done
 
 
+def _changed(spec: Spec, places: Mapping[str, tuple[str, str]], values: Mapping[str, Any]) -> Spec:
+    """The spec with other values in some places."""
+    tables: dict[str, Any] = msgspec.to_builtins(spec)
+    for axis, value in values.items():
+        part, key = places[axis]
+        if part != "policies":
+            inside = tables[part] if key in PARTS[part].beside else tables[part]["settings"]
+            inside[key] = value
+            continue
+        for number, table in enumerate(tables[part]):
+            if key in keys_beside(spec, "policies", spec.policies[number]):
+                table["settings"][key] = value
+    return _complete(_convert(tables))
+
+
+def _check(ready: Spec) -> None:
+    """Refuse combinations of values that no run can play."""
+    checking.check_number(ready, ready.size.trials)
+    checks = checking.Checks()
+    for point in points(ready):
+        try:
+            checks.point(point.spec)
+        except InputError as error:
+            where = ", ".join(f"{axis} = {value!r}" for axis, value in point.values.items())
+            raise InputError(f"{error} (at {where})" if where else str(error)) from None
+
+
 # --- strict reading -------------------------------------------------------------------------------------
 
 
-def _with_scale(raw: dict[str, Any]) -> dict[str, Any]:
+def _refuse_unwritable(value: Any, path: str = "") -> None:
+    """Refuse what could not be written down again: dates, and numbers that are none or beyond 64 bits."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _refuse_unwritable(item, f"{path}.{key}" if path else str(key))
+    elif isinstance(value, list | tuple):
+        for number, item in enumerate(value):
+            _refuse_unwritable(item, f"{path}[{number}]")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InputError(f"{path} = {value!r} is not allowed: a finite number")
+    elif isinstance(value, int):
+        if abs(value) >= LARGEST_WHOLE:
+            raise InputError(f"{path} = {shown(value)} is not allowed: whole numbers are below 2^63")
+    elif not isinstance(value, str):
+        raise InputError(f"{path} = {value} is not allowed: numbers, words, true/false, lists or tables")
+
+
+def _with_scale(raw: Mapping[str, Any]) -> dict[str, Any]:
     """A file may give horizon and trials at the top instead of scales."""
-    single = {key: raw[key] for key in ("horizon", "trials", "checkpoints") if key in raw}
+    single = {key: raw[key] for key in SINGLE if key in raw}
     if not single:
-        return raw
+        return dict(raw)
     if "scale" in raw:
         raise InputError(
             f"{next(iter(single))}: give it at the top or in [scale.quick] / [scale.full], not both"
@@ -159,94 +233,33 @@ def _with_scale(raw: dict[str, Any]) -> dict[str, Any]:
     for key in ("horizon", "trials"):
         if key not in single:
             raise InputError(f"{key}: missing; a run needs horizon and trials")
-    rest = {key: value for key, value in raw.items() if key not in single}
-    # Convert here, so that a mistake is reported under the key that the file has.
-    for key, value in single.items():
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise InputError(f"{key} = {value!r} is not allowed: a whole number >= 1")
-    return {**rest, "scale": {"custom": single}}
+    # Checked here, so that a mistake is reported under the key that the file has.
+    sizes = {key: whole(key, value) for key, value in single.items()}
+    return {**{key: value for key, value in raw.items() if key not in single}, "scale": {"custom": sizes}}
 
 
-def _convert(raw: dict[str, Any]) -> Spec:
+def _convert(tables: Mapping[str, Any]) -> Spec:
     try:
-        return msgspec.convert(raw, Spec, strict=True)
+        return msgspec.convert(tables, Spec, strict=True)
     except msgspec.ValidationError as error:
-        raise InputError(explain(raw, str(error))) from None
+        raise InputError(explain(tables, str(error))) from None
 
 
-def _drop_none(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _drop_none(item) for key, item in value.items() if item is not None}
-    return [_drop_none(item) for item in value] if isinstance(value, list) else value
-
-
-# --- what types cannot say ------------------------------------------------------------------------------
-
-
-def _with_labels(spec: Spec) -> Spec:
-    """Every policy gets a name of its own."""
-    named = [
-        policy
-        if policy.label
-        else msgspec.structs.replace(policy, label=LABELS[str(policy.__struct_config__.tag)])
-        for policy in spec.policies
-    ]
-    for label, count in Counter(policy.label for policy in named).items():
-        if count > 1:
-            raise InputError(f"policies: {count} of them are called {label!r}; give each a label of its own")
-    return msgspec.structs.replace(spec, policies=named)
-
-
-def _size_key(network: schema.AnyNetwork, asked: str) -> str:
-    for key in ("n", "subgraph"):
-        if hasattr(network, key):
-            return key
-    raise InputError(f"{asked}: a network of this kind has no number of agents to set")
-
-
-def _place(spec: Spec, axis: str) -> tuple[str, str]:
-    """Which part of the spec an axis changes, and which key there."""
-    if axis == "M":
-        return "network", _size_key(spec.network, "sweep.M")
-    part, _, key = axis.rpartition(".")
-    part = part or SHORT_AXES.get(key, "")
-    parts: dict[str, Sequence[schema.Form]] = {
-        "network": [spec.network],
-        "arms": [spec.arms],
-        "policies": spec.policies,
-    }
-    keys = {name for form in parts.get(part, []) for name in form.__struct_fields__}
-    if key not in keys - {"label"}:
-        known = [short for short in SHORT_AXES if _exists(spec, short)]
-        every = (f"{p}.{k}" for p in parts for f in parts[p] for k in f.__struct_fields__ if k != "label")
-        dotted = list(dict.fromkeys(every))
-        hint = nearest(axis, dotted if "." in axis else known)
-        raise InputError(f"sweep.{axis}: unknown parameter{hint}")
-    values = spec.sweep[axis]
-    if len(set(map(repr, values))) < len(values):
-        raise InputError(f"sweep.{axis} = {values!r} is not allowed: a value stands there twice")
-    for value in values:
-        if not isinstance(value, bool | int | float | str):
-            raise InputError(f"sweep.{axis} = {values!r} is not allowed: numbers, words or true/false")
-    return part, key
-
-
-def _exists(spec: Spec, short: str) -> bool:
-    part = SHORT_AXES[short]
-    if short == "M":
-        return hasattr(spec.network, "n") or hasattr(spec.network, "subgraph")
-    forms = [spec.arms] if part == "arms" else spec.policies
-    return any(hasattr(form, short) for form in forms)
-
-
-def _check(point: Point) -> None:
-    """Refuse combinations of values that no run can play."""
-    from rumormill.experiments.spec.building import check_arms, check_network, check_policies
-
-    try:
-        check_network(point.spec)
-        check_arms(point.spec)
-        check_policies(point.spec)
-    except InputError as error:
-        where = ", ".join(f"{axis} = {value!r}" for axis, value in point.values.items())
-        raise InputError(f"{error} (at {where})" if where else str(error)) from None
+def _complete(spec: Spec, said_fresh: bool = True) -> Spec:
+    """Every setting and label written out, each of the type that its class wants."""
+    replace, folder = msgspec.structs.replace, spec.folder
+    policies = []
+    for number, part in enumerate(spec.policies):
+        settings = completed("policies", part, f"policies[{number}]", folder)
+        cls = catalogue.find("policy", part.type, folder=folder)
+        policies.append(replace(part, settings=settings, label=part.label or label_of(cls)))
+    network = replace(spec.network, settings=completed("network", spec.network, "network", folder))
+    if not said_fresh:
+        network = replace(network, fresh=is_random(catalogue.find("network", network.kind, folder=folder)))
+    return replace(
+        spec,
+        network=network,
+        arms=replace(spec.arms, settings=completed("arms", spec.arms, "arms", folder)),
+        channel=replace(spec.channel, settings=completed("channel", spec.channel, "channel", folder)),
+        policies=policies,
+    )

@@ -1,4 +1,8 @@
-"""The form of an experiment file: every key, its type and its range."""
+"""The form of an experiment: plain data that can be written, compared and sent to another process.
+
+What settings a network, a law, a policy or a channel takes is not written here: it follows from the class
+that the catalogue has under its name, and is checked when a spec is read.
+"""
 
 from __future__ import annotations
 
@@ -8,183 +12,106 @@ from msgspec import Meta, Struct
 
 Count = Annotated[int, Meta(ge=1)]
 Natural = Annotated[int, Meta(ge=0)]
-Positive = Annotated[float, Meta(gt=0)]
-Probability = Annotated[float, Meta(ge=0, le=1)]
+Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]*$")]
+ScaleName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9_-]*$")]
 AxisValues = Annotated[list[Any], Meta(min_length=1)]
+Settings = dict[str, Any]
+
+# What the numbers of a run do not depend on.
+WORDS = ("title", "question", "claims")
 
 
 class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
     """Common to all parts: keyword-only, never changed, unknown keys refused."""
 
 
-# --- networks -------------------------------------------------------------------------------------------
+# --- what plays -----------------------------------------------------------------------------------------
 
 
-class NetworkForm(Form, tag_field="kind", frozen=True, kw_only=True):
+class NetworkPart(Form, frozen=True, kw_only=True):
     """Where the network comes from. `fresh`: another random one in every trial."""
 
-
-class ErdosRenyi(NetworkForm, tag="erdos_renyi", frozen=True, kw_only=True):
-    n: Count
-    p: Probability
-    connected: bool = True
-    fresh: bool = True
+    kind: str
+    fresh: bool
+    settings: Settings = {}
 
 
-class BarabasiAlbert(NetworkForm, tag="barabasi_albert", frozen=True, kw_only=True):
-    n: Annotated[int, Meta(ge=2)]
-    m: Count
-    fresh: bool = True
-
-
-class WattsStrogatz(NetworkForm, tag="watts_strogatz", frozen=True, kw_only=True):
-    n: Annotated[int, Meta(ge=3)]
-    k: Annotated[int, Meta(ge=2)]
-    p: Probability
-    connected: bool = True
-    fresh: bool = True
-
-
-class RandomRegular(NetworkForm, tag="random_regular", frozen=True, kw_only=True):
-    n: Count
-    d: Natural
-    connected: bool = True
-    fresh: bool = True
-
-
-class Ring(NetworkForm, tag="ring", frozen=True, kw_only=True):
-    n: Annotated[int, Meta(ge=3)]
-
-
-class Line(NetworkForm, tag="path", frozen=True, kw_only=True):
-    n: Count
-
-
-class Star(NetworkForm, tag="star", frozen=True, kw_only=True):
-    n: Count
-
-
-class Complete(NetworkForm, tag="complete", frozen=True, kw_only=True):
-    n: Count
-
-
-class Grid(NetworkForm, tag="grid", frozen=True, kw_only=True):
-    rows: Count
-    cols: Count
-
-
-class BalancedTree(NetworkForm, tag="balanced_tree", frozen=True, kw_only=True):
-    branching: Count
-    height: Natural
-
-
-class FromFile(NetworkForm, tag="file", frozen=True, kw_only=True):
-    """`file` is a path, or the name of a graph in the data directory; `subgraph` the size of a snowball."""
-
-    file: str
-    subgraph: Count | None = None
-    fresh: bool = True
-
-
-AnyNetwork = (
-    ErdosRenyi
-    | BarabasiAlbert
-    | WattsStrogatz
-    | RandomRegular
-    | Ring
-    | Line
-    | Star
-    | Complete
-    | Grid
-    | BalancedTree
-    | FromFile
-)
-
-
-# --- arms -----------------------------------------------------------------------------------------------
-
-
-class ArmsForm(Form, tag_field="law", frozen=True, kw_only=True):
+class ArmsPart(Form, frozen=True, kw_only=True):
     """`means`: "uniform" (K means from U[0, 1], fresh in every trial) or the K means themselves.
 
     `eps` is the order of the moment bounds minus one; left out, the bandit chooses it.
     """
 
+    law: str
     K: Annotated[int, Meta(ge=2)] | None = None
     means: Literal["uniform"] | list[float] = "uniform"
     eps: Annotated[float, Meta(gt=0, le=1)] | None = None
+    settings: Settings = {}
 
 
-class AlphaStableArms(ArmsForm, tag="alpha-stable", frozen=True, kw_only=True):
-    alpha: Annotated[float, Meta(gt=1, le=2)]
-    scale: Positive = 1.0
-    beta: Annotated[float, Meta(ge=-1, le=1)] = 0.0
-
-
-class GaussianArms(ArmsForm, tag="gaussian", frozen=True, kw_only=True):
-    scale: Positive = 1.0
-
-
-class StudentTArms(ArmsForm, tag="student-t", frozen=True, kw_only=True):
-    df: Annotated[float, Meta(gt=1)]
-    scale: Positive = 1.0
-
-
-class ParetoArms(ArmsForm, tag="pareto", frozen=True, kw_only=True):
-    tail: Annotated[float, Meta(gt=1)]
-    scale: Positive = 1.0
-
-
-class LogNormalArms(ArmsForm, tag="lognormal", frozen=True, kw_only=True):
-    sigma: Positive = 1.0
-
-
-AnyArms = AlphaStableArms | GaussianArms | StudentTArms | ParetoArms | LogNormalArms
-
-
-# --- policies -------------------------------------------------------------------------------------------
-
-ScaleName = Literal["quick", "full", "custom"]
-EstimatorName = Literal["trimmed", "median-of-means", "catoni", "empirical"]
-
-
-class PolicyForm(Form, tag_field="type", frozen=True, kw_only=True):
+class PolicyPart(Form, frozen=True, kw_only=True):
     """`label` is its name in tables and figures; left out, one is made from the type."""
 
+    type: str
     label: str = ""
+    settings: Settings = {}
 
 
-class RobustForm(PolicyForm, tag="robust", frozen=True, kw_only=True):
-    """Every agent alone."""
+class ChannelPart(Form, frozen=True, kw_only=True):
+    """What happens to messages on their way."""
 
-    estimator: EstimatorName = "trimmed"
-    c: Positive | Literal["theory"] | None = None
-    zeta: Positive | None = None
-    confidence: Literal["paper", "anytime"] = "paper"
+    type: str = "perfect"
+    settings: Settings = {}
 
 
-class SharingForm(RobustForm, frozen=True, kw_only=True):
-    gamma: Natural | Literal["half-diameter"] = "half-diameter"
+# --- claims ---------------------------------------------------------------------------------------------
 
 
-class DecentralizedForm(SharingForm, tag="decentralized", frozen=True, kw_only=True):
-    clique_filter: bool = True
+class ClaimPart(Form, tag_field="kind", frozen=True, kw_only=True):
+    """A sentence about the outcome, to be tested on the trials. Policies are named by their labels."""
+
+    policy: str
 
 
-class CentralizedForm(SharingForm, tag="centralized", frozen=True, kw_only=True):
-    leaders: Literal["independent", "dominating"] = "independent"
+class Beats(ClaimPart, tag="beats", frozen=True, kw_only=True):
+    """The policy has lower regret at the horizon than another one."""
+
+    than: str
 
 
-class KMPForm(SharingForm, tag="kmp", frozen=True, kw_only=True):
-    pass
+class AtLeastAsGood(ClaimPart, tag="at-least-as-good", frozen=True, kw_only=True):
+    """The policy does at least as well as another one."""
+
+    than: str
 
 
-class ConsensusForm(PolicyForm, tag="consensus", frozen=True, kw_only=True):
-    kappa: Positive | None = None
-    epsilon: Annotated[float, Meta(ge=0)] | None = None
+class Matters(ClaimPart, tag="matters", frozen=True, kw_only=True):
+    """A swept parameter changes the policy's regret by an amount worth speaking of."""
+
+    parameter: str
 
 
-AnyPolicy = DecentralizedForm | CentralizedForm | KMPForm | ConsensusForm | RobustForm
+class HardlyMatters(ClaimPart, tag="hardly-matters", frozen=True, kw_only=True):
+    """A swept parameter does not."""
+
+    parameter: str
+
+
+class Worsens(ClaimPart, tag="worsens", frozen=True, kw_only=True):
+    """Regret grows as a swept parameter goes towards its lowest or its highest value."""
+
+    parameter: str
+    toward: Literal["low", "high"]
+
+
+class LargerGain(ClaimPart, tag="larger-gain", frozen=True, kw_only=True):
+    """What the policy gains over another one is larger here than in another experiment."""
+
+    over: str
+    than_in: str
+
+
+Claim = Beats | AtLeastAsGood | Matters | HardlyMatters | Worsens | LargerGain
 
 
 # --- the whole ------------------------------------------------------------------------------------------
@@ -202,15 +129,19 @@ class Scale(Form, frozen=True, kw_only=True):
 class Spec(Form, frozen=True, kw_only=True):
     """One experiment. A spec that can be run has exactly one scale."""
 
-    name: Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]*$")]
+    name: Name
     title: str = ""
     question: str = ""
     seed: Natural
-    network: AnyNetwork
-    arms: AnyArms
-    policies: Annotated[list[AnyPolicy], Meta(min_length=1)]
+    network: NetworkPart
+    arms: ArmsPart
+    channel: ChannelPart = ChannelPart()
+    policies: Annotated[list[PolicyPart], Meta(min_length=1)]
     sweep: dict[str, AxisValues] = {}
-    scale: dict[ScaleName, Scale]
+    scale: Annotated[dict[ScaleName, Scale], Meta(min_length=1)]
+    claims: list[Claim] = []
+    folder: str | None = None
+    """Where the file lies, so that own classes beside it can be imported. No part of what is run."""
 
     @property
     def size(self) -> Scale:

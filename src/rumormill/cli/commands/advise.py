@@ -1,4 +1,4 @@
-"""The command that recommends a setting."""
+"""`rumormill advise`: which policy, γ, estimator and constants to take."""
 
 from __future__ import annotations
 
@@ -7,21 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rumormill.cli.looking import made_network
-from rumormill.cli.printing import note, print_json, print_table
-from rumormill.cli.running import Jobs, Json
+from rumormill.cli.making import made_network
+from rumormill.cli.options import Jobs, Json, Seed
+from rumormill.cli.printing import note, print_json, print_table, say, with_band
 from rumormill.cli.words import split
 from rumormill.errors import InputError
+from rumormill.text import band, number
 
 if TYPE_CHECKING:
     from rumormill.advice.advise import Advice
     from rumormill.advice.cases import Case
     from rumormill.graphs import Network
-
-
-def add_advising(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(advise)
 
 
 def advise(
@@ -49,18 +45,21 @@ def advise(
     trials: Annotated[
         int, typer.Option(min=5, help="Trials per setting; three times that in the final.")
     ] = 16,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of all randomness.")] = 0,
+    seed: Seed = 0,
     jobs: Jobs = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the figure; runs/advice-NAME by default.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Recommend policy, γ, estimator and constants for a network and rewards, by quick simulations."""
+    """Recommend policy, γ, estimator and constants.
+
+    For a network, and rewards as recorded or as a spec describes them, by quick simulations.
+    """
     from rumormill.advice import advise as advising
     from rumormill.advice.figure import pareto_figure
     from rumormill.advice.search import QUICK_ESTIMATORS
-    from rumormill.experiments.figures.regret import save
+    from rumormill.experiments.figures.style import save
 
     case, played_on = _case(source, network, column, scale, seed)
     advice = advising.advise(
@@ -110,7 +109,7 @@ def _case(
 def _print(advice: Advice) -> None:
     made = advice.network
     print_table([_tail(tail.row()) for tail in advice.case.tails], title=f"Tails: {advice.case.name}")
-    typer.echo()
+    say()
     print_table(
         [_setting(row) for row in advice.short_rows()],
         title=(
@@ -119,21 +118,18 @@ def _print(advice: Advice) -> None:
         ),
         styles={"recommended": "bold green", "no guarantee": "yellow"},
     )
-    typer.echo()
+    say()
     for reason in advice.reasons:
-        typer.echo(f"- {reason}")
-    typer.echo()
-    typer.echo(f"Recommended: {advice.code}")
+        say(f"- {reason}")
+    say()
+    say(f"Recommended: {advice.code}")
 
 
 def _tail(row: dict[str, Any]) -> dict[str, Any]:
     shown = {key: value for key, value in row.items() if key not in ("low", "high")}
     if "low" not in row:
         return shown
-    at = list(shown).index("tail_index") + 1
-    pairs = list(shown.items())
-    band = f"{row['low']:.3g} – {row['high']:.3g}"
-    return dict([*pairs[:at], ("95 % band", band), *pairs[at:]])
+    return with_band(shown, "tail_index", f"{number(row['low'])} – {number(row['high'])}")
 
 
 def _setting(row: dict[str, Any]) -> dict[str, Any]:
@@ -144,7 +140,7 @@ def _setting(row: dict[str, Any]) -> dict[str, Any]:
         "estimator": row["estimator"],
         "zeta": row["zeta"],
         "regret": row["regret"],
-        "95 % band": f"{row['low']:,.0f} – {row['high']:,.0f}",
+        "95 % band": band(row["low"], row["high"]),
         "above the best": f"{row['worse']:+.0%} ({row['worse_low']:+.0%} to {row['worse_high']:+.0%})",
         "messages / round": row["messages_per_round"],
         "bytes / round": row["bytes_per_round"],

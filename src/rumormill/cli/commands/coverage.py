@@ -1,4 +1,4 @@
-"""The command that measures how often confidence radii fail."""
+"""`rumormill coverage`: how often confidence radii fail."""
 
 from __future__ import annotations
 
@@ -8,19 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rumormill.cli.making import made_estimator, made_law
+from rumormill.cli.options import Json, Seed
 from rumormill.cli.printing import note, print_json, print_table
-from rumormill.cli.running import Json
-from rumormill.cli.words import part_of_spec, split
-from rumormill.errors import InputError
+from rumormill.text import number
+from rumormill.validate import inside
 
 if TYPE_CHECKING:
-    from rumormill.arms import Arm
+    from rumormill.estimators import Estimator
     from rumormill.theory import CoverageRow
-
-
-def add_covering(app: typer.Typer) -> None:
-    """Register the command."""
-    app.command()(coverage)
 
 
 def coverage(
@@ -41,31 +37,24 @@ def coverage(
     eps: Annotated[float | None, typer.Option(help="The order of the moments minus one.")] = None,
     repeats: Annotated[int, typer.Option(min=1, help="Lists of samples per row.")] = 2000,
     confidence: Annotated[float, typer.Option(help="Of the intervals.")] = 0.99,
-    seed: Annotated[int, typer.Option(min=0, help="The seed of all randomness.")] = 0,
+    seed: Seed = 0,
     out: Annotated[Path | None, typer.Option(help="Folder of the figure; runs/coverage by default.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure how often the true mean is outside each estimator's radius, against the δ allowed."""
+    """Measure how often the estimators' radii fail.
+
+    How often the true mean is outside each estimator's radius, against the δ that is allowed.
+    """
     from rumormill import theory
     from rumormill.experiments.figures.coverage import coverage_figure
-    from rumormill.experiments.figures.regret import save
-    from rumormill.experiments.spec.building import ESTIMATORS
-    from rumormill.experiments.spec.messages import nearest
+    from rumormill.experiments.figures.style import save
 
-    levels = delta or [0.1, 0.03, 0.01]
-    for level in levels:
-        if not 0 < level < 1:
-            raise InputError(f"--delta {level} is not allowed: it must lie in (0, 1)")
+    levels = [inside("--delta", level, 0, 1) for level in delta or [0.1, 0.03, 0.01]]
     by_theory = zeta is None and c is None
-    # The empirical mean has no lemma, so no radius of theory's either.
-    names = estimator or [name for name in ESTIMATORS if not (by_theory and name == "empirical")]
-    for name in names:
-        if name not in ESTIMATORS:
-            raise InputError(f"estimator {name!r} is unknown{nearest(name, ESTIMATORS)}")
-    drawn = _law(law, mean)
+    drawn = made_law(law, mean)
     found = {
         name: theory.coverage(
-            ESTIMATORS[name](),
+            each,
             drawn,
             n=n or [100, 1000],
             L=[-math.log(level) for level in levels],
@@ -76,7 +65,7 @@ def coverage(
             zeta=zeta,
             confidence=confidence,
         )
-        for name in names
+        for name, each in _estimators(estimator, by_theory).items()
     }
     used = "theory constants" if by_theory else f"ζ = {zeta:g}" if zeta is not None else f"c = {c:g}"
     figure = coverage_figure(found, f"{law}, {used}")
@@ -94,23 +83,14 @@ def coverage(
         note(f"figure: {path}")
 
 
-def _law(words: str, mean: float) -> Arm:
-    """The law of a spec, moved to the mean."""
-    from rumormill.experiments.spec.building import arm
-    from rumormill.experiments.spec.reading import decode
+def _estimators(names: list[str] | None, by_theory: bool) -> dict[str, Estimator]:
+    """Those asked for, or all that have a radius: theory's needs a lemma."""
+    from rumormill import catalogue
 
-    spec = decode(
-        {
-            "name": "coverage",
-            "seed": 0,
-            "horizon": 2,
-            "trials": 1,
-            "network": {"kind": "complete", "n": 1},
-            "arms": {**part_of_spec(split(words), "law"), "K": 2},
-            "policies": [{"type": "robust", "zeta": 1.0}],
-        }
-    )
-    return arm(spec.arms, mean)
+    if names:
+        return {name: made_estimator(name) for name in names}
+    every = {name: made_estimator(name) for name in catalogue.ESTIMATORS}
+    return {name: each for name, each in every.items() if each.has_lemma or not by_theory}
 
 
 def _row(name: str, row: CoverageRow) -> dict[str, Any]:
@@ -140,9 +120,9 @@ def _row(name: str, row: CoverageRow) -> dict[str, Any]:
 
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    band = f"{row['low']:.4g} – {row['high']:.4g}"
+    interval = f"{number(row['low'])} – {number(row['high'])}"
     if row["failures"] == "no radius":
-        row, band = {**row, **dict.fromkeys(("radius", "above", "below", "rate"), math.nan)}, "–"
+        row, interval = {**row, **dict.fromkeys(("radius", "above", "below", "rate"), math.nan)}, "–"
     return {
         "estimator": row["estimator"],
         "n": row["n"],
@@ -151,7 +131,7 @@ def _shown(row: dict[str, Any]) -> dict[str, Any]:
         "above": row["above"],
         "below": row["below"],
         "rate": row["rate"],
-        f"{row['confidence']:.4%}".rstrip("0%").rstrip(".") + " % interval": band,
+        f"{row['confidence']:.4%}".rstrip("0%").rstrip(".") + " % interval": interval,
         "lemma's range": row["in_range"],
         "failures": row["failures"],
     }

@@ -1,0 +1,68 @@
+"""`rumormill reproduce`: the experiments of the paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rumormill.cli.options import Bounds, Executor, ExecutorName, Horizon, Jobs, Json, Report, Trials
+from rumormill.cli.printing import note
+from rumormill.cli.results import conclude
+from rumormill.cli.runs import default_folder, play
+from rumormill.errors import InputError
+
+
+def names_starting_with(incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    from rumormill.experiments.spec.reading import spec_names
+
+    return [name for name in ["all", *spec_names()] if name.startswith(incomplete)]
+
+
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="fig1a … fig1f, theory, gamma-sparse, estimators, or all.",
+            autocompletion=names_starting_with,
+            show_default=False,
+        ),
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="About a minute on two cores (default).")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The size of the paper.")] = False,
+    trials: Trials = None,
+    horizon: Horizon = None,
+    jobs: Jobs = None,
+    executor: Executor = ExecutorName.threads,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder; with `all`, the folder of all runs. runs/ by default.")
+    ] = None,
+    report: Report = True,
+    bounds: Bounds = False,
+    json: Json = False,
+) -> None:
+    """Run an experiment of the paper and test its claims on it.
+
+    The figures and a report are written beside the results.
+    """
+    from rumormill.experiments.spec.reading import at_scale, named_spec, spec_names
+    from rumormill.graphs.datasets import MissingDataError
+
+    if quick and full:
+        raise InputError("--quick and --full were both given: choose one")
+    everything = name == "all"
+    runs, missing = [], []
+    for each in spec_names() if everything else [name]:
+        ready = at_scale(named_spec(each), "full" if full else "quick", trials=trials, horizon=horizon)
+        folder = default_folder(ready, out or Path("runs")) if everything else out or default_folder(ready)
+        try:
+            runs.append(play(ready, folder, jobs, executor))
+        except MissingDataError as error:
+            if not everything:
+                raise
+            missing.append(f"{each} is left out: {error}")
+    conclude(runs, json, report=report, bounds=bounds)
+    for line in missing:
+        note(line)

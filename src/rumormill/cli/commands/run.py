@@ -1,0 +1,35 @@
+"""`rumormill run`: an experiment of one's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from rumormill.cli.options import Bounds, Executor, ExecutorName, Horizon, Jobs, Json, Out, Report, Trials
+from rumormill.cli.results import conclude
+from rumormill.cli.runs import default_folder, play
+
+
+def run(
+    spec: Annotated[Path, typer.Argument(help="An experiment as a TOML file.", show_default=False)],
+    scale: Annotated[str | None, typer.Option(help="quick, full, or another scale of the file.")] = None,
+    trials: Trials = None,
+    horizon: Horizon = None,
+    jobs: Jobs = None,
+    executor: Executor = ExecutorName.threads,
+    out: Out = None,
+    report: Report = True,
+    bounds: Bounds = False,
+    json: Json = False,
+) -> None:
+    """Run an experiment of your own.
+
+    Run it again to go on after a stop: what is done is kept.
+    """
+    from rumormill.experiments.spec.reading import at_scale, read_spec
+
+    ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)
+    played = play(ready, out or default_folder(ready), jobs, executor)
+    conclude([played], json, report=report, bounds=bounds)

@@ -1,0 +1,62 @@
+"""`rumormill simulate`: a few policies on one network, without writing a spec."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rumormill.cli.options import Executor, ExecutorName, Jobs, Json, Seed
+from rumormill.cli.results import conclude, present
+from rumormill.cli.runs import play
+from rumormill.cli.words import network_part, part_of_spec, split
+
+POLICIES = ("kmp zeta=1", "decentralized zeta=1", "robust zeta=1")
+
+
+def simulate(
+    network: Annotated[
+        str, typer.Option(help='A generator or file with settings: "erdos_renyi n=50 p=0.7".')
+    ] = "erdos_renyi n=50 p=0.7",
+    arms: Annotated[
+        str, typer.Option(help='The law of the rewards: "alpha-stable alpha=1.9 K=5".')
+    ] = "alpha-stable alpha=1.9 K=5",
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            help='A policy with settings: "kmp gamma=1 zeta=1", "my_module:Greedy rate=0.1"; repeatable.'
+        ),
+    ] = None,
+    channel: Annotated[
+        str, typer.Option(help="How messages get from one agent to the next; see `rumormill list channels`.")
+    ] = "perfect",
+    horizon: Annotated[int, typer.Option(min=1, help="Rounds.")] = 1000,
+    trials: Annotated[int, typer.Option(min=1, help="Trials.")] = 5,
+    seed: Seed = 0,
+    jobs: Jobs = None,
+    executor: Executor = ExecutorName.threads,
+    out: Annotated[Path | None, typer.Option(help="Keep the run in this folder, with a report.")] = None,
+    json: Json = False,
+) -> None:
+    """Play a few policies without writing a spec."""
+    from rumormill.experiments.analyse.summary import summarise
+    from rumormill.experiments.spec.reading import at_scale, decode
+
+    table: dict[str, Any] = {
+        "name": "simulate",
+        "seed": seed,
+        "horizon": horizon,
+        "trials": trials,
+        "network": network_part(split(network)),
+        "arms": part_of_spec(split(arms), "law"),
+        "channel": part_of_spec(split(channel), "type"),
+        "policies": [part_of_spec(split(each), "type") for each in policy or POLICIES],
+    }
+    ready = at_scale(decode(table, folder=str(Path.cwd())))
+    if out is not None:
+        conclude([play(ready, out, jobs, executor)], json, report=True)
+        return
+    with tempfile.TemporaryDirectory(prefix="rumormill-") as folder:
+        present([summarise(play(ready, Path(folder), jobs, executor))], json, claims=False)

@@ -1,0 +1,6 @@
+"""What to say where only the core is installed."""
+
+
+def missing_library(error: ModuleNotFoundError) -> str:
+    """Which extra brings the library that is not there."""
+    return f"{error.name} is not installed, and this needs it: pip install 'rumormill[lab]'"

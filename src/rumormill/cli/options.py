@@ -1,0 +1,31 @@
+"""Options that several commands share, with their help."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class ExecutorName(StrEnum):
+    """Who plays the cells of a run."""
+
+    threads = "threads"
+    processes = "processes"
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+Trials = Annotated[int | None, typer.Option(min=1, help="Trials, instead of those of the scale.")]
+Horizon = Annotated[int | None, typer.Option(min=1, help="Rounds, instead of those of the scale.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Workers; all cores by default.")]
+Executor = Annotated[
+    ExecutorName,
+    typer.Option(help="threads (the compiled engine runs in parallel) or processes (own policies too)."),
+]
+Out = Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME-SCALE by default.")]
+Report = Annotated[bool, typer.Option(help="Write report.html and figures/ into the folder.")]
+Bounds = Annotated[bool, typer.Option("--bounds", help="Also the theory's bounds, drawn and as a table.")]
+Folder = Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)]
+Seed = Annotated[int, typer.Option(min=0, help="The seed of all randomness.")]

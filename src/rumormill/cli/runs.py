@@ -1,0 +1,30 @@
+"""Playing a run from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rumormill.cli.options import ExecutorName
+
+if TYPE_CHECKING:
+    from rumormill.experiments.run.store import RunFolder
+    from rumormill.experiments.spec.schema import Spec
+
+
+def play(spec: Spec, folder: Path, jobs: int | None, executor: ExecutorName) -> RunFolder:
+    """Run the spec into the folder, with a display of how far it is."""
+    from rumormill.experiments.run import runner
+    from rumormill.experiments.run.progress import progress_for
+    from rumormill.graphs.datasets import find
+
+    if spec.network.kind == "file":
+        find(spec.network.settings["file"])  # before a folder is made for a run that cannot begin
+    return runner.run(spec, folder, jobs, progress_for(spec.name), executor.value)
+
+
+def default_folder(spec: Spec, base: Path = Path("runs")) -> Path:
+    """Where a run goes when nobody says: other sizes go elsewhere."""
+    ((scale, size),) = spec.scale.items()
+    tail = f"{size.trials}x{size.horizon}" if scale == "custom" else scale
+    return base / f"{spec.name}-{tail}"

@@ -1,0 +1,41 @@
+"""The words for swept parameters and their values, the same in terminal, figures and page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rumormill.text import setting
+
+Values = dict[str, Any]
+"""What every swept parameter is at one sweep point; empty when nothing is swept."""
+
+AXIS_NAMES = {
+    "gamma": "γ (hops)",
+    "alpha": "tail index α",
+    "zeta": "factor ζ",
+    "eps": "ε",
+    "M": "agents",
+}
+SYMBOLS = {"gamma": "γ", "alpha": "α", "zeta": "ζ", "eps": "ε"}
+# Parameters with an end of their own: what is said instead of "falls" or "grows".
+LIMITS = {("alpha", "low"): "1"}
+
+
+def in_words(values: Values) -> str:
+    """A sweep point as a title."""
+    return ", ".join(f"{symbol(name)} = {setting(value)}" for name, value in values.items())
+
+
+def axis_name(parameter: str) -> str:
+    """What a swept parameter is called on an axis."""
+    return AXIS_NAMES.get(parameter, parameter.replace("_", " "))
+
+
+def symbol(parameter: str) -> str:
+    """What a swept parameter is called in a sentence."""
+    return SYMBOLS.get(parameter, parameter)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a swept value has a place on an axis."""
+    return isinstance(value, int | float) and not isinstance(value, bool)

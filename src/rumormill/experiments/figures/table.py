@@ -1,0 +1,64 @@
+"""The one table of figures: a new one is a file beside this and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.figures.agents import agent_distribution
+from rumormill.experiments.figures.bounds import bounds_if_asked
+from rumormill.experiments.figures.messages import regret_per_message
+from rumormill.experiments.figures.network import network_figures
+from rumormill.experiments.figures.regret_by_parameter import regret_by_each_parameter, regret_by_parameter
+from rumormill.experiments.figures.regret_over_time import regret_over_time, regret_over_time_log
+from rumormill.experiments.figures.style import for_pyplot, save, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rumormill.experiments.run.store import RunFolder
+
+# What draws takes the Summary of a run and gives a figure; or several, by the tails of their names ("" for
+# none), or an empty table where the run has nothing to show in it. The first line of its docstring is the
+# caption in the report.
+Draw = Callable[[Summary], "Figure | Mapping[str, Figure]"]
+
+FIGURES: dict[str, Draw] = {
+    "regret": regret_over_time,
+    "regret-log": regret_over_time_log,
+    "regret-by": regret_by_each_parameter,
+    "agents": agent_distribution,
+    "messages": regret_per_message,
+    "network": network_figures,
+    "regret-bounds": bounds_if_asked,
+}
+
+
+def drawn(name: str, summary: Summary) -> dict[str, Figure]:
+    """The figures of one line of the table, by the names of their files."""
+    made = FIGURES[name](summary)
+    several: Mapping[str, Figure] = made if isinstance(made, Mapping) else {"": made}
+    return {f"{name}-{tail}" if tail else name: figure for tail, figure in several.items()}
+
+
+def draw_all(summary: Summary, out_dir: Path) -> list[Path]:
+    """Every figure that this run has something to say in, as PNG and SVG."""
+    return [
+        path
+        for name in FIGURES
+        for stem, figure in drawn(name, summary).items()
+        for path in save(figure, out_dir / stem)
+    ]
+
+
+def main_figure(run: RunFolder | Summary) -> Figure:
+    """The figure that answers the run's question: against the parameter swept, else against the round."""
+    summary = run if isinstance(run, Summary) else summarise(run)
+    with for_pyplot(), style():
+        axes = summary.axes
+        figure = regret_by_parameter(summary, axes[0]) if axes else regret_over_time(summary)
+        # Ticks are made when they are first drawn: made here, they are of this style too.
+        figure.draw_without_rendering()
+    return figure

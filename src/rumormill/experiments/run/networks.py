@@ -1,0 +1,53 @@
+"""What a run says about its networks, and about the engine that plays on them."""
+
+from __future__ import annotations
+
+from rumormill.engine import compiled
+from rumormill.experiments.run.cell import one_blas_thread
+from rumormill.experiments.run.manifest import NetworkFacts
+from rumormill.experiments.run.sites import contenders
+from rumormill.experiments.spec.building import build_channel, build_policy
+from rumormill.experiments.spec.reading import points
+from rumormill.experiments.spec.schema import Spec
+
+
+def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
+    """The network of trial 0 at every point: enough to draw it with its cliques and leaders."""
+    seen: dict[str, str] = {}
+    described: dict[str, NetworkFacts] = {}
+    for point in points(spec):
+        with one_blas_thread():
+            ready = contenders(point.spec, 0)
+        network = ready[0].network
+        facts = NetworkFacts(n_agents=network.n_agents, n_edges=network.n_edges, diameter=network.diameter)
+        for contender in ready:
+            plan = contender.plan
+            if facts.gamma is None and hasattr(contender.policy, "gamma"):
+                facts.gamma = getattr(plan, "gamma", None)
+            if facts.cliques is None and getattr(plan, "groups", None) is not None:
+                facts.cliques = [[int(v) for v in group] for group in plan.groups]  # type: ignore[attr-defined]
+            if facts.leaders is None and getattr(plan, "leaders", None) is not None:
+                facts.leaders = [int(v) for v in plan.leaders]  # type: ignore[attr-defined]
+        key = repr(point.spec.network)
+        if key in seen:
+            facts.edges_of = seen[key]
+        else:
+            seen[key] = str(point.index)
+            facts.edges = [(int(u), int(v)) for u, v in network.edges()]
+        described[str(point.index)] = facts
+    return described
+
+
+def slow_notices(spec: Spec) -> list[str]:
+    """One line for every reason why policies run on the reference engine."""
+    reasons: dict[str, dict[str, None]] = {}
+    for point in points(spec):
+        channel = build_channel(point.spec)
+        for part in point.spec.policies:
+            reason = compiled.why_not(build_policy(point.spec, part), channel)
+            if reason is not None:
+                reasons.setdefault(reason, {})[part.label] = None
+    return [
+        f"{', '.join(labels)} {'runs' if len(labels) == 1 else 'run'} on the reference engine: {reason}"
+        for reason, labels in reasons.items()
+    ]

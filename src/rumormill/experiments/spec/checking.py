@@ -1,0 +1,154 @@
+"""What types cannot say: values that do not go together, and sizes that no machine has."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from rumormill import catalogue
+from rumormill.engine.limits import MOST_BYTES, refuse_impossible
+from rumormill.errors import InputError
+from rumormill.experiments.spec.building import build_bandit, build_channel, build_policy, build_topology
+from rumormill.experiments.spec.schema import Spec
+from rumormill.experiments.spec.tables import default_of, is_random
+from rumormill.text import memory, nearest, shown
+from rumormill.validate import reward
+
+# Every cell is a file, and every point is checked before anything runs.
+MOST_CELLS, MOST_POINTS = 10_000_000, 10_000
+BYTES_PER_VALUE = 8
+
+
+class Checks:
+    """Checks the points of a sweep; what several points share is looked at once."""
+
+    def __init__(self) -> None:
+        self._seen: set[str] = set()
+
+    def point(self, spec: Spec) -> None:
+        """Refuse a point that no run can play."""
+        if self._is_new(spec.network):
+            check_network(spec)
+        if self._is_new(spec.channel):
+            build_channel(spec)
+        if self._is_new(spec.arms, spec.size):
+            check_arms(spec)
+        if self._is_new(spec.network, spec.size, len(spec.policies)):
+            check_size(spec)
+        if self._is_new(spec.arms, spec.policies):
+            check_policies(spec)
+
+    def _is_new(self, *what: Any) -> bool:
+        key = repr(what)
+        if key in self._seen:
+            return False
+        self._seen.add(key)
+        return True
+
+
+def check_network(spec: Spec) -> None:
+    """Refuse a network that cannot be drawn, without drawing it."""
+    family = build_topology(spec)
+    own = catalogue.is_own(spec.network.kind)
+    if spec.network.fresh and not own and not is_random(type(family)):
+        raise InputError(
+            f"network.fresh = True is not allowed: a {spec.network.kind} is the same in every trial"
+        )
+    if hasattr(family, "require_possible"):
+        try:
+            family.require_possible()
+        except InputError as error:
+            raise InputError(f"network: {error}") from None
+
+
+def check_arms(spec: Spec) -> None:
+    """Refuse arms that leave nothing to learn, or moments that are not finite."""
+    arms = spec.arms
+    if arms.means != "uniform":
+        for number, mean in enumerate(arms.means):
+            reward(f"arms.means[{number}]", mean)
+        if arms.K is not None and len(arms.means) != arms.K:
+            raise InputError(f"arms.K = {arms.K} is not allowed: arms.means has {len(arms.means)} values")
+    if spec.size.horizon < spec.n_arms:
+        raise InputError(
+            f"horizon = {spec.size.horizon} is not allowed: "
+            f"the first K = {spec.n_arms} rounds try every arm once"
+        )
+    try:
+        build_bandit(spec, 0).moments()
+    except InputError as error:
+        raise InputError(str(error) if str(error).startswith("arms") else f"arms: {error}") from None
+
+
+def check_policies(spec: Spec) -> None:
+    """Refuse parameters that a policy does not take together, or not with these arms."""
+    bandit = build_bandit(spec, 0)
+    moments = bandit.moments()
+    for number, part in enumerate(spec.policies):
+        policy = build_policy(spec, part)
+        try:
+            policy.require_moments_below(bandit.tail_index)
+            policy.require_usable(moments)
+        except InputError as error:
+            raise InputError(f"policies[{number}] ({part.label}): {error}") from None
+
+
+def check_size(spec: Spec) -> None:
+    """Refuse a run whose tables would not fit into memory, or that has no end."""
+    size = spec.size
+    agents = int(getattr(build_topology(spec), "size", lambda: (0, 0))()[0])
+    refuse_impossible(agents, size.horizon)
+    marks = min(size.checkpoints, size.horizon)
+    needed = float(BYTES_PER_VALUE) * marks * max(agents, 1) * len(spec.policies)
+    if needed > MOST_BYTES:
+        raise InputError(
+            f"checkpoints = {size.checkpoints:,} is not possible: the regret of every agent at each of them "
+            f"takes {memory(needed)}, at most {memory(MOST_BYTES)} are allowed; take fewer"
+        )
+
+
+def check_number(spec: Spec, trials: int) -> None:
+    """Refuse more points or cells than anybody waits for."""
+    points = 1
+    for values in spec.sweep.values():
+        points *= len(values)
+    if points > MOST_POINTS:
+        raise InputError(f"sweep: {points:,} points are not possible: at most {MOST_POINTS:,} are allowed")
+    if points * trials > MOST_CELLS:
+        what = f"trials = {trials:,}" + (f" at {points:,} points" if points > 1 else "")
+        raise InputError(f"{what} is not possible: at most {MOST_CELLS:,} trials are allowed in all")
+
+
+def check_labels(spec: Spec) -> None:
+    """Every policy has a name of its own."""
+    for label, count in Counter(spec.labels).items():
+        if count > 1:
+            raise InputError(f"policies: {count} of them are called {label!r}; give each a label of its own")
+
+
+def check_overridden(spec: Spec, axis: str, key: str, given: list[dict[str, Any]]) -> None:
+    """Refuse an axis that would replace what a policy sets itself; `given` is what the file says."""
+    for number, (part, table) in enumerate(zip(spec.policies, given, strict=True)):
+        if key in table and table[key] != default_of("policies", part, key, spec.folder):
+            raise InputError(
+                f"sweep.{axis}: policies[{number}] ({part.label}) sets {key} = {shown(table[key])} itself, "
+                "which the sweep would replace: leave one of the two out"
+            )
+
+
+def check_claims(spec: Spec) -> None:
+    """Every claim is about policies and parameters that are there."""
+    for number, claim in enumerate(spec.claims):
+        named = {field: getattr(claim, field) for field in claim.__struct_fields__}
+        for field in ("policy", "than", "over"):
+            if field in named and named[field] not in spec.labels:
+                raise InputError(
+                    f"claims[{number}].{field} = {named[field]!r} is not allowed"
+                    f"{nearest(named[field], spec.labels)}"
+                )
+        axis = named.get("parameter")
+        if axis is not None and axis not in spec.sweep:
+            hint = nearest(axis, spec.sweep) if spec.sweep else ": the file has no sweep"
+            raise InputError(f"claims[{number}].parameter = {axis!r} is not allowed{hint}")
+        if axis is not None and len(spec.sweep[axis]) < 2:
+            raise InputError(f"claims[{number}].parameter = {axis!r} is not allowed: it has one value only")

@@ -1,0 +1,83 @@
+"""Every estimator in the catalogue: promises, definition, online form, the oracle's second writing."""
+
+import math
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import oracle
+import rumormill as rm
+from rumormill import catalogue
+from samples import every, made
+from sides import ESTIMATOR_WORDS
+
+# Estimators whose definition is not written down a second time, each with the reason.
+NOT_IN_THE_ORACLE: dict[str, str] = {}
+# Settings that make another estimator of one: the oracle knows the default.
+OTHERS = {"trimmed": {"variant": "literal"}}
+
+each = pytest.mark.parametrize(("name", "table"), every("estimator"))
+MOMENTS = [
+    rm.Moments(eps=1.0, u=4.0, rho=3.0),
+    rm.Moments(eps=0.5, u=2.0, rho=1.5),
+    rm.Moments(eps=0.2, u=5.0, rho=4.0),
+]
+
+
+@each
+def test_keeps_its_promises(name: str, table: dict[str, Any]) -> None:
+    rm.checks.check_estimator(made("estimator", table))
+
+
+@each
+@pytest.mark.parametrize("moments", MOMENTS, ids=repr)
+def test_equals_the_oracle(name: str, table: dict[str, Any], moments: rm.Moments) -> None:
+    words = {known: word for word, known in ESTIMATOR_WORDS.items()}
+    assert (name in words) != (name in NOT_IN_THE_ORACLE), "teach it, or say why not"
+    if name in NOT_IN_THE_ORACLE or OTHERS.get(name, {}).items() & table.items():
+        return
+    estimator = made("estimator", table)
+    rules = oracle.Rules(
+        "robust", estimator=words[name], eps=moments.eps, u=moments.u, rho=moments.rho, c="theory"
+    )
+    x = np.random.default_rng(5).standard_cauchy(300).tolist()
+    online = estimator.online(moments)
+    for n, sample in enumerate(x, 1):
+        online.update(sample)
+        L = 2 * math.log(n + 1)
+        expected = oracle.ESTIMATORS[words[name]](x[:n], L, rules)
+        assert estimator.of(x[:n], L, moments) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        assert online.mean(L) == pytest.approx(expected, rel=1e-9, abs=1e-9)
+        if not estimator.has_lemma:
+            with pytest.raises(rm.InputError, match="theory"):
+                rm.RobustUCB(estimator=estimator, c="theory")
+            continue
+        radius = rm.RobustUCB(estimator=estimator, c="theory").radius(moments)
+        assert radius.at(n, L) == pytest.approx(oracle.radius(n, L, rules), rel=1e-12)
+    zeta = oracle.Rules(
+        "robust", estimator=words[name], eps=moments.eps, u=moments.u, rho=moments.rho, zeta=0.7
+    )
+    factor = rm.RobustUCB(estimator=estimator, zeta=0.7).radius(moments)
+    assert factor.at(40, 3.0) == pytest.approx(oracle.radius(40, 3.0, zeta), rel=1e-12)
+
+
+@each
+@pytest.mark.parametrize("moments", MOMENTS, ids=repr)
+def test_many_lists_at_once_are_the_same_as_one_by_one(
+    name: str, table: dict[str, Any], moments: rm.Moments
+) -> None:
+    estimator = made("estimator", table)
+    rows = np.random.default_rng(6).standard_cauchy((7, 40))
+    for L in (0.5, 3.0, 8.0):
+        one_by_one = [estimator.of(row.tolist(), L, moments) for row in rows]
+        np.testing.assert_allclose(estimator.of_rows(rows, L, moments), one_by_one, rtol=1e-9, atol=1e-12)
+
+
+@each
+def test_is_plain_data(name: str, table: dict[str, Any]) -> None:
+    estimator = made("estimator", table)
+    assert pickle.loads(pickle.dumps(estimator)) == estimator == made("estimator", table)
+    assert hash(estimator) == hash(made("estimator", table))
+    assert catalogue.name_of("estimator", type(estimator)) == name

@@ -1,0 +1,112 @@
+"""Every policy in the catalogue, with every setting, through the promises, both engines and the oracle."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rumormill as rm
+from oracle import play
+from rumormill import catalogue
+from rumormill.engine.compiled import why_not
+from samples import every, made, on_a_path_of_five
+from sides import (
+    ESTIMATOR_WORDS,
+    KNOWN_TO_THE_ORACLE,
+    actions_of,
+    graph_of,
+    rules_of,
+    ties_against_oracle,
+    ties_between_engines,
+)
+
+# Policies for which the rules are not written down a second time, each with the reason.
+NOT_IN_THE_ORACLE: dict[str, str] = {}
+
+anywhere = pytest.mark.parametrize(("name", "table"), every("policy"))
+on_a_path = pytest.mark.parametrize(("name", "table"), on_a_path_of_five())
+
+BANDIT = rm.Bandit([rm.AlphaStable(alpha=1.6, loc=loc) for loc in (0.0, 0.5, 1.0)])
+PATH, RING = rm.Network.path(5), rm.Network.ring(7)
+
+
+@anywhere
+def test_keeps_its_promises(name: str, table: dict[str, Any]) -> None:
+    rm.checks.check_policy(made("policy", table))
+
+
+@on_a_path
+def test_both_engines_take_the_same_actions(name: str, table: dict[str, Any]) -> None:
+    policy = made("policy", table)
+    reason = why_not(policy, rm.PerfectChannel())
+    if reason is None:
+        assert ties_between_engines(BANDIT, PATH, policy, horizon=60, seed=3) == 0
+        return
+    with pytest.raises(rm.InputError, match=r'^engine="fast" cannot run this'):
+        rm.simulate(BANDIT, PATH, policy, horizon=5, rng=3, engine="fast")
+    with pytest.warns(rm.SlowEngineNotice):
+        assert rm.simulate(BANDIT, PATH, policy, horizon=5, rng=3).engine == "reference"
+
+
+@on_a_path
+def test_acts_as_the_oracle_says(name: str, table: dict[str, Any]) -> None:
+    assert (name in KNOWN_TO_THE_ORACLE) != (name in NOT_IN_THE_ORACLE), "teach it, or say why not"
+    policy = made("policy", table)
+    estimator = getattr(policy, "estimator", rm.TrimmedMean())
+    if name in NOT_IN_THE_ORACLE or estimator != type(estimator)():  # the oracle knows estimators by default
+        return
+    if catalogue.name_of("estimator", type(estimator)) not in ESTIMATOR_WORDS.values():
+        return
+    rewards = np.random.default_rng(4).standard_cauchy((50, 5, 3)) + np.array([0.0, 0.5, 1.0])
+    rules = rules_of(policy, PATH, rm.Replay(rewards, means=[0.0, 0.1, 0.2]))
+    actions = actions_of(rewards, PATH, policy)
+    assert ties_against_oracle(rewards, graph_of(PATH), rules, actions) == 0
+    np.testing.assert_array_equal(actions, play(rewards, graph_of(PATH), rules))
+
+
+@on_a_path
+def test_is_plain_data(name: str, table: dict[str, Any]) -> None:
+    """Equal, hashable and picklable, so that it can be sent to another process and its plan kept by key."""
+    policy = made("policy", table)
+    again = pickle.loads(pickle.dumps(policy))
+    assert again == policy == made("policy", table)
+    assert hash(again.plan_key()) == hash(policy.plan_key())
+    assert again.plan_key() == policy.plan_key()
+    assert catalogue.name_of("policy", type(policy)) == name
+
+
+@on_a_path
+def test_agents_are_born_outside_the_simulator(name: str, table: dict[str, Any]) -> None:
+    """From a seat alone, without a horizon; the part of the plan survives a journey."""
+    policy = made("policy", table)
+    plan = policy.plan(PATH)
+    for v in range(5):
+        seat = rm.Seat(
+            agent=v,
+            n_arms=3,
+            neighbours=tuple(PATH.neighbours(v).tolist()),
+            rng=np.random.default_rng(v),
+            moments=rm.Moments(eps=0.5, u=2.0, rho=2.0),
+            n_agents=5,
+            part=pickle.loads(pickle.dumps(plan.part(v))),
+        )
+        agent = policy.agent(seat)
+        for t in range(1, 8):
+            arm = agent.choose(t)
+            assert arm in range(3)
+            agent.observe(t, arm, float(v - t))
+            assert all(isinstance(message, rm.Message) for message in agent.outgoing(t))
+            agent.receive([])
+
+
+@anywhere
+def test_rewards_and_agents_depend_on_the_seed_alone(name: str, table: dict[str, Any]) -> None:
+    policy = made("policy", table)
+    one, two = (
+        rm.simulate(BANDIT, RING, policy, horizon=30, trials=2, rng=9, engine="reference", actions=True)
+        for _ in range(2)
+    )
+    assert one.actions is not None
+    np.testing.assert_array_equal(one.actions, two.actions)
+    assert (one.actions[:, :3] == np.arange(3)[:, None]).all()  # in the first K rounds all pull arm t - 1

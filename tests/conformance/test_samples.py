@@ -1,0 +1,42 @@
+"""The conformance tests read the catalogue: what enters it without a sample is an error, not an omission."""
+
+from dataclasses import dataclass
+
+import pytest
+
+import rumormill as rm
+from rumormill import catalogue
+from samples import NEEDED, VALUES, every, samples
+
+
+@pytest.mark.parametrize("kind", catalogue.KINDS)
+def test_every_name_and_setting_is_tried(kind: str) -> None:
+    tried = {param.values[0] for param in every(kind)}
+    assert tried == set(catalogue.KINDS[kind].classes)
+
+
+@pytest.mark.parametrize("kind", catalogue.KINDS)
+def test_no_sample_is_left_over(kind: str) -> None:
+    classes = catalogue.KINDS[kind].classes
+    assert set(NEEDED[kind]) <= set(classes)
+    taken = {setting.name for cls in classes.values() for setting in catalogue.settings(cls)}
+    assert set(VALUES[kind]) <= taken
+
+
+def test_a_newcomer_without_samples_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclass(frozen=True, kw_only=True)
+    class Needy(rm.Estimator):
+        depth: int
+
+    @dataclass(frozen=True, kw_only=True)
+    class Choosy(rm.Estimator):
+        depth: int = 3
+
+    monkeypatch.setitem(catalogue.ESTIMATORS, "needy", Needy)
+    monkeypatch.setitem(catalogue.ESTIMATORS, "choosy", Choosy)
+    with pytest.raises(LookupError, match="the estimator needy needs depth"):
+        samples("estimator", "needy")
+    with pytest.raises(LookupError, match="the estimator choosy takes depth"):
+        samples("estimator", "choosy")
+    with pytest.raises(LookupError):
+        every("estimator")

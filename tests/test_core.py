@@ -1,0 +1,120 @@
+"""A node is light: agents play with nothing installed but numpy and msgspec."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# Everything below runs in a fresh Python that refuses to import anything else.
+ONLY_THE_CORE = """
+import sys
+
+ALLOWED = {"numpy", "msgspec", "rumormill"}
+
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        top = name.partition(".")[0]
+        # The compiler's settings are a file of Python's own, under a name that differs by platform.
+        if top in sys.stdlib_module_names or top in ALLOWED or top.startswith("_sysconfigdata"):
+            return None
+        raise ModuleNotFoundError(f"{name} is not part of the core", name=name)
+
+
+sys.meta_path.insert(0, Refuse())
+"""
+
+GAME = """
+import rumormill as rm
+from rumormill.policies.centralized import LeaderPart
+from rumormill.policies.consensus import ConsensusPart
+
+LINKS = {0: (1,), 1: (0, 2), 2: (1,)}
+MEANS = (0.0, 0.4, 1.0)
+MOMENTS = rm.Moments(eps=0.8, u=4.0, rho=3.4)
+
+
+def play(policy, parts, rounds=60):
+    places = [
+        rm.Seat(agent=v, n_arms=3, neighbours=LINKS[v], moments=MOMENTS, n_agents=3, part=parts.get(v))
+        for v in LINKS
+    ]
+    agents = [policy.agent(place) for place in places]
+    pulled = []
+    for t in range(1, rounds + 1):
+        for v, agent in enumerate(agents):
+            arm = agent.choose(t)
+            agent.observe(t, arm, MEANS[arm] + (0.25 if (t + v) % 2 else -0.25))
+            pulled.append(arm)
+        sent = {v: [rm.Message.decode(m.encode()) for m in agents[v].outgoing(t)] for v in LINKS}
+        for v, agent in enumerate(agents):
+            agent.receive([message for w in LINKS[v] for message in sent[w]])
+    return pulled
+"""
+
+POLICIES = {
+    "decentralized": "play(rm.DecentralizedMPUCB(clique_filter=False, gamma=1), {})",
+    "kmp": "play(rm.KMPUCB(gamma=1), {})",
+    "robust": "play(rm.RobustUCB(), {})",
+    "centralized": (
+        "play(rm.CentralizedMPUCB(gamma=1), "
+        "{v: LeaderPart(gamma=1, leader=1, distance=int(v != 1)) for v in LINKS})"
+    ),
+    "consensus": "play(rm.ConsensusUCB(), {v: ConsensusPart(weight=1 / 3, epsilon=1.0) for v in LINKS})",
+}
+ESTIMATORS = ("TrimmedMean", "MedianOfMeans", "Catoni", "EmpiricalMean")
+
+
+def run_in_the_core(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", ONLY_THE_CORE + code], capture_output=True, text=True, timeout=120
+    )
+
+
+def test_agents_of_every_policy_play_by_hand() -> None:
+    games = "\n".join(f"print({name!r}, {call}.count(2))" for name, call in POLICIES.items())
+    done = run_in_the_core(GAME + games)
+    assert done.returncode == 0, done.stderr
+    best = {name: int(pulls) for name, pulls in map(str.split, done.stdout.splitlines())}
+    assert set(best) == set(POLICIES)
+    # Of 180 pulls a third would be those of the best arm if nothing were learnt.
+    assert all(pulls > 60 for pulls in best.values()), best
+
+
+def test_every_built_in_policy_is_played() -> None:
+    from rumormill import catalogue
+
+    assert set(POLICIES) == set(catalogue.POLICIES)
+
+
+def test_every_estimator_is_light() -> None:
+    from rumormill import catalogue
+
+    assert {cls.__name__ for cls in catalogue.ESTIMATORS.values()} == set(ESTIMATORS)
+    games = "\n".join(
+        f"play(rm.KMPUCB(gamma=1, estimator=rm.{estimator}()), {{}}, rounds=20)" for estimator in ESTIMATORS
+    )
+    done = run_in_the_core(GAME + games)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "room",
+    ["arms", "catalogue", "estimators", "formulas", "graphs", "policies", "protocol", "seeds", "validate"],
+)
+def test_the_rooms_of_the_core_import_nothing_else(room: str) -> None:
+    done = run_in_the_core(f"import rumormill.{room}")
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_refusal_works() -> None:
+    assert "ModuleNotFoundError: scipy is not part" in run_in_the_core("import scipy").stderr
+
+
+def test_the_command_line_names_what_to_install() -> None:
+    done = run_in_the_core("from rumormill.cli import main; main(['--help'])")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr == ("error: typer is not installed, and this needs it: pip install 'rumormill[lab]'\n")

@@ -1,0 +1,99 @@
+"""The package as others get it: a wheel, installed outside the checkout, reproduces the first figure."""
+
+from __future__ import annotations
+
+import email
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+CORE = {"numpy", "msgspec"}
+
+
+def call(words: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a command far from the checkout: nothing of it may be found by accident."""
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    done = subprocess.run(
+        list(map(str, words)), cwd=folder, env=environment, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built from a copy, so that nothing is left behind in the checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    copy = folder / "copy"
+    copy.mkdir()
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(CHECKOUT / name, copy)
+    shutil.copytree(
+        CHECKOUT / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info")
+    )
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    call([*pip, "wheel", copy, "--no-deps", "--no-build-isolation", "--wheel-dir", folder], folder)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The programs of a fresh environment with the wheel in it; its dependencies are those of this one."""
+    folder = tmp_path_factory.mktemp("elsewhere")
+    venv.create(folder / "env", with_pip=False)
+    python = folder / "env" / "bin" / "python"
+    pip: list[str | Path] = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", python]
+    call([*pip, "install", "--no-deps", "--no-index", wheel], folder)
+    (packages,) = (folder / "env" / "lib").glob("python*/site-packages")
+    # After the fresh ones: what is installed there comes first.
+    borrowed = [path for path in sys.path if Path(path).name in ("site-packages", "dist-packages")]
+    (packages / "borrowed.pth").write_text("\n".join(borrowed) + "\n")
+    return python.parent
+
+
+def test_everything_is_in_the_wheel(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        inside = set(archive.namelist())
+    source = CHECKOUT / "src"
+    wanted = {
+        path.relative_to(source).as_posix()
+        for path in (source / "rumormill").rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert {"rumormill/py.typed", "rumormill/experiments/spec/shipped/fig1a.toml"} <= wanted
+    assert any(name.endswith(".html") for name in wanted)
+    assert {name for name in inside if name.startswith("rumormill/")} == wanted
+
+
+def test_the_core_needs_two_libraries_and_the_lab_the_others(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        needs = email.message_from_bytes(archive.read(name)).get_all("Requires-Dist", [])
+    always = {re.split(r"[<>=~ ;\[]", each)[0] for each in needs if "extra ==" not in each}
+    lab = {re.split(r"[<>=~ ;\[]", each)[0] for each in needs if re.search(r"extra == .lab.", each)}
+    assert always == CORE
+    assert {"numba", "scipy", "networkx", "polars", "matplotlib", "typer"} <= lab
+    assert not lab & CORE
+
+
+def test_the_installed_command_reproduces_the_first_figure(installed: Path, tmp_path: Path) -> None:
+    where = call([installed / "python", "-c", "import rumormill; print(rumormill.__file__)"], tmp_path)
+    assert Path(where.stdout.strip()).is_relative_to(installed.parent)
+    words = ("reproduce", "fig1a", "--quick", "--trials", "2", "--horizon", "200")
+    done = call([installed / "rumormill", *words], tmp_path)
+    assert "KMP beats Robust" in done.stdout
+    assert "fig1a (custom): group regret at round 200, 2 trials" in done.stdout
+    folder = tmp_path / "runs" / "fig1a-2x200"
+    assert f"report: {folder.relative_to(tmp_path) / 'report.html'}" in done.stderr
+    for name in ("manifest.json", "results.parquet", "report.html", "figures/regret.png"):
+        assert (folder / name).stat().st_size > 500, name
