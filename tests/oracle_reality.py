@@ -238,8 +238,9 @@ def _gap(best, other):
 
 def _tell(table, graph, r, forced):
     T, M, K = np.shape(table)
-    gamma = 0 if r.policy == "robust" else r.gamma
     dist = {v: nx.single_source_shortest_path_length(graph, v) for v in range(M)}
+    longest = max(max(each.values()) for each in dist.values())
+    gamma = 0 if r.policy == "robust" else min(r.gamma, longest)  # more hops would reach nobody else
     heard = [sorted((-d, w) for w, d in dist[v].items() if 0 < d <= gamma) for v in range(M)]
     mate = {v: set(group) for group in r.cover or () for v in group}
     samples = [[[] for _ in range(K)] for _ in range(M)]

@@ -271,14 +271,14 @@ def moss_phi(n: float, budget: float) -> float:
     return max(math.log(budget / n), 1.0) / n
 
 
-def moss_clip(level: float, budget: float, root: float, p: float) -> float:
-    """u^(1/p) phi(level)^(-1/p), at which a sample of that level is clipped; root = u^(1/p)."""
-    return root * math.pow(moss_phi(level, budget), -1.0 / p)
+def moss_clip(phi: float, root: float, p: float) -> float:
+    """u^(1/p) phi^(-1/p), at which a sample is clipped on arrival; root = u^(1/p)."""
+    return root * math.pow(phi, -1.0 / p)
 
 
-def moss_reach(n: float, budget: float, scale: float, exponent: float) -> float:
-    """scale phi(n)^(eps/p)."""
-    return scale * math.pow(moss_phi(n, budget), exponent)
+def moss_reach(phi: float, scale: float, exponent: float) -> float:
+    """scale phi^(eps/p)."""
+    return scale * math.pow(phi, exponent)
 
 
 def huber_step(theta: float, x: float, rank: float, reach: float) -> float:
@@ -289,6 +289,33 @@ def huber_step(theta: float, x: float, rank: float, reach: float) -> float:
 def huber_reach(L: float, n: float, scale: float) -> float:
     """scale sqrt(L/n)."""
     return scale * math.sqrt(L / n)
+
+
+# --- how message passers begin, and what they tell -------------------------------------------------------
+
+
+def shared_arm(t: int, agent: int, counts: Any) -> int:
+    """The first arm without samples from (t - 1 + agent) mod K on, in a circle; -1 if there is none."""
+    n_arms = len(counts)
+    for i in range(n_arms):
+        arm = (t - 1 + agent + i) % n_arms
+        if counts[arm] == 0:
+            return arm
+    return -1
+
+
+def worth_telling(arm: int, means: Any, counts: Any, theta: float) -> bool:
+    """Whether a pull can still matter to others: not of the favourite, or of one that does not dominate.
+
+    Arms without a finite mean cannot be the favourite; if no arm has one, everything is told.
+    """
+    favourite, other = -1, 0.0
+    for k in range(len(means)):
+        if means[k] < math.inf and (favourite < 0 or means[k] > means[favourite]):
+            favourite = k
+        if k != arm:
+            other = max(other, counts[k])
+    return favourite < 0 or arm != favourite or counts[arm] <= theta * other
 
 
 # --- consensus ------------------------------------------------------------------------------------------

@@ -120,7 +120,7 @@ class Estimator(metaclass=NamedArguments):
     def online(self, moments: Moments, *, last_L: float = float("inf")) -> OnlineMean:
         """A fresh stream. No question will be asked beyond last_L: storage may rely on it."""
 
-    def stream(self, terms: Terms) -> OnlineMean:
+    def stream_for(self, terms: Terms) -> OnlineMean:
         """A fresh stream for a game; estimators that use more than the moments read it from the terms."""
         return self.online(require_moments(self, terms.moments), last_L=terms.last_L)
 

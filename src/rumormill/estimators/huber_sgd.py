@@ -47,7 +47,7 @@ class HuberSGD(IndexedEstimator):
             if value is not None:
                 between(name, value, LEAST_CONSTANT, LARGEST_CONSTANT)
 
-    def stream(self, terms: Terms) -> OnlineHuber:
+    def stream_for(self, terms: Terms) -> OnlineHuber:
         return OnlineHuber(self.scale, self.lam, self.coeff)
 
 

@@ -33,10 +33,10 @@ class IndexedEstimator(Estimator):
         return InputError(f"{name} brings its own index: it takes neither c nor zeta; see its own parameters")
 
     def online(self, moments: Moments | None, *, last_L: float = math.inf) -> OnlineMean:
-        return self.stream(Terms(moments=moments, last_L=last_L))
+        return self.stream_for(Terms(moments=moments, last_L=last_L))
 
     @abstractmethod
-    def stream(self, terms: Terms) -> OnlineMean:
+    def stream_for(self, terms: Terms) -> OnlineMean:
         """A fresh stream."""
 
     def of(self, samples: Sequence[float], L: float, moments: Moments | None) -> float:
@@ -49,7 +49,7 @@ class IndexedEstimator(Estimator):
 
     def _fed(self, samples: Sequence[float], L: float, terms: Terms) -> OnlineMean:
         check_level(L)
-        stream = self.stream(terms)
+        stream = self.stream_for(terms)
         for x in samples:
             stream.update(x)
         return stream

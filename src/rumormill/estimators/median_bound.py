@@ -44,7 +44,7 @@ class MedianBound(IndexedEstimator):
     def __post_init__(self) -> None:
         between("scale", self.scale, 1e-90, 1e90)
 
-    def stream(self, terms: Terms) -> OnlineMedian:
+    def stream_for(self, terms: Terms) -> OnlineMedian:
         return OnlineMedian(float(self.scale))
 
 

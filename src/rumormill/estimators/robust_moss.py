@@ -31,7 +31,7 @@ from rumormill.estimators.base import (
     require_moments,
 )
 from rumormill.estimators.indexed import IndexedEstimator
-from rumormill.formulas import clipped, moss_clip, moss_reach
+from rumormill.formulas import clipped, moss_clip, moss_phi, moss_reach
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between, whole
 
 
@@ -64,14 +64,14 @@ class RobustMOSS(IndexedEstimator):
         group = terms.group if self.group is None else self.group
         return terms.horizon * group / terms.n_arms
 
-    def stream(self, terms: Terms) -> OnlineMOSS:
+    def stream_for(self, terms: Terms) -> OnlineMOSS:
         moments = require_moments(self, terms.moments)
         root = math.pow(moments.u, 1.0 / moments.p)
         return OnlineMOSS(self.a, self.factor, root, moments.p, self.budget(terms))
 
     def online(self, moments: Moments | None, *, last_L: float = math.inf) -> OnlineMOSS:
         """Outside a game nobody knows the horizon: the logarithm counts as 1."""
-        return self.stream(Terms(moments=moments, horizon=1))
+        return self.stream_for(Terms(moments=moments, horizon=1))
 
     def of(self, samples: Sequence[float], L: float, moments: Moments | None) -> float:
         return self._fed(samples, L, Terms(moments=moments, horizon=1)).mean(L)
@@ -85,7 +85,7 @@ class OnlineMOSS(OnlineMean):
         self._count = 0
         self._sum = 0.0
         self._level = a
-        self._clip = moss_clip(a, budget, root, p)
+        self._clip = moss_clip(moss_phi(a, budget), root, p)
 
     @property
     def count(self) -> int:
@@ -97,7 +97,7 @@ class OnlineMOSS(OnlineMean):
         if self._level <= self._count:
             while self._level <= self._count:
                 self._level *= self._a
-            self._clip = moss_clip(self._level, self._budget, self._root, self._p)
+            self._clip = moss_clip(moss_phi(self._level, self._budget), self._root, self._p)
         self._sum += clipped(x, self._clip, self._clip)
 
     def mean(self, L: float) -> float:
@@ -109,7 +109,7 @@ class OnlineMOSS(OnlineMean):
         if mean == math.inf:
             return math.inf
         exponent = (self._p - 1.0) / self._p
-        return mean + moss_reach(self._count, self._budget, self._factor * self._root, exponent)
+        return mean + moss_reach(moss_phi(self._count, self._budget), self._factor * self._root, exponent)
 
     def state(self) -> dict[str, Any]:
         names = ("a", "factor", "root", "p", "budget", "count", "sum", "level", "clip")

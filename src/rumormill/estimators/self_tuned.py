@@ -71,7 +71,7 @@ class SelfTuned(IndexedEstimator):
         """How many of the largest samples to keep: fewer than kappa L exceed M."""
         return math.ceil(self.kappa * last_L) + 2 if math.isfinite(last_L) else ROOM_WITHOUT_HORIZON
 
-    def stream(self, terms: Terms) -> OnlineSelfTuned:
+    def stream_for(self, terms: Terms) -> OnlineSelfTuned:
         return OnlineSelfTuned(self, self.room(terms.last_L))
 
 

@@ -11,44 +11,44 @@ Regret O(α(G_γ) K Δ^(-1/eps) ln T) without knowing the graph.
 What differs from the printed text:
 - δ = t⁻², not 2 ln t; the table of rows starts empty, not with ones; rows carry the round they are from.
 - in rounds t <= K nothing is known, so messages carry N = 0, which never wins.
+
+With an estimator that brings its own index a row is (index, N), and the index of the best informed counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
-from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, Samples, first_best
+from rumormill.policies.passer import Passer, Rows
+from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, first_best
 from rumormill.policies.seat import Seat
-from rumormill.protocol import Message, Relay
+from rumormill.protocol import Message
 
 
 @dataclass(frozen=True, kw_only=True)
 class KMPUCB(MessagePassingPolicy):
     """Every agent uses, arm by arm, the best informed estimate in reach."""
 
-    label: ClassVar[str] = "KMP"
-
     def agent(self, seat: Seat) -> KMPAgent:
         return KMPAgent(self, seat, self.hops(seat))
 
 
-class KMPAgent:
+class KMPAgent(Passer):
     """The appendix's algorithm for one agent."""
 
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int) -> None:
-        self.agent = seat.agent
-        self.n_arms = seat.n_arms
-        self.samples = Samples(policy, seat)
-        self.relay = Relay(seat.agent, gamma)
+        super().__init__(policy, seat, gamma)
         self.heard: dict[int, Message] = {}  # per origin, its newest message
-        self.rows: tuple[tuple[float, float], ...] = ((0.0, 0.0),) * seat.n_arms
+        self.nothing: Rows = ((0.0, 0.0),) * seat.n_arms
+        self.rows = self.nothing
 
     def choose(self, t: int) -> int:
-        if t <= self.n_arms:
-            return t - 1
-        self.rows = self.samples.estimates(t)
+        self.rows = self.nothing
+        return super().choose(t)
+
+    def decide(self, t: int) -> int:
+        self.rows = self.samples.rows(t)
         best = [self._best_informed(arm) for arm in range(self.n_arms)]
         return first_best(self.samples.indices(t, best))
 
@@ -60,12 +60,8 @@ class KMPAgent:
                 mean, n = other_mean, other_n
         return mean, n
 
-    def observe(self, t: int, arm: int, reward: float) -> None:
-        self.samples.add(arm, reward)
-        self.relay.post(Message(self.agent, t, arm, reward, self.rows))
-
-    def outgoing(self, t: int) -> list[Message]:
-        return self.relay.outgoing(t)
+    def message(self, t: int, arm: int, reward: float) -> Message:
+        return Message(self.agent, t, arm, reward, self.rows)
 
     def receive(self, messages: Sequence[Message]) -> None:
         for message in self.relay.accept(messages):

@@ -7,13 +7,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rumormill.arms import Moments
-from rumormill.estimators import Estimator, Radius, TrimmedMean
+from rumormill.errors import InputError
+from rumormill.estimators import Estimator, Radius, Terms, TrimmedMean
 from rumormill.formulas import CONFIDENCES, Confidence, log_confidence
 from rumormill.graphs import Network
 from rumormill.policies.base import Policy
 from rumormill.policies.seat import Seat
-from rumormill.validate import is_whole, one_of, refused
+from rumormill.validate import LARGEST_CONSTANT, between, is_whole, one_of, refused
+
+Start = Literal["round-robin", "shared"]
+STARTS = ("round-robin", "shared")
 
 
 def first_best(values: Sequence[float]) -> int:
@@ -26,16 +33,31 @@ class HopPart:
     """How many hops messages travel: all that some agents have to know of a plan."""
 
     gamma: int
+    group: int = field(default=1, kw_only=True)
+    """How many agents are within reach, oneself included."""
+
+
+@dataclass(frozen=True, eq=False)
+class HopPlan:
+    """The hop budget on one network, and how many agents it reaches."""
+
+    gamma: int
+    reach: NDArray[np.int64] | None = field(default=None, kw_only=True)
+
+    def group(self, agent: int) -> int:
+        """How many agents are within reach of an agent, itself included."""
+        return 1 if self.reach is None else int(self.reach[agent]) + 1
+
+    def part(self, agent: int) -> HopPart:
+        return HopPart(self.gamma, group=self.group(agent))
 
 
 @dataclass(frozen=True)
-class HopPlan:
-    """The hop budget on one network."""
+class Manners:
+    """How an agent begins, and how quiet it is."""
 
-    gamma: int
-
-    def part(self, agent: int) -> HopPart:
-        return HopPart(self.gamma)
+    start: Start = "round-robin"
+    quiet: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,7 +66,8 @@ class RobustPolicy(Policy):
 
     The radius is m^(1/p) (c L / n)^(eps/p); the same constant can be given as a plain factor `zeta`
     on it, c = zeta^(p/eps). `c="theory"` takes the constant of the estimator's concentration lemma.
-    Neither given means zeta = 1. Moments not given come from the seat.
+    Neither given means zeta = 1. An estimator that brings its own index takes neither. Moments not given
+    come from the seat; not every estimator needs them.
     """
 
     estimator: Estimator = field(default_factory=TrimmedMean)
@@ -59,16 +82,28 @@ class RobustPolicy(Policy):
         one_of("confidence", self.confidence, CONFIDENCES)
         if self.moments is not None and not isinstance(self.moments, Moments):
             raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
-        # A trial build finds every bad constant now, before any round is played.
-        self.radius(self.moments or Moments(eps=0.5, u=1.0, rho=1.0))
+        if not self.estimator.brings_index:
+            # A trial build finds every bad constant now, before any round is played.
+            self.radius(self.moments or Moments(eps=0.5, u=1.0, rho=1.0))
+        elif self.c is not None or self.zeta is not None:
+            name, value = ("c", self.c) if self.zeta is None else ("zeta", self.zeta)
+            brings = f"{type(self.estimator).__name__} brings its own index, with parameters of its own"
+            raise refused(name, value, f"leave it out, {brings}")
 
     def radius(self, moments: Moments) -> Radius:
         """The confidence radius for arms with these moments; those given to the policy come first."""
+        if self.estimator.brings_index:
+            raise InputError(f"{type(self.estimator).__name__} brings its own index: there is no radius")
         zeta = 1.0 if self.c is None and self.zeta is None else self.zeta
         return Radius.build(self.estimator, self.moments or moments, c=self.c, zeta=zeta)
 
     def require_usable(self, moments: Moments) -> None:
         self.radius(moments)
+
+    @property
+    def manners(self) -> Manners:
+        """How its agents begin, and how quiet they are."""
+        return Manners()
 
     def plan(self, network: Network) -> HopPlan:
         return HopPlan(0)
@@ -79,18 +114,36 @@ class RobustPolicy(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class MessagePassingPolicy(RobustPolicy):
-    """A robust policy whose messages travel `gamma` hops."""
+    """A robust policy whose messages travel `gamma` hops.
+
+    start: in the first K rounds everybody pulls arm t - 1 ("round-robin", the paper), or agents share the
+    arms out and pull only those they have not heard of ("shared").
+
+    quiet: tell only what can still matter, namely a pull that is not of the own favourite, or of one with
+    at most `quiet` times the samples of another arm. 1/4 is a good choice, 0 tells no favourite at all, None
+    tells everything.
+    """
 
     gamma: int | Literal["half-diameter"] = "half-diameter"
+    quiet: float | None = None
+    start: Start = "round-robin"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         named = isinstance(self.gamma, str) and self.gamma == "half-diameter"
         if not (named or (is_whole(self.gamma) and int(self.gamma) >= 0)):
             raise refused("gamma", self.gamma, 'a whole number >= 0, or "half-diameter"')
+        if self.quiet is not None:
+            between("quiet", self.quiet, 0, LARGEST_CONSTANT)
+        one_of("start", self.start, STARTS)
+
+    @property
+    def manners(self) -> Manners:
+        return Manners(self.start, self.quiet)
 
     def plan(self, network: Network) -> HopPlan:
-        return HopPlan(network.resolve_gamma(self.gamma))
+        gamma = network.resolve_gamma(self.gamma)
+        return HopPlan(gamma, reach=network.neighbourhoods(gamma).sizes)
 
     def plan_key(self) -> object:
         return (type(self), self.gamma)
@@ -106,11 +159,26 @@ class Samples:
     """The samples of every arm that one agent has, in order of arrival, and their indices."""
 
     def __init__(self, policy: RobustPolicy, seat: Seat) -> None:
+        estimator = policy.estimator
         self._schedule = policy.confidence
         self._n_agents = seat.require_agents() if policy.confidence == "anytime" else 1
-        self.radius = policy.radius(seat.require_moments(policy.moments))
-        last_L = math.inf if seat.horizon is None else self.L(seat.horizon)
-        self._arms = [policy.estimator.online(self.radius.moments, last_L=last_L) for _ in range(seat.n_arms)]
+        moments = policy.moments or seat.moments
+        if estimator.needs_moments:
+            moments = seat.require_moments(policy.moments)
+        self.radius: Radius | None = None
+        """None where the estimator brings its own index."""
+        if moments is not None and not estimator.brings_index:
+            self.radius = policy.radius(moments)
+        self.latest: tuple[tuple[float, float], ...] = ()
+        """The estimates of the last decision."""
+        terms = Terms(
+            moments=moments,
+            last_L=math.inf if seat.horizon is None else self.L(seat.horizon),
+            horizon=seat.horizon,
+            n_arms=seat.n_arms,
+            group=seat.part.group if isinstance(seat.part, HopPart) else 1,
+        )
+        self._arms = [estimator.stream_for(terms) for _ in range(seat.n_arms)]
 
     def L(self, t: int) -> float:
         """ln(1/δ_t)."""
@@ -123,9 +191,19 @@ class Samples:
     def estimates(self, t: int) -> tuple[tuple[float, float], ...]:
         """(mean, count) of every arm in round t."""
         L = self.L(t)
-        return tuple((samples.mean(L), float(samples.count)) for samples in self._arms)
+        self.latest = tuple((samples.mean(L), float(samples.count)) for samples in self._arms)
+        return self.latest
 
-    def indices(self, t: int, estimates: Sequence[tuple[float, float]]) -> list[float]:
-        """mean + radius of every arm in round t; +inf where an arm must be pulled."""
+    def rows(self, t: int) -> tuple[tuple[float, float], ...]:
+        """What indices are made of: (mean, count), or (index, count) where the estimator brings its own."""
+        estimates, L = self.estimates(t), self.L(t)
+        if self.radius is not None:
+            return estimates
+        return tuple((samples.index(L), float(samples.count)) for samples in self._arms)
+
+    def indices(self, t: int, rows: Sequence[tuple[float, float]]) -> list[float]:
+        """The index of every arm in round t; +inf where an arm must be pulled."""
+        if self.radius is None:
+            return [index for index, _ in rows]
         L = self.L(t)
-        return [self.radius.index(mean, n, L) for mean, n in estimates]
+        return [self.radius.index(mean, n, L) for mean, n in rows]
