@@ -7,6 +7,7 @@ along given actions instead and says of each by how much it missed the best inde
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import networkx as nx
 import numpy as np
@@ -72,6 +73,7 @@ def best_s(p):
     return round((low + high) / 2, 4)
 
 
+@lru_cache
 def clipping(p):
     """(τ, c) of the lemma."""
     eps, s = p - 1, best_s(p)
@@ -116,7 +118,7 @@ def threshold(y, c):
     for j in range(len(a)):  # j samples above M
         if j < c:
             M = math.sqrt(math.fsum(v * v for v in a[j:]) / (c - j))
-            if a[j] <= M and (j == 0 or M <= a[j - 1]):
+            if a[j] <= M and (j == 0 or a[j - 1] >= M):
                 return M
     # rounding at an edge: the sum is exactly c at one of the samples
     return min(a, key=lambda M: abs(sum(min(v * v / M**2, 1) for v in a) - c) if M > 0 else INF)
@@ -358,7 +360,8 @@ def _averaged_index(s, n, t, M, eps_v, r):
     if r.policy == "coop2":
         f = math.sqrt(math.log(t - 1))
         G = 1 - 2**2 / 16
-        return s / n + sigma_of(r) * math.sqrt(2 * r.gamma_c / G * (n + f) / (M * n) * math.log(t - 1) / n)
+        reach = math.sqrt(2 * r.gamma_c / G * (n + f) / (M * n) * math.log(t - 1) / n)
+        return s / n + r.zeta * sigma_of(r) * reach
     if r.policy == "gossip":
         n_eff = M * n**2 / (n + math.sqrt(math.log(t)))
         return s / n + r.zeta * r.u ** (1 / r.p) * (2 * math.log(t) / n_eff) ** (r.eps / r.p)
@@ -388,7 +391,7 @@ def _dducb(table, P, r, choices):
     T, M, K = np.shape(table)
     lam, C = stage_length(P, r.accelerated)
     plain = not r.accelerated or lam < 1e-9
-    sigma = sigma_of(r)
+    sigma = r.zeta * sigma_of(r)
     for t in range(1, min(K, T) + 1):
         for v in range(M):
             choices.make(t, v, t - 1)

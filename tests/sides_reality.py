@@ -9,9 +9,31 @@ from numpy.typing import NDArray
 import oracle_reality as oracle
 import rumormill as rm
 from oracle_reality import Rules
+from rumormill import catalogue
+from rumormill.policies import CliquePlan, LeaderPlan
 
 TIE = 1e-9  # a smaller relative gap between two indices is a matter of rounding
 
+# The oracle's words for what the catalogue names.
+ESTIMATOR_NAMES = {
+    "clipped": "clipped",
+    "self-tuned": "selftuned",
+    "median-bound": "median",
+    "robust-moss": "moss",
+    "huber-sgd": "huber",
+}
+POLICY_NAMES = {
+    "decentralized": "decentralized",
+    "centralized": "centralized",
+    "kmp": "kmp",
+    "robust": "robust",
+    "consensus": "consensus",
+    "coop-ucb2": "coop2",
+    "robust-gossip": "gossip",
+    "dducb": "dducb",
+}
+BEYOND_THE_PAPER = ("quiet", "start", "radius", "sigma")
+COMMON = ("c", "zeta", "quiet", "start", "radius", "sigma", "gamma_c", "eta", "accelerated", "own")
 OWN_INDEX = ("selftuned", "median", "moss", "huber")
 ESTIMATORS: dict[str, Any] = {
     "clipped": rm.ClippedMean,
@@ -32,11 +54,12 @@ def policy_of(r: Rules) -> Any:
     if r.policy == "consensus":
         return rm.ConsensusUCB(moments=moments, epsilon=r.eps_v, radius=r.radius, zeta=r.zeta)
     if r.policy == "coop2":
-        return rm.CoopUCB2(sigma=r.sigma, gamma_c=r.gamma_c, moments=moments)
+        return rm.CoopUCB2(sigma=r.sigma, gamma_c=r.gamma_c, zeta=r.zeta, moments=moments)
     if r.policy == "gossip":
         return rm.RobustGossip(zeta=r.zeta, moments=moments)
     if r.policy == "dducb":
-        return rm.DDUCB(sigma=r.sigma, eta=r.eta, accelerated=r.accelerated, own=r.own, moments=moments)
+        options = {"sigma": r.sigma, "eta": r.eta, "accelerated": r.accelerated, "own": r.own, "zeta": r.zeta}
+        return rm.DDUCB(moments=moments, **options)
     common: dict[str, Any] = {
         "estimator": ESTIMATORS[r.estimator](**r.options),
         "confidence": r.schedule,
@@ -54,13 +77,40 @@ def policy_of(r: Rules) -> Any:
     return rm.DecentralizedMPUCB(clique_filter=r.cover is not None, cover=r.cover, **common)
 
 
-def played(table: NDArray[np.float64], graph: nx.Graph, rules: Rules, engine: str) -> Any:
+def knows(name: str, table: dict[str, Any]) -> bool:
+    """Whether this sample of a policy is for the rules beyond the paper."""
+    if name in ("coop-ucb2", "robust-gossip", "dducb"):
+        return True
+    if name == "consensus" and "zeta" in table:
+        return True
+    return table.get("estimator") in ESTIMATOR_NAMES or any(key in table for key in BEYOND_THE_PAPER)
+
+
+def rules_of(policy: Any, network: rm.Network, source: rm.Replay) -> Rules:
+    """The oracle's rules for a policy of the package, with the cover or leaders that the policy chose."""
+    word = POLICY_NAMES[catalogue.name_of("policy", type(policy))]
+    moments = policy.moments or source.moments()
+    plan = policy.plan(network)
+    given = {name: getattr(policy, name) for name in COMMON if hasattr(policy, name)}
+    if word in AVERAGING:
+        given["eps_v"] = plan.epsilon.tolist() if word == "consensus" else 0.0
+    else:
+        names = {**ESTIMATOR_NAMES, "trimmed": "trimmed", "empirical": "empirical"}
+        given["estimator"] = names[catalogue.name_of("estimator", type(policy.estimator))]
+        given["zeta"] = 1.0 if policy.zeta is None else policy.zeta
+        given |= {"gamma": plan.gamma, "schedule": policy.confidence}
+        given["cover"] = plan.groups if isinstance(plan, CliquePlan) else None
+        given["leaders"] = tuple(plan.leaders.tolist()) if isinstance(plan, LeaderPlan) else ()
+    return Rules(word, eps=moments.eps, u=moments.u, rho=moments.rho, **given)
+
+
+def played(table: NDArray[np.float64], graph: nx.Graph, policy: Rules | rm.Policy, engine: str) -> Any:
     """The package's result under recorded rewards."""
     replay = rm.Replay(table, means=np.arange(table.shape[2]) / 10)
     return rm.simulate(
         replay,
         rm.Network(graph),
-        policy_of(rules),
+        policy_of(policy) if isinstance(policy, Rules) else policy,
         horizon=len(table),
         trials=1,
         rng=0,

@@ -18,7 +18,6 @@ from rumormill.experiments.analyse.bootstrap import (
     relative_difference,
 )
 
-
 Array = NDArray[np.float64]
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from rumormill.experiments.figures.regret import draw_all, save
 
 from rumormill.arms import Bandit, Replay, TwoPoint
 from rumormill.cli import main
@@ -20,7 +21,6 @@ from rumormill.errors import InputError
 from rumormill.experiments.analyse import bounds as bounds_module
 from rumormill.experiments.analyse.bounds import RunBounds, bound_rows, lower_rows, run_bounds
 from rumormill.experiments.figures.bounds import bounds_figure
-from rumormill.experiments.figures.regret import draw_all, save
 from rumormill.experiments.report.bounds import bounds_section, caption, remarks
 from rumormill.experiments.report.page import report_html
 from rumormill.experiments.run.runner import run

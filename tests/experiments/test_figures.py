@@ -267,9 +267,7 @@ def test_a_policy_without_regret_can_be_drawn(tmp_path: Path) -> None:
 # --- the table of figures -------------------------------------------------------------------------------
 
 
-def test_a_figure_more_is_one_line(
-    swept: Summary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_figure_more_is_one_line(swept: Summary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def trials(summary: Summary) -> Any:
         """How many trials there are."""
         with style.style():

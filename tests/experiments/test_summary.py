@@ -139,7 +139,7 @@ def test_folders_without_claims_get_those_of_the_shipped_spec() -> None:
     shipped = reading.encode(reading.at_scale(reading.named_spec("fig1a"), "quick", trials=5, horizon=20))
     labels = [policy["label"] for policy in shipped["policies"] if policy["label"] != "Consensus"]
     old = {**shipped, "policies": [p for p in shipped["policies"] if p["label"] in labels], "claims": []}
-    regret: dict[Key, float] = {label: 10.0 for label in labels}
+    regret: dict[Key, float] = dict.fromkeys(labels, 10.0)
     found = made_up_run(old, regret)
     assert summarise(found).spec.claims == []
     found.manifest.format = 1

@@ -85,6 +85,8 @@ class Estimator(metaclass=NamedArguments):
     """Whether its streams answer `index(L)` themselves; c and zeta of a policy then have no meaning."""
     needs_moments: bool = True
     """Whether it cannot do without moment bounds."""
+    needs_horizon: bool = False
+    """Whether an agent cannot use it without knowing the number of rounds."""
     symmetric_only: bool = False
     """Whether what it promises holds for laws that are symmetric about their mean, and for no others."""
 

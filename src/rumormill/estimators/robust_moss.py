@@ -44,6 +44,8 @@ class RobustMOSS(IndexedEstimator):
     zeta: float | None = None
     group: int | None = None
 
+    needs_horizon = True
+
     def __post_init__(self) -> None:
         between("a", self.a, 1.001, 100)
         above("eta", self.eta, 0, LARGEST_CONSTANT)
