@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo reproduce docs test test-slow lint bench clean
+.PHONY: demo reproduce docs test test-slow mutants lint bench clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -31,6 +31,10 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m slow
+
+# Known faults, planted one at a time: a test must notice each. A few minutes.
+mutants: $(VENV)/.dev
+	$(BIN)/python scripts/mutants.py
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

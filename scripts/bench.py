@@ -17,7 +17,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -174,7 +174,8 @@ def against_reference() -> dict[str, float]:
     source, network = bandit(), NETWORKS["ER(50, .3)"]()
     policy = POLICIES["decentralized"](network.resolve_gamma("half-diameter"))
     seconds = {}
-    for engine, repeats in (("fast", 5), ("reference", 1)):
+    engines: tuple[tuple[Literal["fast", "reference"], int], ...] = (("fast", 5), ("reference", 1))
+    for engine, repeats in engines:
         rm.simulate(source, network, policy, horizon=20, rng=7, engine=engine, workers=1)
         best = np.inf
         for _ in range(repeats):

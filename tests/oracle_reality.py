@@ -8,11 +8,18 @@ along given actions instead and says of each by how much it missed the best inde
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import networkx as nx
 import numpy as np
+from numpy.typing import NDArray
 
 INF = math.inf
+Samples = list[float]
+Floats = NDArray[np.float64]
+Actions = NDArray[np.int64]
+Found = tuple[float, float, int]
+"""The mean, the index and the number of samples of an arm."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +34,16 @@ class Rules:
     gamma: int = 0
     estimator: str = "clipped"
     # "clipped" | "empirical" | "trimmed" | "selftuned" | "median" | "moss" | "huber" | "catonibound" | "mr"
-    options: dict = field(default_factory=dict)
-    c: object = None  # a number or "theory"
+    options: dict[str, Any] = field(default_factory=dict)
+    c: Any = None  # a number or "theory"
     zeta: float = 1.0
     schedule: str = "paper"
-    cover: object = None
-    leaders: tuple = ()
+    cover: Any = None
+    leaders: tuple[int, ...] = ()
     quiet: float | None = None
     start: str = "round-robin"
     radius: str = "printed"  # of consensus
-    eps_v: object = 0.0
+    eps_v: Any = 0.0
     sigma: float | None = None
     gamma_c: float = 1.01
     eta: float = 2.0
@@ -44,23 +51,25 @@ class Rules:
     own: bool = True
 
     @property
-    def p(self):
+    def p(self) -> float:
         return 1 + self.eps
 
 
-def clip(x, low, high):
+def clip(x: float, low: float, high: float) -> float:
     return min(max(x, low), high)
 
 
 # ---- F1: the clipped mean --------------------------------------------------------------------------------
 
 
-def lemma_b(s, p):
+def lemma_b(s: float, p: float) -> float:
     eps = p - 1
-    return max((math.exp(s) - 1 - s) / s**p, ((1 - math.exp(-s)) * p / eps) ** (-eps) / p)
+    near: float = (math.exp(s) - 1 - s) / s**p
+    far: float = ((1 - math.exp(-s)) * p / eps) ** (-eps) / p
+    return max(near, far)
 
 
-def best_s(p):
+def best_s(p: float) -> float:
     """The s with the smallest b, by golden section on ln b, rounded to four digits."""
     low, high = 0.05, 3.0
     ratio = (math.sqrt(5) - 1) / 2
@@ -74,14 +83,14 @@ def best_s(p):
 
 
 @lru_cache
-def clipping(p):
+def clipping(p: float) -> tuple[float, float]:
     """(τ, c) of the lemma."""
     eps, s = p - 1, best_s(p)
     b = lemma_b(s, p)
     return s**p * eps * b, p ** (p / eps) * b ** (1 / eps) / eps
 
 
-def clipped_mean(x, L, r):
+def clipped_mean(x: Samples, L: float, r: Rules) -> float:
     tau, _ = clipping(r.p)
     B = (tau * r.u * len(x) / L) ** (1 / r.p) if L > 0 else INF
     if len(x) >= 128:  # the sketch keeps 128 samples; below the least of them nothing is clipped
@@ -89,7 +98,7 @@ def clipped_mean(x, L, r):
     return sum(clip(v, -B, B) for v in x) / len(x)
 
 
-def classical(x, L, r):
+def classical(x: Samples, L: float, r: Rules) -> tuple[float, float]:
     """(mean, index) of a mean with the radius of SEMANTICS: factor ζ, number c or theory's."""
     if r.estimator == "clipped":
         mean, m, theory = clipped_mean(x, L, r), r.u, clipping(r.p)[1]
@@ -101,16 +110,20 @@ def classical(x, L, r):
     return mean, mean + radius(len(x), L, r, m, theory)
 
 
-def radius(n, L, r, m, theory):
+def radius(n: int, L: float, r: Rules, m: float, theory: float | None) -> float:
     if r.c is None:
-        return r.zeta * m ** (1 / r.p) * (L / n) ** (r.eps / r.p)
-    return m ** (1 / r.p) * ((theory if r.c == "theory" else r.c) * L / n) ** (r.eps / r.p)
+        by_factor: float = r.zeta * m ** (1 / r.p) * (L / n) ** (r.eps / r.p)
+        return by_factor
+    c = theory if r.c == "theory" else r.c
+    assert c is not None
+    by_constant: float = m ** (1 / r.p) * (c * L / n) ** (r.eps / r.p)
+    return by_constant
 
 
 # ---- C1, C2, E1, E3: means that bring their own index; each gives (mean, index) --------------------------
 
 
-def threshold(y, c):
+def threshold(y: Samples, c: float) -> float | None:
     """The M > 0 with sum of min(y²/M², 1) = c, or None."""
     a = sorted(map(abs, y), reverse=True)
     if sum(v > 0 for v in a) <= c:
@@ -124,7 +137,16 @@ def threshold(y, c):
     return min(a, key=lambda M: abs(sum(min(v * v / M**2, 1) for v in a) - c) if M > 0 else INF)
 
 
-def self_tuned(x, L, r, C=2.0, kappa=1.0, omega=16.0, guard=4.0, pilot=15):
+def self_tuned(
+    x: Samples,
+    L: float,
+    r: Rules,
+    C: float = 2.0,
+    kappa: float = 1.0,
+    omega: float = 16.0,
+    guard: float = 4.0,
+    pilot: int = 15,
+) -> tuple[float, float]:
     n = len(x)
     if n < pilot or n == 0:
         return INF, INF
@@ -139,7 +161,7 @@ def self_tuned(x, L, r, C=2.0, kappa=1.0, omega=16.0, guard=4.0, pilot=15):
     return mean, mean + C * M * L / n
 
 
-def median_bound(x, L, r, scale=1.0):
+def median_bound(x: Samples, L: float, r: Rules, scale: float = 1.0) -> tuple[float, float]:
     n = len(x)
     A, B = math.asinh(1e6), 4096
     h = 2 * A / B
@@ -149,11 +171,19 @@ def median_bound(x, L, r, scale=1.0):
     return edge[math.ceil(n / 2) - 1], edge[j - 1] if j <= n else INF
 
 
-def robust_moss(x, L, r, budget, a=1.1, eta=2.2, zeta=None):
+def robust_moss(
+    x: Samples,
+    L: float,
+    r: Rules,
+    budget: float,
+    a: float = 1.1,
+    eta: float = 2.2,
+    zeta: float | None = None,
+) -> tuple[float, float]:
     """budget: T group / K."""
     u, p, n = r.u ** (1 / r.p), r.p, len(x)
 
-    def phi(k):
+    def phi(k: float) -> float:
         return max(math.log(budget / k), 1) / k
 
     total, power = 0.0, a
@@ -166,7 +196,9 @@ def robust_moss(x, L, r, budget, a=1.1, eta=2.2, zeta=None):
     return total / n, total / n + factor * u * phi(n) ** (r.eps / p)
 
 
-def huber_sgd(x, L, r, scale=None, lam=3.0, coeff=1.0):
+def huber_sgd(
+    x: Samples, L: float, r: Rules, scale: float | None = None, lam: float = 3.0, coeff: float = 1.0
+) -> tuple[float, float]:
     n, theta = len(x), 0.0
     if scale is None:
         if n < 15:
@@ -178,10 +210,15 @@ def huber_sgd(x, L, r, scale=None, lam=3.0, coeff=1.0):
     return theta, theta + coeff * scale * math.sqrt(L / n)
 
 
-OWN = {"selftuned": self_tuned, "median": median_bound, "moss": robust_moss, "huber": huber_sgd}
+OWN: dict[str, Any] = {
+    "selftuned": self_tuned,
+    "median": median_bound,
+    "moss": robust_moss,
+    "huber": huber_sgd,
+}
 
 
-def estimate(x, L, r, budget):
+def estimate(x: Samples, L: float, r: Rules, budget: float) -> Found:
     """(mean, index, n) of one arm; +∞ without samples."""
     if not x:
         return INF, INF, 0
@@ -191,25 +228,25 @@ def estimate(x, L, r, budget):
     return (*classical(x, L, r), len(x))
 
 
-def level(t, M, r):
+def level(t: int, M: int, r: Rules) -> float:
     return 2 * math.log(t) if r.schedule == "paper" else math.log(M) + 3 * math.log(t)
 
 
 # ---- the game with messages ------------------------------------------------------------------------------
 
 
-def play(table, graph, r):
+def play(table: Floats, graph: nx.Graph, r: Rules) -> tuple[Actions, int]:
     """(actions, messages over links) of agents 0..M-1 under rewards table[round, agent, arm]."""
     wished, _, sent = _run(table, graph, r, None)
     return wished, sent
 
 
-def follow(table, graph, r, actions):
+def follow(table: Floats, graph: nx.Graph, r: Rules, actions: Actions) -> tuple[Actions, Floats, int]:
     """(wished actions, gaps, messages) when history is as in `actions`."""
     return _run(table, graph, r, np.asarray(actions))
 
 
-def _run(table, graph, r, forced):
+def _run(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> tuple[Actions, Floats, int]:
     averaging = {"consensus", "coop2", "gossip", "dducb"}
     return (_average if r.policy in averaging else _tell)(table, graph, r, forced)
 
@@ -217,12 +254,12 @@ def _run(table, graph, r, forced):
 class _Choices:
     """Wished actions and by how much the forced ones miss them."""
 
-    def __init__(self, T, M, forced):
+    def __init__(self, T: int, M: int, forced: Actions | None) -> None:
         self.wished, self.gaps = np.zeros((T, M), int), np.zeros((T, M))
         self.actions = np.zeros((T, M), int) if forced is None else forced
         self.free = forced is None
 
-    def make(self, t, v, best):
+    def make(self, t: int, v: int, best: int | list[float]) -> None:
         """best: indices to choose from, or the one arm there is."""
         arm = best if isinstance(best, int) else max(range(len(best)), key=lambda k: (best[k], -k))
         self.wished[t - 1, v] = arm
@@ -234,19 +271,21 @@ class _Choices:
                 self.gaps[t - 1, v] = _gap(max(best), best[self.actions[t - 1, v]])
 
 
-def _gap(best, other):
+def _gap(best: float, other: float) -> float:
     return 0.0 if best == other else (best - other) / max(abs(best), abs(other))
 
 
-def _tell(table, graph, r, forced):
+def _tell(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> tuple[Actions, Floats, int]:
     T, M, K = np.shape(table)
     dist = {v: nx.single_source_shortest_path_length(graph, v) for v in range(M)}
     longest = max(max(each.values()) for each in dist.values())
     gamma = 0 if r.policy == "robust" else min(r.gamma, longest)  # more hops would reach nobody else
     heard = [sorted((-d, w) for w, d in dist[v].items() if 0 < d <= gamma) for v in range(M)]
     mate = {v: set(group) for group in r.cover or () for v in group}
-    samples = [[[] for _ in range(K)] for _ in range(M)]
-    choices, told, rows, messages = _Choices(T, M, forced), {}, {}, 0
+    samples: list[list[Samples]] = [[[] for _ in range(K)] for _ in range(M)]
+    told: dict[tuple[int, int], bool] = {}
+    rows: dict[tuple[int, int], list[tuple[float, int]]] = {}
+    choices, messages = _Choices(T, M, forced), 0
     leader = {}
     if r.policy == "centralized":
         for v in range(M):
@@ -285,7 +324,16 @@ def _tell(table, graph, r, forced):
     return choices.wished, choices.gaps, messages
 
 
-def _indices(found, L, t, v, heard, rows, told, r):
+def _indices(
+    found: list[Found],
+    L: float,
+    t: int,
+    v: int,
+    heard: list[list[tuple[int, int]]],
+    rows: dict[tuple[int, int], list[tuple[float, int]]],
+    told: dict[tuple[int, int], bool],
+    r: Rules,
+) -> list[float]:
     if r.policy != "kmp":
         return [index for _, index, _ in found]
     # A row is (mean, n), or (index, n) where the estimator brings its own index.
@@ -307,7 +355,7 @@ def _indices(found, L, t, v, heard, rows, told, r):
     return [mean + radius(n, L, r, m, theory) for mean, n in used]
 
 
-def _tells(a, found, theta):
+def _tells(a: int, found: list[Found], theta: float) -> bool:
     defined = [k for k, (mean, _, _) in enumerate(found) if mean < INF]
     if not defined:
         return True
@@ -318,7 +366,7 @@ def _tells(a, found, theta):
 # ---- averaging -------------------------------------------------------------------------------------------
 
 
-def mixing(graph):
+def mixing(graph: nx.Graph) -> Floats:
     M = len(graph)
     A = nx.to_numpy_array(graph, nodelist=range(M), weight=None)
     d_max = A.sum(0).max()
@@ -326,7 +374,7 @@ def mixing(graph):
     return np.eye(M) - (kappa / d_max * (np.diag(A.sum(0)) - A) if d_max else 0)
 
 
-def _average(table, graph, r, forced):
+def _average(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> tuple[Actions, Floats, int]:
     T, M, K = np.shape(table)
     P, choices = mixing(graph), _Choices(T, M, forced)
     eps_v = np.broadcast_to(np.array(r.eps_v, float), M)
@@ -350,11 +398,11 @@ def _average(table, graph, r, forced):
     return choices.wished, choices.gaps, T * 2 * graph.number_of_edges()
 
 
-def sigma_of(r):
+def sigma_of(r: Rules) -> Any:
     return r.rho ** (1 / r.p) if r.sigma is None else r.sigma
 
 
-def _averaged_index(s, n, t, M, eps_v, r):
+def _averaged_index(s: float, n: float, t: int, M: int, eps_v: float, r: Rules) -> Any:
     if n == 0:
         return INF
     if r.policy == "coop2":
@@ -373,7 +421,7 @@ def _averaged_index(s, n, t, M, eps_v, r):
     return s / n + r.zeta * r.rho ** (1 / r.p) * math.sqrt(2 * 1.01 / 0.75 * math.log(t - 1) / n_eff)
 
 
-def stage_length(P, accelerated):
+def stage_length(P: Floats, accelerated: bool) -> tuple[float, int]:
     """(λ, C) of the delayed rounds."""
     M, e = len(P), 1 / 22
     lam = float(np.sort(np.abs(np.linalg.eigvalsh(P)))[-2]) if M > 1 else 0.0
@@ -387,7 +435,7 @@ def stage_length(P, accelerated):
     return lam, max(1, math.ceil(C))
 
 
-def _dducb(table, P, r, choices):
+def _dducb(table: Floats, P: Floats, r: Rules, choices: _Choices) -> None:
     T, M, K = np.shape(table)
     lam, C = stage_length(P, r.accelerated)
     plain = not r.accelerated or lam < 1e-9
@@ -404,7 +452,7 @@ def _dducb(table, P, r, choices):
             Z[0, v, k] += table[t - 1][v][k]
             Z[1, v, k] += 1
     use, mix, fresh, done = Z / M, Z.copy(), np.zeros_like(Z), np.zeros_like(Z)
-    before, w, rr, seen = None, [1.0, 1 / lam if lam > 0 else INF], 0, [K] * M
+    before, w, rr, seen = np.zeros_like(Z), [1.0, 1 / lam if lam > 0 else INF], 0, [K] * M
     arm_of = [0] * M
     for t in range(K + 1, T + 1):
         for v in range(M):
@@ -437,5 +485,5 @@ def _dducb(table, P, r, choices):
             done = done + mix
             use = done.copy()
             use[1] = np.maximum(use[1], 1e-9)
-            mix, fresh, before, rr = fresh, np.zeros_like(Z), None, 0
+            mix, fresh, before, rr = fresh, np.zeros_like(Z), np.zeros_like(Z), 0
             seen = [(t - C) * M] * M

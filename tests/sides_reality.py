@@ -52,13 +52,20 @@ def policy_of(r: Rules) -> Any:
     """The package's policy for the oracle's rules."""
     moments = rm.Moments(eps=r.eps, u=r.u, rho=r.rho)
     if r.policy == "consensus":
-        return rm.ConsensusUCB(moments=moments, epsilon=r.eps_v, radius=r.radius, zeta=r.zeta)
+        radius: Any = r.radius
+        return rm.ConsensusUCB(moments=moments, epsilon=r.eps_v, radius=radius, zeta=r.zeta)
     if r.policy == "coop2":
         return rm.CoopUCB2(sigma=r.sigma, gamma_c=r.gamma_c, zeta=r.zeta, moments=moments)
     if r.policy == "gossip":
         return rm.RobustGossip(zeta=r.zeta, moments=moments)
     if r.policy == "dducb":
-        options = {"sigma": r.sigma, "eta": r.eta, "accelerated": r.accelerated, "own": r.own, "zeta": r.zeta}
+        options: dict[str, Any] = {
+            "sigma": r.sigma,
+            "eta": r.eta,
+            "accelerated": r.accelerated,
+            "own": r.own,
+            "zeta": r.zeta,
+        }
         return rm.DDUCB(moments=moments, **options)
     common: dict[str, Any] = {
         "estimator": ESTIMATORS[r.estimator](**r.options),
@@ -159,6 +166,11 @@ def some_leaders(graph: nx.Graph, gamma: int, order: list[int]) -> tuple[int, ..
     return tuple(sorted(chosen))
 
 
+def some(rng: np.random.Generator, *values: float | None) -> float | None:
+    """One of a few values."""
+    return values[int(rng.integers(len(values)))]
+
+
 def random_options(estimator: str, rng: np.random.Generator) -> dict[str, Any]:
     """Parameters of an estimator, at random; often small ones, so that short games get beyond the pilot."""
     if estimator == "selftuned":
@@ -173,10 +185,10 @@ def random_options(estimator: str, rng: np.random.Generator) -> dict[str, Any]:
     if estimator == "median":
         return {"scale": float(10 ** rng.uniform(-2, 2))}
     if estimator == "moss":
-        return {"a": float(rng.uniform(1.05, 2)), "zeta": rng.choice([None, 0.3, 1.0])}
+        return {"a": float(rng.uniform(1.05, 2)), "zeta": some(rng, None, 0.3, 1.0)}
     if estimator == "huber":
         return {
-            "scale": rng.choice([None, 1.0, 0.3]),
+            "scale": some(rng, None, 1.0, 0.3),
             "lam": float(rng.uniform(0.5, 4)),
             "coeff": float(rng.uniform(0.2, 2)),
         }
@@ -222,11 +234,11 @@ def random_game(seed: int, policy: str, estimator: str = "") -> tuple[NDArray[np
             schedule=str(rng.choice(["paper", "anytime"])),
             cover=clique_cover(graph, gamma) if policy == "decentralized" and rng.random() < 0.4 else None,
             leaders=some_leaders(graph, gamma, order) if policy == "centralized" else (),
-            quiet=rng.choice([None, 0.0, 0.25, 1.0]) if policy != "robust" else None,
+            quiet=some(rng, None, 0.0, 0.25, 1.0) if policy != "robust" else None,
             start=str(rng.choice(["round-robin", "shared"])) if policy != "robust" else "round-robin",
             radius=str(rng.choice(["printed", "variance", "logarithmic"])),
             eps_v=float(rng.uniform(0, 3)),
-            sigma=rng.choice([None, 0.5]),
+            sigma=some(rng, None, 0.5),
             gamma_c=float(rng.uniform(1.01, 2)),
             eta=float(rng.choice([1.01, 2.0])),
             accelerated=bool(rng.random() < 0.7),

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -26,82 +26,82 @@ POLICIES = [rm.ConsensusUCB()] + [
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda p: f"{type(p).__name__}")
-def test_built_in_policies_pass(policy):
+def test_built_in_policies_pass(policy: Any) -> None:
     rm.checks.check_policy(policy)
 
 
 @pytest.mark.parametrize("estimator", [*ESTIMATORS, rm.TrimmedMean(variant="literal")], ids=repr)
-def test_built_in_estimators_pass(estimator):
+def test_built_in_estimators_pass(estimator: Any) -> None:
     rm.checks.check_estimator(estimator)
 
 
 class Greedy:
     """A sound policy: the best average of what it saw and heard from neighbours, now and then any arm."""
 
-    def __init__(self, seat):
+    def __init__(self, seat: Any) -> None:
         self.seat = seat
         self.sums, self.counts = np.zeros(seat.n_arms), np.zeros(seat.n_arms)
-        self.known = set()
+        self.known = set()  # type: ignore[var-annotated]
         self.message = None
 
-    def choose(self, t):
+    def choose(self, t: Any) -> Any:
         if t <= self.seat.n_arms:
             return t - 1
         if self.seat.rng.random() < 0.1:
             return int(self.seat.rng.integers(self.seat.n_arms))
         return int(np.argmax(self.sums / self.counts))
 
-    def add(self, message):
+    def add(self, message: Any) -> None:
         if message not in self.known:
             self.known.add(message)
             self.sums[message.arm] += message.reward
             self.counts[message.arm] += 1
 
-    def observe(self, t, arm, reward):
-        self.message = rm.Message(self.seat.agent, t, arm, reward)
+    def observe(self, t: Any, arm: Any, reward: Any) -> None:
+        self.message = rm.Message(self.seat.agent, t, arm, reward)  # type: ignore[assignment]
         self.add(self.message)
 
-    def outgoing(self, t):
+    def outgoing(self, t: Any) -> Any:
         return [self.message]
 
-    def receive(self, messages):
+    def receive(self, messages: Any) -> None:
         for message in sorted(messages, key=lambda m: (m.round, m.origin)):
             self.add(message)
 
 
-def test_a_sound_own_policy_passes():
+def test_a_sound_own_policy_passes() -> None:
     rm.checks.check_policy(Greedy)
 
 
 class Repeats(Greedy):
     """Sends its last message once more, honestly; those who heard it know it."""
 
-    def outgoing(self, t):
+    def outgoing(self, t: Any) -> Any:
         last, self.last = getattr(self, "last", self.message), self.message
         return [self.message, last]
 
 
-def test_sending_the_own_past_again_is_no_forgery():
+def test_sending_the_own_past_again_is_no_forgery() -> None:
     rm.checks.check_policy(Repeats)
 
 
 class OutOfRange(Greedy):
-    def choose(self, t):
+    def choose(self, t: Any) -> Any:
         return self.seat.n_arms if t == 7 else super().choose(t)
 
 
 class Negative(Greedy):
-    def choose(self, t):
+    def choose(self, t: Any) -> Any:
         return -1 if t == 7 else super().choose(t)
 
 
 class NotANumber(Greedy):
-    def choose(self, t):
+    def choose(self, t: Any) -> Any:
         return 0.5
 
 
 class GlobalRandomness(Greedy):
-    def choose(self, t):
+    def choose(self, t: Any) -> Any:
         # What a careless author writes: a generator that the seed of the game does not govern.
         return int(np.random.default_rng().integers(self.seat.n_arms))
 
@@ -109,13 +109,13 @@ class GlobalRandomness(Greedy):
 class SharedBetweenAgents(Greedy):
     """All agents of all games look at one table."""
 
-    table: ClassVar = {}
+    table: ClassVar = {}  # type: ignore[var-annotated]
 
-    def observe(self, t, arm, reward):
+    def observe(self, t: Any, arm: Any, reward: Any) -> None:
         super().observe(t, arm, reward)
         self.table.setdefault(arm, []).append(reward)
 
-    def choose(self, t):
+    def choose(self, t: Any) -> Any:
         if t <= self.seat.n_arms:
             return t - 1
         return max(self.table, key=lambda arm: np.mean(self.table[arm]))
@@ -126,11 +126,11 @@ class SharedBetweenGames(Greedy):
 
     turn: ClassVar = [0]
 
-    def __init__(self, seat):
+    def __init__(self, seat: Any) -> None:
         super().__init__(seat)
         self.turn[0] = 0
 
-    def choose(self, t):
+    def choose(self, t: Any) -> Any:
         self.turn[0] += 1
         return self.turn[0] // self.seat.n_agents % self.seat.n_arms
 
@@ -138,56 +138,56 @@ class SharedBetweenGames(Greedy):
 class OrderDependent(Greedy):
     """Follows whoever comes first."""
 
-    def receive(self, messages):
+    def receive(self, messages: Any) -> None:
         self.first = messages[0].arm if messages else 0
 
-    def choose(self, t):
+    def choose(self, t: Any) -> Any:
         return t - 1 if t <= self.seat.n_arms else (self.first + self.seat.agent) % self.seat.n_arms
 
 
 class CountsCopies(Greedy):
     """Adds every copy of a message."""
 
-    def add(self, message):
+    def add(self, message: Any) -> None:
         self.sums[message.arm] += message.reward
         self.counts[message.arm] += 1
 
 
 class ForgedReward(Greedy):
-    def outgoing(self, t):
-        return [rm.Message(self.seat.agent, t, self.message.arm, self.message.reward + 1.0)]
+    def outgoing(self, t: Any) -> Any:
+        return [rm.Message(self.seat.agent, t, self.message.arm, self.message.reward + 1.0)]  # type: ignore[attr-defined]
 
 
 class ForgedArm(Greedy):
-    def outgoing(self, t):
-        return [rm.Message(self.seat.agent, t, 1 - min(self.message.arm, 1), self.message.reward)]
+    def outgoing(self, t: Any) -> Any:
+        return [rm.Message(self.seat.agent, t, 1 - min(self.message.arm, 1), self.message.reward)]  # type: ignore[attr-defined]
 
 
 class Impersonator(Greedy):
-    def outgoing(self, t):
+    def outgoing(self, t: Any) -> Any:
         return [rm.Message((self.seat.agent + 1) % self.seat.n_agents, t, 0, 9.0)]
 
 
 class FromTheFuture(Greedy):
-    def outgoing(self, t):
+    def outgoing(self, t: Any) -> Any:
         return [rm.Message(self.seat.agent, t + 1, 0, 9.0)]
 
 
 class NoMessage(Greedy):
-    def outgoing(self, t):
+    def outgoing(self, t: Any) -> Any:
         return [(self.seat.agent, t)]
 
 
 class NoList(Greedy):
-    def outgoing(self, t):
+    def outgoing(self, t: Any) -> Any:
         return None
 
 
 class Incomplete:
-    def __init__(self, seat):
+    def __init__(self, seat: Any) -> None:
         pass
 
-    def choose(self, t):
+    def choose(self, t: Any) -> Any:
         return 0
 
 
@@ -212,7 +212,7 @@ class Incomplete:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_broken_policies_are_caught(policy, fault):
+def test_broken_policies_are_caught(policy: Any, fault: Any) -> None:
     with pytest.raises(rm.ContractError, match=fault):
         rm.checks.check_policy(policy)
 
@@ -220,11 +220,11 @@ def test_broken_policies_are_caught(policy, fault):
 class Lonely(Greedy):
     """Divides by the number of neighbours."""
 
-    def choose(self, t):
+    def choose(self, t: Any) -> Any:
         return t * self.seat.n_agents // len(self.seat.neighbours) % self.seat.n_arms
 
 
-def test_a_policy_that_cannot_be_alone_is_caught():
+def test_a_policy_that_cannot_be_alone_is_caught() -> None:
     with pytest.raises(ZeroDivisionError):
         rm.checks.check_policy(Lonely)
 
@@ -235,29 +235,29 @@ def test_a_policy_that_cannot_be_alone_is_caught():
 class Stream(rm.OnlineMean):
     """A sound running mean."""
 
-    def __init__(self, total=0.0, n=0):
+    def __init__(self, total: Any = 0.0, n: Any = 0) -> None:
         self.total, self.n = total, n
 
     @property
-    def count(self):
+    def count(self) -> Any:
         return self.n
 
-    def update(self, x):
+    def update(self, x: Any) -> None:
         self.total += x
         self.n += 1
 
-    def mean(self, L):
+    def mean(self, L: Any) -> Any:
         return self.total / self.n
 
-    def merge(self, other):
+    def merge(self, other: Any) -> None:
         self.total += other.total
         self.n += other.n
 
-    def state(self):
+    def state(self) -> Any:
         return {"total": self.total, "n": self.n}
 
     @classmethod
-    def from_state(cls, state):
+    def from_state(cls, state: Any) -> Any:
         return cls(**state)
 
 
@@ -268,93 +268,93 @@ class Own(rm.Estimator):
     stream: type = Stream
     name = "own"
 
-    def moment(self, moments):
+    def moment(self, moments: Any) -> Any:
         return moments.rho
 
-    def theory(self, moments):
+    def theory(self, moments: Any) -> None:  # type: ignore[override]
         raise rm.InputError("no theory")
 
-    def valid(self, n, L, moments):
+    def valid(self, n: Any, L: Any, moments: Any) -> Any:
         return True
 
-    def of(self, samples, L, moments):
+    def of(self, samples: Any, L: Any, moments: Any) -> Any:
         return math.fsum(samples) / len(samples)
 
-    def online(self, moments, *, last_L=math.inf):
+    def online(self, moments: Any, *, last_L: Any = math.inf) -> Any:
         return self.stream()
 
 
-def test_a_sound_own_estimator_passes_and_plays():
+def test_a_sound_own_estimator_passes_and_plays() -> None:
     rm.checks.check_estimator(Own())
     rm.checks.check_policy(rm.RobustUCB(estimator=Own()))
 
 
 class WrongMean(Stream):
-    def mean(self, L):
+    def mean(self, L: Any) -> Any:
         return self.total / (self.n + 1)
 
 
 class WrongLate(Stream):
-    def mean(self, L):
+    def mean(self, L: Any) -> Any:
         return super().mean(L) + (1e-6 if self.n > 350 else 0.0)
 
 
 class Forgetful(Stream):
-    def update(self, x):
+    def update(self, x: Any) -> None:
         self.total += x
         self.n = min(self.n + 1, 300)
 
 
 class OpaqueState(Stream):
-    def state(self):
+    def state(self) -> Any:
         return {"total": self, "n": self.n}
 
 
 class LossyState(Stream):
-    def state(self):
+    def state(self) -> Any:
         return {"total": round(self.total, 1), "n": self.n}
 
 
 class ShortMerge(Stream):
-    def merge(self, other):
+    def merge(self, other: Any) -> None:
         self.total += other.total
 
 
 class WrongMerge(Stream):
-    def merge(self, other):
+    def merge(self, other: Any) -> None:
         self.total -= other.total
         self.n += other.n
 
 
 class Unmergeable(Stream):
-    def merge(self, other):
+    def merge(self, other: Any) -> None:
         raise TypeError("no")
 
 
 class OneSided(Own):
-    def of(self, samples, L, moments):
+    def of(self, samples: Any, L: Any, moments: Any) -> Any:
         return math.fsum(max(x, -1.0) for x in samples) / len(samples)
 
-    def online(self, moments, *, last_L=math.inf):
+    def online(self, moments: Any, *, last_L: Any = math.inf) -> Any:
         class Clipped(Stream):
-            def update(self, x):
+            def update(self, x: Any) -> None:
                 super().update(max(x, -1.0))
 
         return Clipped()
 
 
 class NoMoment(Own):
-    def moment(self, moments):
+    def moment(self, moments: Any) -> Any:
         return 0.0
 
 
 class NegativeConstant(Own):
-    def theory(self, moments):
+    def theory(self, moments: Any) -> Any:
         return Theory(c=-1.0)
 
 
 class BoldClaim(Own):
-    def defined(self, n, L, moments):
+    def defined(self, n: Any, L: Any, moments: Any) -> Any:
         return n > 5
 
 
@@ -375,10 +375,10 @@ class BoldClaim(Own):
     ],
     ids=lambda value: f"{type(value).__name__}-{value.stream.__name__}" if isinstance(value, Own) else "",
 )
-def test_broken_estimators_are_caught(estimator, fault):
+def test_broken_estimators_are_caught(estimator: Any, fault: Any) -> None:
     with pytest.raises(rm.ContractError, match=fault):
         rm.checks.check_estimator(estimator)
 
 
-def test_merging_may_be_refused():
+def test_merging_may_be_refused() -> None:
     rm.checks.check_estimator(Own(Unmergeable))

@@ -6,6 +6,7 @@ import pkgutil
 import re
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,7 +22,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", ["rumormill", *MODULES])
-def test_docstrings(name, tmp_path, monkeypatch):
+def test_docstrings(name: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with warnings.catch_warnings():
         outcome = doctest.testmod(
@@ -30,17 +31,17 @@ def test_docstrings(name, tmp_path, monkeypatch):
     assert outcome.failed == 0
 
 
-def test_some_docstrings_have_examples():
+def test_some_docstrings_have_examples() -> None:
     finder = doctest.DocTestFinder(exclude_empty=True)
     found = [t for name in MODULES for t in finder.find(importlib.import_module(name)) if t.examples]
     assert len(found) >= 5
 
 
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.strip().splitlines()[-1][:40])
-def test_readme(block, tmp_path, monkeypatch):
+def test_readme(block: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "README.md", "exec"), {"__name__": "readme"})
 
 
-def test_readme_has_examples():
+def test_readme_has_examples() -> None:
     assert BLOCKS

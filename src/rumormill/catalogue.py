@@ -293,7 +293,8 @@ def _own(known: Kind, name: str, where: str, folder: str | Path | None) -> Any:
             needs += f", or give it {', '.join(known.needs)}"
         if known.name == "policy":
             needs = f"give it agent(seat), or the methods {', '.join(AGENT_METHODS)} and a seat to begin with"
-        raise InputError(f"{where} = {name!r} is not a {known.name}: {needs}")
+        kind = f"an {known.name}" if known.name[0] in "aeiou" else f"a {known.name}"
+        raise InputError(f"{where} = {name!r} is not {kind}: {needs}")
     return found
 
 
@@ -307,7 +308,7 @@ def import_module(name: str, folder: str | Path | None, where: str) -> ModuleTyp
         here = (home / f"{top}.py").exists() or (home / top).is_dir()
         loaded = sys.modules.get(top)
         # A module of the same name from another folder would silently stand in for this one.
-        if here and loaded is not None and not _lies_in(loaded, home):
+        if here and loaded is not None and not _is_at(loaded, home / top):
             for each in [each for each in sys.modules if each == top or each.startswith(f"{top}.")]:
                 del sys.modules[each]
             importlib.invalidate_caches()
@@ -334,9 +335,12 @@ def _sha256(module: ModuleType) -> str:
     return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
 
 
-def _lies_in(module: ModuleType, folder: Path) -> bool:
-    places = [getattr(module, "__file__", None), *list(getattr(module, "__path__", []))]
-    return any(place and folder in Path(place).resolve().parents for place in places)
+def _is_at(module: ModuleType, place: Path) -> bool:
+    """Whether a module is the file `place.py`, or the package in the folder `place`."""
+    file = getattr(module, "__file__", None)
+    if file is None:  # a package without a file of its own
+        return any(Path(each).resolve() == place for each in getattr(module, "__path__", []))
+    return Path(file).resolve() == place.with_suffix(".py") or Path(file).resolve().parent == place
 
 
 def sources(names: Iterable[str], folder: str | Path | None = None) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 Agents call these functions; the kernels compile the very same ones, so that both get the same bits. They
 check nothing: rumormill.validate states the ranges in which no power, product or sum leaves the floats.
-Where it says "also arrays", numpy arrays may stand in for the floats.
+Where it says "also arrays", numpy arrays may stand in for the floats. Powers are written with **, not with
+math.pow: a compiler may take the former, but not the latter, out of a loop in which it does not change.
 """
 
 from __future__ import annotations
@@ -34,17 +35,17 @@ def default_eps(tail_index: float) -> float:
 
 def radius_scale(L: float, root: float, c: float, shift: float, exponent: float) -> float:
     """The radius at n = 1 with a constant c: m^(1/p) (c (L + shift))^(eps/p), root = m^(1/p)."""
-    return root * math.pow(c * (L + shift), exponent)
+    return root * (c * (L + shift)) ** exponent
 
 
 def factor_scale(L: float, root: float, zeta: float, exponent: float) -> float:
     """The radius at n = 1 with a factor zeta: zeta m^(1/p) L^(eps/p), root = m^(1/p)."""
-    return zeta * root * math.pow(L, exponent)
+    return zeta * root * L**exponent
 
 
 def shrinkage(n: float, exponent: float) -> float:
     """n^(-eps/p), by which the radius shrinks with the samples."""
-    return math.pow(n, -exponent)
+    return n**-exponent
 
 
 def upper_index(mean: float, scale: float, shrunk: float) -> float:
@@ -57,13 +58,13 @@ def upper_index(mean: float, scale: float, shrunk: float) -> float:
 
 def leaving_level(x: float, rank: float, u: float, p: float) -> float:
     """h = u rank / |x|^p: the sample is in the trimmed mean while L <= h."""
-    size = math.pow(abs(x), p)
+    size = abs(x) ** p
     return u * rank / size if size > 0.0 else math.inf
 
 
 def literal_entry_level(x: float, rank: float, u: float, p: float) -> float:
     """The L from which the printed Algorithm 3 counts the sample: (|x|^p / rank)^p / u."""
-    return math.pow(math.pow(abs(x), p) / rank, p) / u
+    return (abs(x) ** p / rank) ** p / u
 
 
 # --- the median of means --------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ def add_to_prefix(hi: Any, lo: Any, x: Any) -> tuple[Any, Any]:
 def catoni_curvature(eps: float) -> float:
     """C_p, the factor of |y|^p in psi; 1/2 at eps = 1, where it is also the limit."""
     p = 1.0 + eps
-    return math.pow(eps / p, p / 2.0) * math.pow((1.0 - eps) / eps, 1.0 - p / 2.0)
+    return (eps / p) ** (p / 2.0) * ((1.0 - eps) / eps) ** (1.0 - p / 2.0)
 
 
 def catoni_width(n: float, L: float, eps: float, v: float, curvature: float) -> float:
@@ -97,7 +98,7 @@ def catoni_width(n: float, L: float, eps: float, v: float, curvature: float) -> 
     if eps == 1.0:
         return math.sqrt(2.0 * L * (n - 2.0 * L) / v) / n
     # exp(eps ln 2) for 2^eps: compilers turn a power of two into another function, with other last bits.
-    return math.pow(L / (n * eps * math.exp(eps * LN_2) * curvature * v), 1.0 / (1.0 + eps))
+    return (L / (n * eps * math.exp(eps * LN_2) * curvature * v)) ** (1.0 / (1.0 + eps))
 
 
 def catoni_defined(n: float, L: float, eps: float) -> bool:
@@ -323,7 +324,7 @@ def worth_telling(arm: int, means: Any, counts: Any, theta: float) -> bool:
 
 def consensus_scale(t: float, rho: float, p: float) -> float:
     """(6 ρ t^(2/3))^(1/p), the radius at n_eff = 1."""
-    return math.pow(6.0 * rho * math.pow(t, 2.0 / 3.0), 1.0 / p)
+    return (6.0 * rho * t ** (2.0 / 3.0)) ** (1.0 / p)
 
 
 def consensus_index(
@@ -331,7 +332,7 @@ def consensus_index(
 ) -> float:
     """s/n + scale n_eff^-exponent with n_eff = M n² / (n + ε_v) and exponent eps/p."""
     n_eff = n_agents * n * n / (n + epsilon)
-    return s / n + scale * math.pow(n_eff, -exponent)
+    return s / n + scale * n_eff**-exponent
 
 
 def consensus_average(own: float, heard: float, n_heard: float, weight: float) -> float:

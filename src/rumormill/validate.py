@@ -140,7 +140,7 @@ class NamedArguments(ABCMeta):
         try:
             return super().__call__(*args, **kwargs)
         except TypeError:
-            _require_fitting(cls.__init__, (None, *args), kwargs, cls.__name__)
+            _require_fitting(getattr(cls, "__init__", cls), (None, *args), kwargs, cls.__name__)
             raise
 
 

@@ -38,9 +38,9 @@ def test_without_a_command_the_help_is_printed(cli: Any) -> None:
 
 
 def test_a_command_stands_in_the_file_of_its_name() -> None:
-    for name, command in COMMANDS.items():
-        module = f"rumormill.cli.commands.{'list_names' if name == 'list' else name}"
-        assert command.__module__ == module
+    for name, place in COMMANDS.items():
+        file = "list_names" if name == "list" else name
+        assert place == f"{file}:{file}"
 
 
 def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
@@ -100,6 +100,15 @@ def test_other_sizes_go_to_other_folders(cli: Any, spec_file: Path) -> None:
     assert cli("run", "mine.toml", "--trials", "1", "--horizon", "10", "--no-report").code == 0
     assert cli("run", "mine.toml", "--trials", "2", "--horizon", "10", "--no-report").code == 0
     assert sorted(path.name for path in Path("runs").iterdir()) == ["mine-1x10", "mine-2x10"]
+
+
+def test_a_run_without_a_report_names_its_folder(cli: Any, spec_file: Path) -> None:
+    words = ("run", "mine.toml", "--trials", "1", "--no-report")
+    answer = cli(*words)
+    last = answer.err.splitlines()[-1]
+    assert last == "folder: runs/mine-1x30 (for a report: rumormill report runs/mine-1x30)"
+    assert json.loads(cli(*words, "--json").out)["folders"] == ["runs/mine-1x30"]
+    assert cli("report", "runs/mine-1x30").code == 0
 
 
 def test_running_again_goes_on(cli: Any, spec_file: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -110,6 +111,33 @@ def test_a_full_disk(capsys: pytest.CaptureFixture[str]) -> None:
         "error: runs/x/figures/regret.png: No space left on device; make room, then go on with: "
         "rumormill run 'a b.toml' (what is done is kept)",
     )
+
+
+def test_no_room_for_figures_names_the_file_and_the_way_on(cli: Any, spec_file: Path) -> None:
+    assert cli("run", "mine.toml", "--out", "here", "--no-report").code == 0
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, before[1]))  # as if the disk were full
+    try:
+        answer = cli("report", "here")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert answer.code == 1
+    assert answer.err == (
+        "error: no room left to write here/figures/regret.png: what is done is kept; free some space and run "
+        "again to go on\n"
+    )
+    assert list(Path("here/figures").iterdir()) == []
+
+
+def test_a_device_is_not_replaced_by_a_page(cli: Any, spec_file: Path) -> None:
+    assert cli("run", "mine.toml", "--out", "here", "--no-report").code == 0
+    os.mkfifo("pipe")
+    answer = cli("report", "here", "--out", "pipe", "--no-figures")
+    assert (answer.code, answer.err) == (
+        1,
+        "error: pipe cannot be written: it is there already, and it is no file\n",
+    )
+    assert Path("pipe").is_fifo()
 
 
 def test_other_files_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:

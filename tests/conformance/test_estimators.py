@@ -15,7 +15,6 @@ from rumormill import catalogue
 from rumormill.estimators import Terms
 from samples import every, made
 from sides import ESTIMATOR_WORDS
-from sides_reality import Rules
 
 # Estimators whose definition is not written down a second time, each with the reason.
 NOT_IN_THE_ORACLE = dict.fromkeys(sides_reality.ESTIMATOR_NAMES, "written down in oracle_reality")
@@ -76,8 +75,15 @@ def test_equals_the_second_oracle(name: str, table: dict[str, Any], moments: rm.
     estimator: Any = made("estimator", table)
     word = sides_reality.ESTIMATOR_NAMES[name]
     options = {key: value for key, value in table.items() if key not in ("type", "group")}
-    bounds = {"eps": moments.eps, "u": moments.u, "rho": moments.rho}
-    rules = Rules("robust", estimator=word, options=options, c="theory", **bounds)
+    rules = oracle_reality.Rules(
+        "robust",
+        estimator=word,
+        options=options,
+        c="theory",
+        eps=moments.eps,
+        u=moments.u,
+        rho=moments.rho,
+    )
     terms = Terms(moments=moments, last_L=2 * math.log(400), horizon=400, n_arms=3, group=5)
     stream = estimator.stream_for(terms)
     x = np.random.default_rng(5).standard_cauchy(300).tolist()

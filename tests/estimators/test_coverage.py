@@ -77,7 +77,7 @@ def alarm(misses: int, delta: float) -> bool:
     return bool(binom.sf(misses - 1, LISTS, delta) < FALSE_ALARM)
 
 
-def test_the_alarm_by_itself():
+def test_the_alarm_by_itself() -> None:
     assert not alarm(0, 0.05)
     assert not alarm(round(LISTS * 0.05), 0.05)
     assert alarm(round(LISTS * 0.05 + 7 * math.sqrt(LISTS * 0.05 * 0.95)), 0.05)
@@ -87,7 +87,7 @@ def test_the_alarm_by_itself():
 
 
 @pytest.mark.parametrize(("spec", "name"), PAIRS, ids=repr)
-def test_theory_radius_covers(spec: Estimator, name: str):
+def test_theory_radius_covers(spec: Estimator, name: str) -> None:
     case = CASES[name]
     moments = case.moments
     radius = Radius.build(spec, moments, c="theory")
@@ -103,7 +103,7 @@ def test_theory_radius_covers(spec: Estimator, name: str):
 
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
 @pytest.mark.parametrize("name", ["stable 1.9", "gaussian", "two-point eps 1"])
-def test_a_radius_far_too_small_is_found(spec: Estimator, name: str):
+def test_a_radius_far_too_small_is_found(spec: Estimator, name: str) -> None:
     """The same test, the radius a thirtieth of theory's: the alarm rings, and not by luck."""
     case = CASES[name]
     moments = case.moments

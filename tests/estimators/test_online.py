@@ -51,7 +51,7 @@ def checkpoints(length: int) -> set[int]:
 
 @pytest.mark.parametrize("level", LEVELS.values(), ids=LEVELS)
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
-def test_one_sample_per_round(spec: Estimator, level: Level, stream: tuple[list[float], Moments]):
+def test_one_sample_per_round(spec: Estimator, level: Level, stream: tuple[list[float], Moments]) -> None:
     samples, moments = stream
     if isinstance(spec, Catoni):
         samples = samples[:2_500]  # a question costs O(n)
@@ -66,7 +66,7 @@ def test_one_sample_per_round(spec: Estimator, level: Level, stream: tuple[list[
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
-def test_rounds_with_many_or_no_samples(spec: Estimator, stream: tuple[list[float], Moments]):
+def test_rounds_with_many_or_no_samples(spec: Estimator, stream: tuple[list[float], Moments]) -> None:
     """Samples of several agents arrive in bursts; some rounds bring none, some are not asked."""
     samples, moments = stream
     rng = np.random.default_rng(5)
@@ -84,7 +84,7 @@ def test_rounds_with_many_or_no_samples(spec: Estimator, stream: tuple[list[floa
 
 
 @pytest.mark.parametrize("spec", [MedianOfMeans(), Catoni(), EmpiricalMean()], ids=repr)
-def test_merged_streams(spec: Estimator, stream: tuple[list[float], Moments]):
+def test_merged_streams(spec: Estimator, stream: tuple[list[float], Moments]) -> None:
     """Several sources, each asked before the merge; the merged one goes on."""
     samples, moments = stream
     cuts = [0, 900, 900, 901, 1_700, 2_400]
@@ -105,7 +105,7 @@ def test_merged_streams(spec: Estimator, stream: tuple[list[float], Moments]):
 
 
 @pytest.mark.parametrize("spec", [MedianOfMeans(), Catoni(), EmpiricalMean()], ids=repr)
-def test_a_stream_merged_into_itself(spec: Estimator):
+def test_a_stream_merged_into_itself(spec: Estimator) -> None:
     moments = Moments(eps=1.0, u=5.0, rho=3.0)
     samples = AlphaStable(alpha=1.9, loc=1.0).sample(np.random.default_rng(1), 100).tolist()
     online = spec.online(moments)
@@ -116,7 +116,7 @@ def test_a_stream_merged_into_itself(spec: Estimator):
     assert_close(spec, online.mean(3.0), samples + samples, 3.0, moments)
 
 
-def test_trimmed_streams_of_several_sources_are_interleaved(stream: tuple[list[float], Moments]):
+def test_trimmed_streams_of_several_sources_are_interleaved(stream: tuple[list[float], Moments]) -> None:
     """What to do instead of merging: one stream, ranked in order of arrival."""
     samples, moments = stream
     sources = [samples[i * 600 : (i + 1) * 600] for i in range(4)]
@@ -133,7 +133,7 @@ def test_trimmed_streams_of_several_sources_are_interleaved(stream: tuple[list[f
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
 def test_state_goes_through_json_and_continues_bit_for_bit(
     spec: Estimator, stream: tuple[list[float], Moments]
-):
+) -> None:
     samples, moments = stream
     first = spec.online(moments, last_L=20.0)
     for t, x in enumerate(samples[:700], 1):
@@ -151,7 +151,7 @@ def test_state_goes_through_json_and_continues_bit_for_bit(
 
 
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
-def test_state_of_a_fresh_stream(spec: Estimator):
+def test_state_of_a_fresh_stream(spec: Estimator) -> None:
     moments = Moments(eps=0.5, u=1.0, rho=1.0)
     fresh = spec.online(moments)
     again = type(fresh).from_state(json.loads(json.dumps(fresh.state(), allow_nan=False)))
@@ -168,11 +168,11 @@ def feed(online: OnlineMean, samples: list[float], level: Level) -> list[int]:
     for t, x in enumerate(samples, 1):
         online.update(x)
         online.mean(level(t))
-        sizes.append(online.stored)
+        sizes.append(online.stored)  # type: ignore[attr-defined]
     return sizes
 
 
-def test_trimmed_stores_few_samples():
+def test_trimmed_stores_few_samples() -> None:
     """Samples that can never leave are not kept: a handful of 50,000, rather than all."""
     law = AlphaStable(alpha=1.9, loc=0.5)
     moments = Moments(eps=0.8, u=law.moment(1.8), rho=law.moment(1.8, central=True))
@@ -185,7 +185,7 @@ def test_trimmed_stores_few_samples():
     assert sizes[-1] == 0  # at last_L nothing can leave any more
 
 
-def test_storage_shrinks_with_the_horizon():
+def test_storage_shrinks_with_the_horizon() -> None:
     law = AlphaStable(alpha=1.5, loc=0.5)
     moments = Moments(eps=0.4, u=law.moment(1.4), rho=law.moment(1.4, central=True))
     samples = law.sample(np.random.default_rng(3), 3_000).tolist()
@@ -200,7 +200,7 @@ def test_storage_shrinks_with_the_horizon():
     assert sum(sizes[0]) < sum(sizes[-1])
 
 
-def test_last_L_changes_no_bit_of_the_mean():
+def test_last_L_changes_no_bit_of_the_mean() -> None:
     law = AlphaStable(alpha=1.3, loc=0.5)
     moments = Moments(eps=0.2, u=law.moment(1.2), rho=law.moment(1.2, central=True))
     streams = [TrimmedMean().online(moments, last_L=last) for last in (2 * math.log(2_000), 100.0, math.inf)]
@@ -210,7 +210,7 @@ def test_last_L_changes_no_bit_of_the_mean():
         assert len({online.mean(2 * math.log(t)) for online in streams}) == 1
 
 
-def test_a_stream_that_nobody_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch):
+def test_a_stream_that_nobody_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OnlineTrimmed, "_PATIENCE", 100)
     law = AlphaStable(alpha=1.9, loc=0.5)
     moments = Moments(eps=0.8, u=law.moment(1.8), rho=law.moment(1.8, central=True))
@@ -229,14 +229,14 @@ def test_a_stream_that_nobody_asks_does_not_grow(monkeypatch: pytest.MonkeyPatch
         assert restored.mean(L) == got
 
 
-def test_the_order_of_the_additions_is_kept():
+def test_the_order_of_the_additions_is_kept() -> None:
     """Bit for bit: leave first (smallest h, then rank), then enter in order of arrival, in plain floats."""
     law = AlphaStable(alpha=1.5, loc=0.3)
     u, p = law.moment(1.4), 1.4
     moments = Moments(eps=0.4, u=u, rho=u)
     samples = law.sample(np.random.default_rng(7), 3_000).tolist()
     online = TrimmedMean().online(moments, last_L=2 * math.log(1_000))
-    total, inside = 0.0, []
+    total, inside = 0.0, []  # type: ignore[var-annotated]
     for t in range(1, 1_001):
         L = 2 * math.log(t)
         batch = range(3 * t - 2, 3 * t + 1)

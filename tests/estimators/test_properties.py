@@ -41,7 +41,9 @@ def spread(samples: list[float]) -> float:
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
 @given(samples=LISTS, eps=EPS, L=LEVELS)
 @settings(deadline=None)
-def test_mirrored_samples_have_the_mirrored_mean(spec: Estimator, samples: list[float], eps: float, L: float):
+def test_mirrored_samples_have_the_mirrored_mean(
+    spec: Estimator, samples: list[float], eps: float, L: float
+) -> None:
     moments = Moments(eps=eps, u=30.0, rho=20.0)
     assume(spec.defined(len(samples), L, moments))
     mirrored = spec.of([-x for x in samples], L, moments)
@@ -51,7 +53,7 @@ def test_mirrored_samples_have_the_mirrored_mean(spec: Estimator, samples: list[
 @pytest.mark.parametrize("spec", [TrimmedMean(), *CENTRED], ids=repr)
 @given(samples=LISTS, eps=EPS, L=LEVELS, power=st.integers(-6, 6))
 @settings(deadline=None)
-def test_scale(spec: Estimator, samples: list[float], eps: float, L: float, power: int):
+def test_scale(spec: Estimator, samples: list[float], eps: float, L: float, power: int) -> None:
     """Twice the rewards, 2^p times the moment bounds: twice the mean."""
     scale = 2.0**power  # exact, so that no sample moves across a threshold by rounding
     p = 1 + eps
@@ -66,7 +68,7 @@ def test_scale(spec: Estimator, samples: list[float], eps: float, L: float, powe
     assert got == pytest.approx(want, rel=1e-11, abs=1e-11 * scale)
 
 
-def test_the_printed_algorithm_has_no_scale():
+def test_the_printed_algorithm_has_no_scale() -> None:
     """Its exponents do not fit together: the same rewards in cents give another mean."""
     samples, spec = [1.0, 2.0, 3.0, 4.0], TrimmedMean(variant="literal")
     euros = spec.of(samples, 2.0, Moments(eps=1.0, u=7.5, rho=1.25))
@@ -77,7 +79,7 @@ def test_the_printed_algorithm_has_no_scale():
 @pytest.mark.parametrize("spec", CENTRED, ids=repr)
 @given(samples=TAME, eps=EPS, L=LEVELS, shift=st.floats(-100, 100).map(lambda x: round(x, 4)))
 @settings(deadline=None)
-def test_shift(spec: Estimator, samples: list[float], eps: float, L: float, shift: float):
+def test_shift(spec: Estimator, samples: list[float], eps: float, L: float, shift: float) -> None:
     moments = Moments(eps=eps, u=30.0, rho=20.0)
     assume(spec.defined(len(samples), L, moments))
     got = spec.of([x + shift for x in samples], L, moments)
@@ -88,7 +90,9 @@ def test_shift(spec: Estimator, samples: list[float], eps: float, L: float, shif
 @pytest.mark.parametrize("spec", CENTRED, ids=repr)
 @given(samples=LISTS, eps=EPS, L=LEVELS)
 @settings(deadline=None)
-def test_between_the_smallest_and_the_largest(spec: Estimator, samples: list[float], eps: float, L: float):
+def test_between_the_smallest_and_the_largest(
+    spec: Estimator, samples: list[float], eps: float, L: float
+) -> None:
     moments = Moments(eps=eps, u=30.0, rho=20.0)
     assume(spec.defined(len(samples), L, moments))
     slack = 1e-12 * spread(samples)
@@ -97,7 +101,7 @@ def test_between_the_smallest_and_the_largest(spec: Estimator, samples: list[flo
 
 @given(samples=LISTS, eps=EPS, L=LEVELS, seed=st.integers(0, 99))
 @settings(deadline=None)
-def test_catoni_does_not_see_the_order(samples: list[float], eps: float, L: float, seed: int):
+def test_catoni_does_not_see_the_order(samples: list[float], eps: float, L: float, seed: int) -> None:
     moments = Moments(eps=eps, u=30.0, rho=20.0)
     assume(Catoni().defined(len(samples), L, moments))
     shuffled = np.random.default_rng(seed).permutation(samples).tolist()
@@ -108,7 +112,7 @@ def test_catoni_does_not_see_the_order(samples: list[float], eps: float, L: floa
 
 @given(samples=LISTS, eps=EPS, L=st.floats(0.01, 20.0), start=VALUES)
 @settings(deadline=None)
-def test_catoni_forgets_where_it_started(samples: list[float], eps: float, L: float, start: float):
+def test_catoni_forgets_where_it_started(samples: list[float], eps: float, L: float, start: float) -> None:
     """A first sample far away pulls the warm start away; the later root does not know."""
     moments = Moments(eps=eps, u=30.0, rho=20.0)
     online = Catoni().online(moments)
@@ -124,7 +128,7 @@ def test_catoni_forgets_where_it_started(samples: list[float], eps: float, L: fl
 
 @given(samples=LISTS, eps=EPS, levels=st.lists(LEVELS, min_size=1, max_size=8))
 @settings(deadline=None)
-def test_trimmed_samples_only_leave(samples: list[float], eps: float, levels: list[float]):
+def test_trimmed_samples_only_leave(samples: list[float], eps: float, levels: list[float]) -> None:
     """With positive samples the mean can only fall as L grows; the printed rule lets it rise."""
     moments = Moments(eps=eps, u=30.0, rho=20.0)
     sizes = [abs(x) for x in samples]
@@ -136,7 +140,7 @@ def test_trimmed_samples_only_leave(samples: list[float], eps: float, levels: li
 
 @given(samples=LISTS, eps=EPS, levels=st.lists(LEVELS, min_size=1, max_size=8))
 @settings(deadline=None)
-def test_trimmed_is_the_printed_definition(samples: list[float], eps: float, levels: list[float]):
+def test_trimmed_is_the_printed_definition(samples: list[float], eps: float, levels: list[float]) -> None:
     """|x|^p L <= u i, except within rounding of equality."""
     u, p = 30.0, 1 + eps
     for L in levels:
@@ -154,7 +158,9 @@ def test_trimmed_is_the_printed_definition(samples: list[float], eps: float, lev
     asked=st.lists(st.booleans(), min_size=40, max_size=40),
 )
 @settings(deadline=None)
-def test_online_is_the_definition(samples: list[float], eps: float, spec: Estimator, asked: list[bool]):
+def test_online_is_the_definition(
+    samples: list[float], eps: float, spec: Estimator, asked: list[bool]
+) -> None:
     moments = Moments(eps=eps, u=30.0, rho=20.0)
     online = spec.online(moments)
     largest_inside = 0.0

@@ -17,7 +17,7 @@ HALF = Moments(eps=0.5, u=8.0, rho=27.0)
 SPECS = [TrimmedMean(), MedianOfMeans(), Catoni(), EmpiricalMean()]
 
 
-def test_values_by_hand():
+def test_values_by_hand() -> None:
     # m^(1/p) (c L / n)^(eps/p)
     assert Radius.build(TrimmedMean(), ONE, c=2.0).at(8, 1.0) == pytest.approx(3 * 0.5)
     assert Radius.build(TrimmedMean(), HALF, c=2.0).at(54, 4.0) == pytest.approx(4 * (8 / 54) ** (1 / 3))
@@ -40,7 +40,7 @@ def test_values_by_hand():
     spec=st.sampled_from([TrimmedMean(), MedianOfMeans(), EmpiricalMean()]),
 )
 @settings(deadline=None)
-def test_zeta_is_c_in_other_words(eps: float, zeta: float, n: int, L: float, spec: TrimmedMean):
+def test_zeta_is_c_in_other_words(eps: float, zeta: float, n: int, L: float, spec: TrimmedMean) -> None:
     moments = Moments(eps=eps, u=3.0, rho=2.0)
     factor = Radius.build(spec, moments, zeta=zeta)
     constant = Radius.build(spec, moments, c=factor.constant)
@@ -49,7 +49,7 @@ def test_zeta_is_c_in_other_words(eps: float, zeta: float, n: int, L: float, spe
 
 @given(n=st.integers(1, 10**7), L=st.floats(0.0, 60.0), eps=st.floats(0.05, 1.0), mean=st.floats(-1e6, 1e6))
 @settings(deadline=None)
-def test_the_two_factors_give_the_same_bits(n: int, L: float, eps: float, mean: float):
+def test_the_two_factors_give_the_same_bits(n: int, L: float, eps: float, mean: float) -> None:
     moments = Moments(eps=eps, u=3.0, rho=2.0)
     for radius in (
         Radius.build(TrimmedMean(), moments, c=1.7),
@@ -60,7 +60,7 @@ def test_the_two_factors_give_the_same_bits(n: int, L: float, eps: float, mean: 
         assert radius.index(mean, n, L) == mean + radius.at(n, L)
 
 
-def test_theory_is_infinite_outside_its_range():
+def test_theory_is_infinite_outside_its_range() -> None:
     for spec, enough, L in ((MedianOfMeans(), 34, 2.0), (Catoni(), 8, 2.0), (TrimmedMean(), 1, 2.0)):
         radius = Radius.build(spec, ONE, c="theory")
         assert radius.theory
@@ -73,7 +73,7 @@ def test_theory_is_infinite_outside_its_range():
     assert small.scale(1.0) * n ** (-1 / 3) <= edge < small.scale(1.0) * (n - 1) ** (-1 / 3)
 
 
-def test_numbers_serve_every_n_where_the_mean_exists():
+def test_numbers_serve_every_n_where_the_mean_exists() -> None:
     for spec in SPECS:
         for moments in (ONE, HALF):
             radius = Radius.build(spec, moments, c=1.0)
@@ -85,20 +85,20 @@ def test_numbers_serve_every_n_where_the_mean_exists():
                 assert radius.at(2, 1.0) == radius.index(0.0, 2, 1.0) == math.inf
 
 
-def test_at_the_first_round_the_radius_is_zero():
+def test_at_the_first_round_the_radius_is_zero() -> None:
     assert Radius.build(TrimmedMean(), ONE, c="theory").at(3, 0.0) == 0.0
     assert Radius.build(TrimmedMean(), HALF, zeta=1.0).index(0.25, 3, 0.0) == 0.25
 
 
 @pytest.mark.parametrize("bad", [0, -1.0, math.inf, math.nan, "1", "Theory", True])
-def test_bad_constants(bad: object):
+def test_bad_constants(bad: object) -> None:
     with pytest.raises(InputError, match="c = "):
-        Radius.build(TrimmedMean(), ONE, c=bad)
+        Radius.build(TrimmedMean(), ONE, c=bad)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="zeta = "):
-        Radius.build(TrimmedMean(), ONE, zeta=bad)
+        Radius.build(TrimmedMean(), ONE, zeta=bad)  # type: ignore[arg-type]
 
 
-def test_exactly_one_constant():
+def test_exactly_one_constant() -> None:
     with pytest.raises(InputError, match="exactly one"):
         Radius.build(TrimmedMean(), ONE)
     with pytest.raises(InputError, match="exactly one"):
@@ -107,13 +107,13 @@ def test_exactly_one_constant():
         Radius.build(EmpiricalMean(), ONE, c="theory")
 
 
-def test_it_can_be_compared_and_hashed():
+def test_it_can_be_compared_and_hashed() -> None:
     assert Radius.build(Catoni(), ONE, c=4) == Radius.build(Catoni(), ONE, c=4.0)
     assert hash(Radius.build(Catoni(), ONE, c=4)) == hash(Radius.build(Catoni(), ONE, c=4.0))
     assert Radius.build(Catoni(), ONE, c="theory") != Radius.build(Catoni(), ONE, c=4.0)
 
 
-def test_a_huge_zeta_has_an_infinite_c_but_a_finite_radius():
+def test_a_huge_zeta_has_an_infinite_c_but_a_finite_radius() -> None:
     tiny = Moments(eps=0.001, u=1.0, rho=1.0)
     radius = Radius.build(TrimmedMean(), tiny, zeta=4.0)
     assert radius.constant == math.inf

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,9 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import Key, made_up
 from numpy.typing import NDArray
 
+from made_up import Key, made_up
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import FIGURES, draw_all, main_figure, style
@@ -91,7 +92,7 @@ def ends(run: RunFolder, policy: str, **point: Any) -> NDArray[np.float64]:
 @pytest.mark.parametrize("log", [False, True])
 def test_curves_are_means_over_trials(plain_run: RunFolder, plain: Summary, log: bool) -> None:
     (axes,) = regret_over_time(plain, log=log).axes
-    drawn = {line.get_label(): line for line in axes.lines}
+    drawn: dict[Any, Any] = {line.get_label(): line for line in axes.lines}
     assert list(drawn) == plain.policies
     for policy, line in drawn.items():
         table = (
@@ -120,7 +121,8 @@ def test_a_sweep_has_one_panel_per_point(swept: Summary) -> None:
 def test_regret_by_a_number_and_by_a_word(swept_run: RunFolder, swept: Summary) -> None:
     by_gamma = regret_by_parameter(swept, "gamma")
     assert [axes.get_title() for axes in by_gamma.axes] == ["confidence = paper", "confidence = anytime"]
-    means = by_gamma.axes[1].containers[0].lines[0].get_ydata()
+    bars: Any = by_gamma.axes[1].containers[0]
+    means = bars.lines[0].get_ydata()
     expected = [ends(swept_run, "KMP", gamma=g, confidence="anytime").mean() for g in (0, 1, 3)]
     np.testing.assert_allclose(means, expected, rtol=1e-12)
     by_word = regret_by_parameter(swept, "confidence")
@@ -146,9 +148,10 @@ def test_agents_are_drawn_from_their_quantiles(plain_run: RunFolder, plain: Summ
 def test_messages_against_regret(plain_run: RunFolder, plain: Summary) -> None:
     left, right = regret_per_message(plain).axes
     for axes, column in ((left, "messages"), (right, "wire_bytes")):
-        for policy, drawn in zip(plain.policies, axes.containers, strict=True):
+        bars: list[Any] = list(axes.containers)
+        for policy, drawn in zip(plain.policies, bars, strict=True):
             last = plain_run.frame.filter(pl.col("policy") == policy, pl.col("t") == 40)
-            assert drawn.lines[0].get_xdata() == pytest.approx([last[column].mean() / 40])
+            assert drawn.lines[0].get_xdata() == pytest.approx([last[column].to_numpy().mean() / 40])
     low, high = left.get_xlim()
     assert low < 0 < high  # those who send nothing have a place
 
@@ -189,7 +192,8 @@ def test_the_network_is_drawn_with_its_leaders() -> None:
     edges = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [3, 4]])
     figure = netpicture.network_figure(5, edges, [[0, 1], [2, 3], [4]], [1, 4], "a title")
     (axes,) = figure.axes
-    links, followers, leaders = axes.collections
+    collections: list[Any] = list(axes.collections)
+    links, followers, leaders = collections
     assert len(links.get_segments()) == 5
     assert len(followers.get_offsets()) == 3
     assert len(leaders.get_offsets()) == 2
@@ -275,7 +279,10 @@ def test_a_figure_more_is_one_line(swept: Summary, tmp_path: Path, monkeypatch: 
             figure.subplots().bar(summary.policies, [len(s.trials) for s in summary.at(summary.points[0])])
         return figure
 
-    monkeypatch.setitem(FIGURES, "trials", trials)
+    module = ModuleType("rumormill.experiments.figures.trials")
+    module.trials = trials  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(FIGURES, "trials", "trials:trials")
     drawn = [path.name for path in draw_all(swept, tmp_path)]
     assert drawn[-2:] == ["trials.png", "trials.svg"]
     assert {"regret-by-gamma.png", "regret-by-confidence.png", "network-1.svg", "network-2.svg"} <= {*drawn}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import Key, made_up
 
+from made_up import Key, made_up
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures.agents import agent_distribution
 from rumormill.experiments.figures.bounds import bounds_figure
@@ -99,7 +99,8 @@ def test_all_figures_and_the_page_agree(labels: list[str]) -> None:
         label: look.marker for label, look in looks(labels).items()
     }
     for axes in (*regret_by_parameter(found, "gamma").axes, *regret_per_message(found).axes):
-        bars = {bar.get_label(): bar.lines[0].get_color() for bar in axes.containers}
+        drawn: list[Any] = list(axes.containers)
+        bars = {bar.get_label(): bar.lines[0].get_color() for bar in drawn}
         assert bars == expected
     (agents,) = agent_distribution(found).axes
     rows = [line.get_color() for line in agents.lines[::4]]
@@ -120,5 +121,7 @@ def test_bounds_have_the_same_colours(tmp_path: Path) -> None:
     found = summarise(run(decode(spec), tmp_path / "run", 1), bounds=True)
     assert found.bounds is not None
     (axes,) = bounds_figure(found.bounds).axes
-    drawn = {line.get_label(): line.get_color() for line in axes.lines if line.get_label()[0] != "_"}
+    drawn = {
+        line.get_label(): line.get_color() for line in axes.lines if not str(line.get_label()).startswith("_")
+    }
     assert drawn == {label: look.colour for label, look in looks(["KMP", "Mine"]).items()}

@@ -5,24 +5,27 @@ from pathlib import Path
 import pytest
 
 from rumormill.experiments.run.runner import run
-from rumormill.experiments.spec.building import graph_file
 from rumormill.experiments.spec.reading import at_scale, named_spec
+from rumormill.graphs import Network
+from rumormill.graphs.datasets import find
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 
 
 @pytest.mark.parametrize(("name", "agents"), [("fig1c", 10_876), ("fig1d", 4_039)])
-def test_the_panels_run_on_connected_parts_of_the_real_graphs(name, agents, tmp_path, monkeypatch):
+def test_the_panels_run_on_connected_parts_of_the_real_graphs(
+    name: str, agents: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     if not DATA.is_dir():
         pytest.skip(
             f"the graph files are not in {DATA.name} beside the project; `rumormill data` fetches them"
         )
     monkeypatch.setenv("RUMORMILL_DATA", str(DATA))
     spec = at_scale(named_spec(name), "full", trials=1, horizon=20)
-    assert graph_file(spec.network.file).n_agents == agents
+    assert Network.from_file(find(spec.network.settings["file"])).n_agents == agents
     done = run(spec, tmp_path / name)
-    about = done.manifest["networks"]["0"]
-    assert about["n_agents"] == 500
-    assert about["gamma"] == (about["diameter"] + 1) // 2
-    assert sorted(v for clique in about["cliques"] for v in clique) == list(range(500))
+    about = done.manifest.networks["0"]
+    assert about.n_agents == 500
+    assert about.gamma == (about.diameter + 1) // 2
+    assert sorted(v for clique in about.cliques or [] for v in clique) == list(range(500))
     assert (done.frame["regret"] > 0).all()

@@ -1,6 +1,8 @@
 """Runs: the same table whatever the workers, kills and pauses."""
 
 import contextlib
+import os
+import pickle
 import random
 import shutil
 import signal
@@ -8,19 +10,27 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import IO, Any
 
 import polars as pl
 import pytest
-from tiny import SWEPT, TINY
 
+from rumormill.engine import play_trial
+from rumormill.engine.workers import Done, Executor, Processes, Task, Threads, Tick, Work, no_tick
 from rumormill.errors import InputError
+from rumormill.experiments import spec as specs
 from rumormill.experiments.run import cell as cells
-from rumormill.experiments.run import store
-from rumormill.experiments.run.executors import LocalExecutor
+from rumormill.experiments.run import sites
+from rumormill.experiments.run.cell import cells_of, play_cell
+from rumormill.experiments.run.executors import executor_of
 from rumormill.experiments.run.runner import RunInterrupted, run
-from rumormill.experiments.run.store import Cell
-from rumormill.experiments.spec.reading import parse_spec
+from rumormill.experiments.run.store import Cell, RunFolder
+from rumormill.experiments.spec.building import build_network
+from rumormill.experiments.spec.reading import parse_spec, points
+from rumormill.graphs import Network
+from tiny import SWEPT, TINY
 
 LONG = SWEPT.replace("horizon = 400", "horizon = 600")
 
@@ -47,7 +57,7 @@ except BaseException as error:
 """
 
 
-def start(folder, moment, text=LONG):
+def start(folder: Path, moment: str, text: str = LONG) -> "subprocess.Popen[str]":
     """A process that runs the experiment; it says when it begins."""
     child = subprocess.Popen(
         [sys.executable, "-c", CHILD, folder, moment],
@@ -55,28 +65,36 @@ def start(folder, moment, text=LONG):
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert child.stdin is not None
     child.stdin.write(text)
     child.stdin.close()
-    assert child.stdout.readline() == "go\n"
+    assert output(child).readline() == "go\n"
     return child
 
 
+def output(child: "subprocess.Popen[str]") -> IO[str]:
+    assert child.stdout is not None
+    return child.stdout
+
+
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     return run(parse_spec(LONG), tmp_path_factory.mktemp("runs") / "undisturbed", jobs=2)
 
 
-def same_table(folder, undisturbed):
+def same_table(folder: Path, undisturbed: RunFolder) -> bool:
     return (folder / "results.parquet").read_bytes() == (undisturbed.path / "results.parquet").read_bytes()
 
 
-def test_killed_at_random_moments_of_writing_it_ends_with_the_same_table(undisturbed, tmp_path):
+def test_killed_at_random_moments_of_writing_it_ends_with_the_same_table(
+    undisturbed: RunFolder, tmp_path: Path
+) -> None:
     """Ten kills around the calls that make a file durable: of the manifest (the first file) and of parts."""
     chance, folder = random.Random(20), tmp_path / "run"
     done = [0]
     for _ in range(10):
         child = start(folder, f"{chance.choice(['fsync', 'replace'])}:{chance.randint(1, 5)}")
-        child.stdout.close()
+        output(child).close()
         assert child.wait() == -signal.SIGKILL
         done.append(len(list((folder / "parts").glob("*.parquet"))))
     assert done == sorted(done)  # what is done stays done
@@ -86,7 +104,7 @@ def test_killed_at_random_moments_of_writing_it_ends_with_the_same_table(undistu
     assert not list((folder / "parts").glob(".*"))
 
 
-def test_killed_at_any_moment_it_ends_with_the_same_table(undisturbed, tmp_path):
+def test_killed_at_any_moment_it_ends_with_the_same_table(undisturbed: RunFolder, tmp_path: Path) -> None:
     chance, folder = random.Random(21), tmp_path / "run"
     for wait in (0.0, 1.0, 2.0):
         child = start(folder, "any")
@@ -94,32 +112,34 @@ def test_killed_at_any_moment_it_ends_with_the_same_table(undisturbed, tmp_path)
             child.wait(timeout=wait + chance.random())
         child.kill()
         child.wait()
-        child.stdout.close()
+        output(child).close()
     run(parse_spec(LONG), folder)
     assert same_table(folder, undisturbed)
 
 
 @pytest.mark.parametrize("moment", ["fsync:3", "replace:2", "fsync:4", "fsync:5", "replace:3", "fsync:6"])
-def test_killed_while_the_table_is_written_it_ends_with_the_same_table(undisturbed, tmp_path, moment):
+def test_killed_while_the_table_is_written_it_ends_with_the_same_table(
+    undisturbed: RunFolder, tmp_path: Path, moment: str
+) -> None:
     """All parts are there: the second file written is the table, the third the final manifest."""
     folder = tmp_path / "run"
     shutil.copytree(undisturbed.path, folder)
     (folder / "results.parquet").unlink()
     child = start(folder, moment)
-    child.stdout.close()
+    output(child).close()
     assert child.wait() == -signal.SIGKILL
     assert run(parse_spec(LONG), folder).done
     assert same_table(folder, undisturbed)
 
 
-def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(undisturbed, tmp_path):
+def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(undisturbed: RunFolder, tmp_path: Path) -> None:
     child = start(tmp_path / "run", "any")
     parts = tmp_path / "run" / "parts"
     while child.poll() is None and not list(parts.glob("*.parquet")):
         threading.Event().wait(0.01)
     child.send_signal(signal.SIGINT)
-    words = child.stdout.read()
-    child.stdout.close()
+    words = output(child).read()
+    output(child).close()
     assert child.wait() == 3
     kept = len(list(parts.glob("*.parquet")))
     assert words == (
@@ -134,24 +154,27 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(undisturbed, tmp_path):
 class Heard:
     """A display that writes down what it is told."""
 
-    def __init__(self):
-        self.calls = []
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
         self.deliveries = 0
 
-    def start(self, total_cells, done_cells):
+    def notice(self, text: str) -> None:
+        self.calls.append(("notice", text))
+
+    def start(self, total_cells: int, done_cells: int) -> None:
         self.calls.append(("start", total_cells, done_cells))
 
-    def cell_done(self, cell, summary):
+    def cell_done(self, cell: Cell, summary: Mapping[str, float]) -> None:
         self.calls.append(("cell", cell, tuple(summary)))
 
-    def rounds(self, deliveries):
+    def rounds(self, deliveries: int) -> None:
         self.deliveries += deliveries
 
-    def finish(self):
+    def finish(self) -> None:
         self.calls.append(("finish",))
 
 
-def test_progress_hears_of_every_cell_and_of_all_deliveries(tmp_path):
+def test_progress_hears_of_every_cell_and_of_all_deliveries(tmp_path: Path) -> None:
     heard = Heard()
     spec = parse_spec(TINY.replace('kind = "erdos_renyi"\nn = 6\np = 0.7', 'kind = "complete"\nn = 6'))
     run(spec, tmp_path / "run", progress=heard)
@@ -162,15 +185,17 @@ def test_progress_hears_of_every_cell_and_of_all_deliveries(tmp_path):
     assert heard.deliveries == 2 * 50 * (36 + 6)
 
 
-def test_a_finished_run_is_not_played_again(tmp_path, monkeypatch):
+def test_a_finished_run_is_not_played_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(parse_spec(TINY), tmp_path / "run")
     monkeypatch.setattr(cells, "play_trial", None)
     assert run(parse_spec(TINY), tmp_path / "run").done
 
 
-def test_an_interrupted_run_plays_only_what_is_missing(tmp_path, monkeypatch):
+def test_an_interrupted_run_plays_only_what_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Impatient(Heard):
-        def cell_done(self, cell, summary):
+        def cell_done(self, cell: Cell, summary: Mapping[str, float]) -> None:
             super().cell_done(cell, summary)
             raise KeyboardInterrupt
 
@@ -204,7 +229,7 @@ Robust,1.9,1,50,0,0,35.83444283724354,4.416292878726905,5.652607866546056,7.4738
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 5])
-def test_a_tiny_run_gives_these_very_numbers(tmp_path, jobs):
+def test_a_tiny_run_gives_these_very_numbers(tmp_path: Path, jobs: int) -> None:
     spec = parse_spec(
         TINY.replace("trials = 2", "trials = 2\ncheckpoints = 2") + "[sweep]\nalpha = [1.5, 1.9]\n"
     )
@@ -221,20 +246,20 @@ def test_a_tiny_run_gives_these_very_numbers(tmp_path, jobs):
         )
 
 
-def test_the_table_does_not_depend_on_the_workers(undisturbed, tmp_path):
+def test_the_table_does_not_depend_on_the_workers(undisturbed: RunFolder, tmp_path: Path) -> None:
     for jobs in (1, 3):
         run(parse_spec(LONG), tmp_path / str(jobs), jobs=jobs)
         assert same_table(tmp_path / str(jobs), undisturbed)
 
 
-def test_policies_do_not_see_who_plays_beside_them(tmp_path):
+def test_policies_do_not_see_who_plays_beside_them(tmp_path: Path) -> None:
     both = run(parse_spec(TINY), tmp_path / "both").frame
     alone = TINY.replace('[[policies]]\ntype = "decentralized"\ngamma = 1\n', "")
     robust = run(parse_spec(alone), tmp_path / "alone").frame
     assert both.filter(pl.col("policy") == "Robust").equals(robust)
 
 
-def test_a_plan_that_is_used_again_changes_nothing(tmp_path):
+def test_a_plan_that_is_used_again_changes_nothing(tmp_path: Path) -> None:
     """Sweep points and policies that share cliques, leaders or weights get them from one computation."""
     text = SWEPT.replace("gamma = [0, 1, 3]", "zeta = [0.5, 1.0]")
     text = text.replace(
@@ -246,68 +271,96 @@ def test_a_plan_that_is_used_again_changes_nothing(tmp_path):
         assert shared.filter(pl.col("zeta") == zeta).equals(own)
 
 
+def test_what_a_sweep_leaves_as_it_is_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[int] = []
+    played: list[int] = []
+    build, play = build_network, play_trial
+
+    def counted_build(spec: Any, trial: int) -> Network:
+        built.append(trial)
+        return build(spec, trial)
+
+    def counted_play(contenders: Sequence[Any], *rest: Any, **more: Any) -> Any:
+        played.append(len(contenders))
+        return play(contenders, *rest, **more)
+
+    monkeypatch.setattr(sites, "build_network", counted_build)
+    monkeypatch.setattr(cells, "play_trial", counted_play)
+    spec = parse_spec(SWEPT.replace("trials = 12", "trials = 2"))
+    sites.AT_HAND.clear()
+    for cell in cells_of(spec, 1):
+        play_cell(spec, cell)
+    sites.AT_HAND.clear()
+    assert built == [0, 1]
+    # Gamma does not reach Consensus: only the first point of each trial plays it.
+    assert played == [3, 2, 2, 3, 2, 2]
+
+
+def test_networks_at_hand_are_bounded() -> None:
+    spec = parse_spec(SWEPT.replace("trials = 12", "trials = 100"))
+    at_hand = sites.Sites()
+    for trial in range(100):
+        at_hand.at(points(spec)[0].spec, trial)
+    assert len(at_hand._sites) <= (os.cpu_count() or 1) + sites.SPARE
+
+
 # --- executors ------------------------------------------------------------------------------------------
+
+
+def test_a_cell_depends_on_spec_and_number_alone_and_can_be_sent_anywhere(undisturbed: RunFolder) -> None:
+    spec, cell = pickle.loads(pickle.dumps((undisturbed.spec, Cell(1, 5))))
+    outcome = pickle.loads(pickle.dumps(play_cell(spec, cell)))
+    kept = undisturbed.frame.filter(pl.col("gamma") == 1, pl.col("trial") == 5)
+    assert outcome.frame.equals(kept)
+    assert outcome.regret == dict(kept.filter(pl.col("t") == 600).select("policy", "regret").iter_rows())
+    assert outcome.deliveries > 0
+
+
+def test_processes_give_the_same_bytes(undisturbed: RunFolder, tmp_path: Path) -> None:
+    heard = Heard()
+    run(undisturbed.spec, tmp_path / "run", jobs=2, executor="processes", progress=heard)
+    assert same_table(tmp_path / "run", undisturbed)
+    assert len(heard.calls) == 1 + 36 + 1
+    assert heard.deliveries > 0
 
 
 class OneByOne:
     """The smallest executor: what a cluster's would do, without one."""
 
-    def run(self, tasks, work, on_done, stop, on_tick=lambda amount: None):
+    jobs = 1
+
+    def run(
+        self,
+        tasks: Sequence[Task],
+        work: Work[Task, Done],
+        on_done: Callable[[Task, Done], None],
+        on_tick: Tick = no_tick,
+    ) -> None:
         for task in reversed(tasks):
             on_done(task, work(task, on_tick))
 
 
-def test_another_executor_takes_the_place_of_the_workers(undisturbed, tmp_path):
+def test_another_executor_takes_the_place_of_the_workers(undisturbed: RunFolder, tmp_path: Path) -> None:
     run(parse_spec(LONG), tmp_path / "run", executor=OneByOne())
     assert same_table(tmp_path / "run", undisturbed)
 
 
-def test_local_workers_do_every_task_once_and_report_in_the_callers_thread():
-    here, done = threading.current_thread(), []
-
-    def on_done(task, outcome):
-        assert threading.current_thread() is here
-        done.append((task, outcome))
-
-    LocalExecutor(3).run(range(50), lambda task, tick: task * task, on_done, threading.Event())
-    assert sorted(done) == [(n, n * n) for n in range(50)]
-    LocalExecutor(3).run([], lambda task, tick: task, on_done, threading.Event())
-
-
-def test_an_error_in_a_task_or_in_keeping_it_ends_the_run():
-    def fail(task, tick):
-        if task == 3:
-            raise InputError("task 3")
-        return task
-
-    with pytest.raises(InputError, match="task 3"):
-        LocalExecutor(2).run(range(50), fail, lambda task, outcome: None, threading.Event())
-
-    def full(task, outcome):
-        raise store.StoreError("full")
-
-    with pytest.raises(store.StoreError, match="full"):
-        LocalExecutor(2).run(range(50), lambda task, tick: task, full, threading.Event())
-
-
-def test_stop_ends_tasks_at_their_next_tick():
-    stop, done = threading.Event(), []
-
-    def endless(task, tick):
-        while True:
-            tick(1)
-
-    threading.Timer(0.05, stop.set).start()
-    LocalExecutor(2).run(range(50), endless, lambda task, outcome: done.append(task), stop)
-    assert done == []
+def test_executors_have_names() -> None:
+    own: Executor = OneByOne()
+    assert isinstance(executor_of(None, 3), Threads)
+    assert isinstance(executor_of("processes", 3), Processes)
+    assert executor_of("threads", 3).jobs == 3
+    assert executor_of(own, None) is own
+    with pytest.raises(InputError, match="executor = 'cluster' is not allowed: 'threads' or 'processes'"):
+        executor_of("cluster", None)
 
 
 @pytest.mark.parametrize("jobs", [0, -1, True, 1.5])
-def test_a_bad_number_of_jobs(jobs):
+def test_a_bad_number_of_jobs(jobs: Any, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"jobs = .* is not allowed: a whole number >= 1"):
-        LocalExecutor(jobs)
+        run(parse_spec(TINY), tmp_path / "run", jobs=jobs)
 
 
-def test_shipped_specs_are_part_of_the_package():
-    folder = Path(cells.__file__).parent / "specs"
+def test_shipped_specs_are_part_of_the_package() -> None:
+    folder = Path(str(specs.__file__)).parent / "shipped"
     assert len(list(folder.glob("*.toml"))) == 9

@@ -7,18 +7,23 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from tiny import SWEPT, TINY
 
 import rumormill
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.run import store
+from rumormill.experiments.run.files import StoreError
+from rumormill.experiments.run.manifest import fingerprint, read_manifest, write_manifest
 from rumormill.experiments.run.runner import run
-from rumormill.experiments.run.store import StoreError, load, open_run
+from rumormill.experiments.run.store import RunFolder, load, open_run
 from rumormill.experiments.spec.reading import parse_spec
+from tiny import SWEPT, TINY
 
 COLUMNS = [
     "experiment", "policy", "gamma", "trial", "t", "regret", "agent_min", "agent_q10", "agent_q25",
@@ -27,24 +32,24 @@ COLUMNS = [
 
 
 @pytest.fixture(scope="module")
-def swept_run(tmp_path_factory):
+def swept_run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
     """A finished run, to be copied by tests that damage it."""
     return run(parse_spec(SWEPT), tmp_path_factory.mktemp("store") / "swept")
 
 
 @pytest.fixture
-def copy(swept_run, tmp_path):
+def copy(swept_run: RunFolder, tmp_path: Path) -> Path:
     """A copy of the finished run whose table was lost."""
     shutil.copytree(swept_run.path, tmp_path / "copy")
     (tmp_path / "copy" / "results.parquet").unlink()
     return tmp_path / "copy"
 
 
-def parts(folder):
+def parts(folder: Path) -> list[Path]:
     return sorted((folder / "parts").glob("*.parquet"))
 
 
-def test_the_table_is_tidy_and_sorted(swept_run):
+def test_the_table_is_tidy_and_sorted(swept_run: RunFolder) -> None:
     frame = load(swept_run.path)
     assert frame.columns == COLUMNS
     assert frame.schema["gamma"] == pl.Int64
@@ -56,7 +61,7 @@ def test_the_table_is_tidy_and_sorted(swept_run):
     assert rumormill.load(swept_run.path).equals(frame)
 
 
-def test_the_numbers_of_the_table_fit_together(swept_run):
+def test_the_numbers_of_the_table_fit_together(swept_run: RunFolder) -> None:
     frame = load(swept_run.path)
     spread = ["agent_min", "agent_q10", "agent_q25", "agent_q50", "agent_q75", "agent_q90", "agent_max"]
     for low, high in itertools.pairwise(spread):
@@ -70,7 +75,7 @@ def test_the_numbers_of_the_table_fit_together(swept_run):
     assert alone[0] == alone[1]
 
 
-def test_the_manifest_says_what_was_run(swept_run):
+def test_the_manifest_says_what_was_run(swept_run: RunFolder) -> None:
     manifest = json.loads((swept_run.path / "manifest.json").read_text())
     assert manifest["status"] == "done"
     assert manifest["scale"] == "custom"
@@ -90,7 +95,7 @@ def test_the_manifest_says_what_was_run(swept_run):
     assert (opened.axes, opened.policies, opened.done) == (["gamma"], manifest["policies"], True)
 
 
-def test_a_run_draws_itself(swept_run):
+def test_a_run_draws_itself(swept_run: RunFolder) -> None:
     import matplotlib.pyplot as plt
 
     figure = open_run(swept_run.path).plot()
@@ -99,7 +104,7 @@ def test_a_run_draws_itself(swept_run):
 
 
 @pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "rename", "remove", "swap"])
-def test_a_damaged_part_is_found_and_computed_again(copy, swept_run, damage):
+def test_a_damaged_part_is_found_and_computed_again(copy: Path, swept_run: RunFolder, damage: str) -> None:
     victim, other = parts(copy)[7], parts(copy)[20]
     data = victim.read_bytes()
     if damage == "truncate":
@@ -121,36 +126,43 @@ def test_a_damaged_part_is_found_and_computed_again(copy, swept_run, damage):
     assert_frame_equal(again.frame, swept_run.frame, check_exact=True)
 
 
-def test_a_flipped_bit_is_found_anywhere(swept_run, tmp_path):
+def test_a_flipped_bit_is_found_anywhere(swept_run: RunFolder, tmp_path: Path) -> None:
     folder = tmp_path / "one"
     (folder / "parts").mkdir(parents=True)
     part = parts(swept_run.path)[0]
     data, copy = part.read_bytes(), folder / "parts" / part.name
-    sha = swept_run.manifest["spec_sha256"]
+    key = swept_run.manifest.key
     for place in range(0, len(data), 97):
         copy.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        assert store.valid_parts(folder, sha) == {}
+        assert store.valid_parts(folder, key) == {}
     copy.write_bytes(data)
-    assert store.valid_parts(folder, sha) == {store.Cell(0, 0): copy}
+    assert store.valid_parts(folder, key) == {store.Cell(0, 0): copy}
 
 
-def test_a_damaged_part_is_never_read(copy):
-    manifest = json.loads((copy / "manifest.json").read_text())
-    manifest["status"] = "running"
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+def test_a_damaged_part_is_never_read(copy: Path) -> None:
+    manifest = read_manifest(copy)
+    manifest.status = "running"
+    write_manifest(copy, manifest)
     parts(copy)[0].write_bytes(b"PAR1 not really PAR1")
     assert len(load(copy)) == 35 * 3 * 4
 
 
-def test_parts_of_another_run_do_not_count(copy, tmp_path):
-    other = parse_spec(SWEPT.replace("seed = 3", "seed = 4"))
+def test_parts_of_another_run_do_not_count(copy: Path, tmp_path: Path) -> None:
+    """Another spec, another version of ours, another file of the user's own."""
+    ours = read_manifest(copy)
     mixed = tmp_path / "mixed"
     shutil.copytree(copy / "parts", mixed / "parts")
-    assert store.valid_parts(mixed, store.fingerprint(other)) == {}
-    assert len(store.valid_parts(mixed, store.fingerprint(parse_spec(SWEPT)))) == 36
+    assert len(store.valid_parts(mixed, ours.key)) == 36
+    for field, value in (
+        ("spec_sha256", fingerprint(parse_spec(SWEPT.replace("seed = 3", "seed = 4")))),
+        ("versions", {**ours.versions, "rumormill": "0.0.1"}),
+        ("own", {"own_policy": "0" * 64}),
+    ):
+        other = msgspec.structs.replace(ours, **{field: value})
+        assert store.valid_parts(mixed, other.key) == {}
 
 
-def test_a_damaged_table_is_refused_and_made_again(swept_run, tmp_path):
+def test_a_damaged_table_is_refused_and_made_again(swept_run: RunFolder, tmp_path: Path) -> None:
     folder = tmp_path / "copy"
     shutil.copytree(swept_run.path, folder)
     good = (folder / "results.parquet").read_bytes()
@@ -161,20 +173,7 @@ def test_a_damaged_table_is_refused_and_made_again(swept_run, tmp_path):
     assert (folder / "results.parquet").read_bytes() == good
 
 
-def test_a_damaged_manifest_is_refused(copy, tmp_path):
-    text = (copy / "manifest.json").read_text()
-    for bad in (text[:100], text.replace('"trials": 12', '"trials": 13'), "[]"):
-        (copy / "manifest.json").write_text(bad)
-        with pytest.raises(DataError, match="is damaged"):
-            open_run(copy)
-    (copy / "manifest.json").write_text(text.replace('"format": 1', '"format": 2'))
-    with pytest.raises(DataError, match="has the format 2; this version reads 1"):
-        open_run(copy)
-    with pytest.raises(InputError, match="is not the folder of a run"):
-        load(tmp_path)
-
-
-def test_a_folder_of_another_run_is_refused_with_the_difference(copy, tmp_path):
+def test_a_folder_of_another_run_is_refused_with_the_difference(copy: Path, tmp_path: Path) -> None:
     before = sorted(copy.rglob("*"))
     with pytest.raises(InputError, match=r"holds another run \(seed was 3, now 4\): choose another folder"):
         run(parse_spec(SWEPT.replace("seed = 3", "seed = 4")), copy)
@@ -187,30 +186,31 @@ def test_a_folder_of_another_run_is_refused_with_the_difference(copy, tmp_path):
     assert not (tmp_path / "parts").exists()
 
 
-def test_a_run_begun_with_another_version_is_refused(copy):
-    manifest = json.loads((copy / "manifest.json").read_text())
-    manifest["versions"]["rumormill"] = "0.0.1"
-    (copy / "manifest.json").write_text(json.dumps(manifest))
+def test_a_run_begun_with_another_version_is_refused(copy: Path) -> None:
+    manifest = read_manifest(copy)
+    manifest.versions["rumormill"] = "0.0.1"
+    write_manifest(copy, manifest)
     with pytest.raises(InputError, match=r"was begun with rumormill 0.0.1, this is"):
         run(parse_spec(SWEPT), copy)
 
 
-def test_a_second_run_in_the_same_folder_is_refused(tmp_path):
+def test_a_second_run_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "busy"
     with store.locked(folder), pytest.raises(StoreError, match="is in use by another run"):
         run(parse_spec(TINY), folder)
     assert run(parse_spec(TINY), folder).done
 
 
-def test_a_second_process_in_the_same_folder_is_refused(tmp_path):
+def test_a_second_process_in_the_same_folder_is_refused(tmp_path: Path) -> None:
     folder = tmp_path / "busy"
     code = (
-        "import sys; from pathlib import Path; from rumormill.experiments import store\n"
+        "import sys; from pathlib import Path; from rumormill.experiments.run import store\n"
         "with store.locked(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as holder:
+        assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         with pytest.raises(StoreError, match="is in use by another run"):
             run(parse_spec(TINY), folder)
@@ -223,16 +223,18 @@ def test_a_second_process_in_the_same_folder_is_refused(tmp_path):
 
 @pytest.mark.parametrize("name", ["manifest.json", "parts", "results.parquet"])
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT])
-def test_a_full_disk_is_one_clear_error_and_nothing_half_written_counts(tmp_path, monkeypatch, name, code):
+def test_a_full_disk_is_one_clear_error_and_nothing_half_written_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
+) -> None:
     good = run(parse_spec(TINY), tmp_path / "good")
     folder = tmp_path / "full"
     real = os.fsync
 
-    def full(handle):
+    def full(handle: int) -> None:
         path = os.readlink(f"/proc/self/fd/{handle}")
         if name in path and path.endswith(".draft"):
             raise OSError(code, os.strerror(code))
-        return real(handle)
+        real(handle)
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StoreError, match=r"no room left to write .*what is done is kept; free some space"):
@@ -244,7 +246,7 @@ def test_a_full_disk_is_one_clear_error_and_nothing_half_written_counts(tmp_path
     assert (folder / "results.parquet").read_bytes() == (good.path / "results.parquet").read_bytes()
 
 
-def test_a_limit_on_the_size_of_files_is_one_clear_error(tmp_path):
+def test_a_limit_on_the_size_of_files_is_one_clear_error(tmp_path: Path) -> None:
     """The system itself refuses the write, in the middle of a file."""
     code = (
         "import resource, sys\n"
@@ -265,7 +267,7 @@ def test_a_limit_on_the_size_of_files_is_one_clear_error(tmp_path):
     assert not list((tmp_path / "full").rglob(".*.draft"))
 
 
-def test_a_real_small_disk(tmp_path):
+def test_a_real_small_disk(tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     disk.mkdir()
     mounted = subprocess.run(
@@ -276,15 +278,30 @@ def test_a_real_small_disk(tmp_path):
     try:
         with pytest.raises(StoreError, match="no room left to write"):
             run(parse_spec(SWEPT), disk / "run")
-        sha = store.fingerprint(parse_spec(SWEPT))
-        kept = store.valid_parts(disk / "run", sha)
+        kept = store.valid_parts(disk / "run", read_manifest(disk / "run").key)
         assert 0 < len(kept) < 36
         assert set(kept.values()) == set(parts(disk / "run"))
     finally:
         subprocess.run(["umount", disk], check=True)
 
 
-def test_a_folder_that_cannot_be_made(tmp_path):
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="cannot be used as the folder of a run"):
         run(parse_spec(TINY), tmp_path / "file" / "run")
+
+
+@pytest.mark.parametrize("path", [None, 3, ["run"]])
+def test_a_path_that_is_none(path: Any) -> None:
+    with pytest.raises(InputError, match="is not allowed: the folder of a run"):
+        load(path)
+
+
+def test_what_is_not_the_folder_of_a_run_is_called_what_it_is(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"there is no folder .*gone: give the folder of a run"):
+        load(tmp_path / "gone")
+    with pytest.raises(InputError, match=r"is not the folder of a run: it has no manifest.json"):
+        load(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="is not the folder of a run: it is a file"):
+        load(tmp_path / "file")

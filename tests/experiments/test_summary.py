@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from made_up import Key, made_up, made_up_run
 
+from made_up import Key, made_up
 from rumormill import catalogue
+from rumormill.cli import main
 from rumormill.errors import InputError
 from rumormill.experiments.analyse import compare as compare_module
 from rumormill.experiments.analyse import summary as summary_module
@@ -21,10 +22,11 @@ from rumormill.experiments.analyse.compare import compare, differences
 from rumormill.experiments.analyse.summary import summarise
 from rumormill.experiments.figures import draw_all
 from rumormill.experiments.report.page import write_report
-from rumormill.experiments.run import store
+from rumormill.experiments.run import manifest
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec import reading
+from rumormill.experiments.spec.toml import to_toml
 
 SPEC: dict[str, Any] = {
     "name": "counted",
@@ -64,7 +66,7 @@ def test_everything_is_worked_out_once(
     """Terminal, figures and page of one run: 2 points of 3 policies, 3 claims (one at both points)."""
     calls: Counter[str] = Counter()
     counted(monkeypatch, calls, summary_module, "bootstrap_band")
-    counted(monkeypatch, calls, store, "restore")
+    counted(monkeypatch, calls, manifest, "restore")
     counted(monkeypatch, calls, reading, "decode")
     counted(monkeypatch, calls, summary_module, "own_verdicts")
     makes: Counter[str] = Counter()
@@ -85,6 +87,22 @@ def test_everything_is_worked_out_once(
     assert makes["policy"] == (6 if bounds else 0)
 
 
+def test_a_command_reads_its_spec_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the file to figures and report: read and checked once, taken back from the manifest once."""
+    (tmp_path / "counted.toml").write_text(to_toml({**SPEC, "trials": 2}))
+    calls: Counter[str] = Counter()
+    counted(monkeypatch, calls, summary_module, "bootstrap_band")
+    counted(monkeypatch, calls, manifest, "restore")
+    counted(monkeypatch, calls, reading, "decode")
+    with pytest.raises(SystemExit) as end:
+        main(["run", str(tmp_path / "counted.toml"), "--out", str(tmp_path / "run"), "--jobs", "1"])
+    assert end.value.code == 0, capsys.readouterr().err
+    assert (tmp_path / "run" / "report.html").exists()
+    assert calls == {"bootstrap_band": 6, "restore": 1, "decode": 1}
+
+
 def test_rows_are_those_of_the_table(swept: RunFolder) -> None:
     summary = summarise(swept)
     assert summary.points == [{"gamma": 1}, {"gamma": 2}] == swept.manifest.points
@@ -101,8 +119,8 @@ def test_rows_are_those_of_the_table(swept: RunFolder) -> None:
         assert (row["low"], row["high"]) == pytest.approx((low[0], high[0]), rel=1e-12)
         assert row["median_agent"] == pytest.approx(last["agent_q50"].mean())
         assert row["worst_agent"] == pytest.approx(last["agent_max"].mean())
-        assert row["messages_per_round"] == pytest.approx(last["messages"].mean() / 40)
-        assert row["bytes_per_round"] == pytest.approx(last["wire_bytes"].mean() / 40)
+        assert row["messages_per_round"] == pytest.approx(last["messages"].to_numpy().mean() / 40)
+        assert row["bytes_per_round"] == pytest.approx(last["wire_bytes"].to_numpy().mean() / 40)
 
 
 def test_series_keep_trials_apart(swept: RunFolder) -> None:
@@ -130,23 +148,6 @@ def test_a_sweep_of_words_and_numbers(tmp_path: Path) -> None:
     assert summary.points == [{"gamma": "1"}, {"gamma": "half-diameter"}]
     assert summary.bounds is not None
     assert [game.values for game in summary.bounds.games] == summary.points
-
-
-# --- folders of version 0.1.0 ---------------------------------------------------------------------------
-
-
-def test_folders_without_claims_get_those_of_the_shipped_spec() -> None:
-    shipped = reading.encode(reading.at_scale(reading.named_spec("fig1a"), "quick", trials=5, horizon=20))
-    labels = [policy["label"] for policy in shipped["policies"] if policy["label"] != "Consensus"]
-    old = {**shipped, "policies": [p for p in shipped["policies"] if p["label"] in labels], "claims": []}
-    regret: dict[Key, float] = dict.fromkeys(labels, 10.0)
-    found = made_up_run(old, regret)
-    assert summarise(found).spec.claims == []
-    found.manifest.format = 1
-    claims = summarise(found).spec.claims
-    known = reading.named_spec("fig1a").claims
-    assert claims == [claim for claim in known if "Consensus" not in repr(claim)]
-    assert 0 < len(claims) < len(known)
 
 
 # --- two runs -------------------------------------------------------------------------------------------

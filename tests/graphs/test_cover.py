@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -110,7 +111,7 @@ def test_known_covers() -> None:
         ([], "leaves out agents 0, 1, 2, 3"),
     ],
 )
-def test_groups_that_are_no_cover(groups, words: str) -> None:
+def test_groups_that_are_no_cover(groups: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         verify_cover(Network.path(4), 1, groups)
 
@@ -129,11 +130,11 @@ def test_wrong_answers_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_bad_questions(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Network.ring(5)
     with pytest.raises(InputError, match="method = 'best' is not allowed"):
-        clique_cover(network, 1, method="best")
+        clique_cover(network, 1, method="best")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"time_limit = 0 .* above 0"):
         clique_cover(network, 1, method="exact", time_limit=0)
     with pytest.raises(InputError, match="rng = 'x'"):
-        clique_cover(network, 1, rng="x")
+        clique_cover(network, 1, rng="x")  # type: ignore[arg-type]
     monkeypatch.setattr(cover, "MOST_CLAUSES", 0)
     with pytest.raises(InputError, match="exact cover of 5 agents is out of reach"):
         clique_cover(network, 1, method="exact")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -73,7 +75,7 @@ def test_the_ways_through_a_full_matrix_and_bit_sets_agree(graph: nx.Graph, gamm
 
 
 @pytest.mark.parametrize("make", [lambda: Network.erdos_renyi(700, 0.5, rng=3), lambda: Network.ring(601)])
-def test_large_dense_and_long_thin_networks(make) -> None:
+def test_large_dense_and_long_thin_networks(make: Any) -> None:
     network = make()
     full = hops_by_networkx(network.to_networkx())
     assert network.diameter == full.max()
@@ -107,18 +109,18 @@ def test_neighbourhoods_are_kept_and_cannot_be_written() -> None:
 
 
 @pytest.mark.parametrize("gamma", [-1, True, 1.0, None, np.float64(2), np.True_])
-def test_gamma_must_be_a_whole_number(gamma) -> None:
+def test_gamma_must_be_a_whole_number(gamma: Any) -> None:
     with pytest.raises(InputError, match=r"gamma = .* whole number >= 0"):
         Network.path(3).resolve_gamma(gamma)
 
 
 def test_gamma_by_an_unknown_name() -> None:
     with pytest.raises(InputError, match="'diameter' is not allowed: give a whole number or 'half-diameter'"):
-        Network.path(3).resolve_gamma("diameter")
+        Network.path(3).resolve_gamma("diameter")  # type: ignore[arg-type]
 
 
 def test_numpy_integers_are_numbers() -> None:
-    assert Network.path(9).resolve_gamma(np.int64(3)) == 3
+    assert Network.path(9).resolve_gamma(np.int64(3)) == 3  # type: ignore[arg-type]
 
 
 def test_full_matrix_of_a_large_network_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -27,20 +28,20 @@ from rumormill.graphs import (
 ATLAS = nx.graph_atlas_g()[1:209:6]
 
 
-def subsets(n: int):
+def subsets(n: int) -> Any:
     return itertools.chain.from_iterable(itertools.combinations(range(n), k) for k in range(n + 1))
 
 
-def is_independent(near: np.ndarray, chosen) -> bool:
+def is_independent(near: np.ndarray, chosen: Any) -> bool:
     return not near[np.ix_(chosen, chosen)].any()
 
 
-def is_dominating(near: np.ndarray, chosen) -> bool:
+def is_dominating(near: np.ndarray, chosen: Any) -> bool:
     return bool((near | np.eye(len(near), dtype=bool))[list(chosen)].any(axis=0).all())
 
 
 def heaviest(near: np.ndarray, weights: np.ndarray) -> float:
-    return max(weights[list(s)].sum() for s in subsets(len(near)) if is_independent(near, s))
+    return max(weights[list(s)].sum() for s in subsets(len(near)) if is_independent(near, s))  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("graph", ATLAS, ids=lambda g: g.name)
@@ -145,7 +146,7 @@ def test_weights_decide() -> None:
         ("abc", "one number per agent"),
     ],
 )
-def test_bad_weights(weights, words: str) -> None:
+def test_bad_weights(weights: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         independent_set(Network.path(3), 1, weights=weights)
 
@@ -153,13 +154,13 @@ def test_bad_weights(weights, words: str) -> None:
 def test_bad_questions() -> None:
     network = Network.ring(7)
     with pytest.raises(InputError, match=r"method = 'best' .* 'qubo', 'greedy' or 'exact'"):
-        independent_set(network, 1, method="best")
+        independent_set(network, 1, method="best")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"method = 'qubo' .* 'greedy' or 'exact'"):
-        dominating_set(network, 1, method="qubo")
+        dominating_set(network, 1, method="qubo")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="time_limit = -1"):
         independent_set(network, 1, method="exact", time_limit=-1)
     with pytest.raises(InputError, match="rng = None"):
-        independent_set(network, 1, rng=None)
+        independent_set(network, 1, rng=None)  # type: ignore[arg-type]
 
 
 def test_wrong_answers_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +217,7 @@ def test_followers_over_zero_hops_lead_themselves() -> None:
         ([True, 3], "agent = True is not allowed"),
     ],
 )
-def test_leaders_that_cannot_lead(chosen, words: str) -> None:
+def test_leaders_that_cannot_lead(chosen: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         assign_followers(Network.path(5), 1, chosen)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -26,7 +27,7 @@ def test_labels_keep_their_order() -> None:
     assert network.indptr.tolist() == [0, 1, 2, 2, 4]
     assert network.indices.tolist() == [3, 3, 0, 1]
     assert network.edges().tolist() == [[0, 3], [1, 3]]
-    assert (network.indptr.dtype, network.indices.dtype) == (np.int64, np.int32)
+    assert (network.indptr.dtype, network.indices.dtype) == (np.int64, np.int32)  # type: ignore[comparison-overlap]
 
 
 def test_directions_loops_and_repeats_are_dropped_and_counted() -> None:
@@ -93,7 +94,7 @@ def test_nothing_is_refused() -> None:
 
 
 @pytest.mark.parametrize("thing", [[(0, 1)], np.eye(2), "edges.txt", None])
-def test_only_networkx_graphs_are_taken(thing) -> None:
+def test_only_networkx_graphs_are_taken(thing: Any) -> None:
     with pytest.raises(InputError, match=r"takes a networkx graph.*from_edges"):
         Network(thing)
 
@@ -120,7 +121,7 @@ def test_networks_travel_between_processes() -> None:
 
 
 @pytest.mark.parametrize("agent", [-1, 3, 1.0, True, "a"])
-def test_unknown_agents(agent) -> None:
+def test_unknown_agents(agent: Any) -> None:
     with pytest.raises(InputError, match=r"agent = .* is not allowed"):
         Network.path(3).neighbours(agent)
 
@@ -133,7 +134,7 @@ def test_pairs_of_any_labels() -> None:
 
 
 @pytest.mark.parametrize("bad", [(1, 2, 3), (1,), 7, ([1], [2])])
-def test_pairs_that_are_not(bad) -> None:
+def test_pairs_that_are_not(bad: Any) -> None:
     with pytest.raises(InputError, match="is not an edge: a pair of two hashable labels"):
         Network.from_edges([(0, 1), bad])
 

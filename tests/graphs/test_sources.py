@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 from pathlib import Path
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -37,7 +38,7 @@ def test_the_same_seed_gives_the_same_network(name: str) -> None:
 
 @pytest.mark.parametrize("name", RANDOM)
 @pytest.mark.parametrize("rng", [None, -1, 1.5, True, "7"])
-def test_randomness_must_be_given(name: str, rng) -> None:
+def test_randomness_must_be_given(name: str, rng: Any) -> None:
     with pytest.raises(InputError, match=r"rng = .* is not allowed"):
         RANDOM[name](rng)
 
@@ -95,7 +96,7 @@ def test_connected_is_drawn_again_until_it_is() -> None:
         (lambda: Network.erdos_renyi(5, 1.5, rng=1), r"p = 1.5 .* a number from 0 to 1"),
         (lambda: Network.erdos_renyi(5, float("nan"), rng=1), "p = nan .* a number from 0 to 1"),
         (lambda: Network.erdos_renyi(0, 0.5, rng=1), "n = 0 .* whole number >= 1"),
-        (lambda: Network.erdos_renyi(5.0, 0.5, rng=1), "n = 5.0 .* whole number"),
+        (lambda: Network.erdos_renyi(5.0, 0.5, rng=1), "n = 5.0 .* whole number"),  # type: ignore[arg-type]
         (lambda: Network.erdos_renyi(5, True, rng=1), "p = True .* a number from 0 to 1"),
         (lambda: Network.barabasi_albert(5, 5, rng=1), "m = 5 is not allowed for n = 5"),
         (lambda: Network.barabasi_albert(5, 0, rng=1), "m = 0 .* whole number >= 1"),
@@ -114,7 +115,7 @@ def test_connected_is_drawn_again_until_it_is() -> None:
         (lambda: Network.path(4).subgraph(0, rng=1), "n = 0 .* whole number >= 1"),
     ],
 )
-def test_what_cannot_be_drawn(make, words: str) -> None:
+def test_what_cannot_be_drawn(make: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         make()
 
@@ -166,7 +167,7 @@ def test_snap_files(tmp_path: Path, packed: bool) -> None:
         ("a b", ("a", "b")),
     ],
 )
-def test_other_edge_lists(tmp_path: Path, text: str, labels: tuple) -> None:
+def test_other_edge_lists(tmp_path: Path, text: str, labels: tuple) -> None:  # type: ignore[type-arg]
     path = tmp_path / "edges.csv"
     path.write_text(text, encoding="utf-8")
     assert Network.from_file(path).labels == labels

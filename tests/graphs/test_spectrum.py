@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -62,7 +64,7 @@ def test_weights() -> None:
 
 
 @pytest.mark.parametrize("kappa", [0, -0.5, 1.01, float("nan"), True, "1"])
-def test_bad_kappa(kappa) -> None:
+def test_bad_kappa(kappa: Any) -> None:
     with pytest.raises(InputError, match=r"kappa = .* is not allowed"):
         consensus_weights(Network.ring(5), kappa)
 

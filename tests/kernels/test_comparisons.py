@@ -31,7 +31,11 @@ def test_every_formula_that_a_kernel_compiles_is_compared() -> None:
     compiled: set[str] = set()
     for path in Path(kernels.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "part":
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in ("part", "step")
+            ):
                 (argument,) = node.args
                 assert isinstance(argument, ast.Attribute)
                 compiled.add(argument.attr)

@@ -9,7 +9,7 @@ import pytest
 
 import rumormill as rm
 from oracle import Floats, Rules
-from sides import actions_of, policy_of, ties_against_oracle, ties_between_engines
+from sides import EngineName, actions_of, policy_of, ties_against_oracle, ties_between_engines
 
 PATH, STAR = nx.path_graph(4), nx.star_graph(4)
 IN_PARTS = nx.Graph([(0, 1), (1, 2), (3, 4)])
@@ -74,6 +74,30 @@ def test_samples_that_leave() -> None:
         gamma=1, clique_filter=False, zeta=0.3, moments=rm.Moments(eps=0.2, u=0.05, rho=1.0)
     )
     assert ties_between_engines(bandit, rm.Network.complete(3), policy, horizon=200) == 0
+
+
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+def test_more_groups_of_the_same_samples(engine: EngineName) -> None:
+    """64 samples of arm 0 come at once, 3, 0, 0, 3, 0, 0, ... in agent 0's order, and no more.
+
+    Round 3, L = 2.20: 18 groups of three, every mean 1, and arm 1 pays 1.25. Round 4, L = 2.77: 23 groups of
+    two, means 1.5, 1.5, 0, ... and the median is 1.5. Nothing came in between, only L has grown.
+    """
+    rewards = np.full((4, 64, 2), 1.25)
+    rewards[0, :, 0] = np.where(np.arange(64) % 3 == 0, 3.0, 0.0)
+    graph, rules = nx.complete_graph(64), Rules("kmp", gamma=1, estimator="median", zeta=1e-9)
+    actions = actions_of(rewards, graph, policy_of(rules), engine)
+    assert actions[:, 0].tolist() == [0, 1, 1, 0]
+    assert ties_against_oracle(rewards, graph, rules, actions) == 0
+
+
+@pytest.mark.parametrize("rules", RULES, ids=lambda r: f"{r.policy}-{r.estimator}-{r.c}")
+@pytest.mark.parametrize("T", [1, 2, 5, 6])
+def test_fewer_rounds_than_arms(T: int, rules: Rules) -> None:
+    """No question is ever asked; uncompiled, a look beyond the last round is an error."""
+    rewards = 100 * np.random.default_rng(3).standard_cauchy((T, 4, 6))
+    actions = actions_of(rewards, PATH, policy_of(rules), engine="fast")
+    assert actions.tolist() == [[t] * 4 for t in range(T)]
 
 
 def test_compilation_is_as_the_environment_says() -> None:

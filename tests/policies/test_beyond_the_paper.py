@@ -135,7 +135,8 @@ def test_a_shared_start_is_over_after_one_round_where_all_hear_all(engine: Engin
         if cls is rm.KMPUCB:
             assert (found.actions[0, 1:] == 1).all()
         else:  # the leader decides, its followers copy what it played a round ago
-            leader = int(policy.plan(rm.Network.complete(4)).leaders[0])
+            plan: Any = policy.plan(rm.Network.complete(4))
+            leader = int(plan.leaders[0])
             assert found.actions[0, 1, leader] == 1
             assert (np.delete(found.actions[0, 1], leader) == found.actions[0, 0, leader]).all()
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import oracle
 import rumormill as rm
 from channels import Unreliable
+from rumormill.policies.averaging import ConsensusPart
 from rumormill.policies.centralized import LeaderPart
 from sides import actions_of, policy_of
 from strategies import SLOW_TO_DRAW, Game, games
@@ -91,6 +92,18 @@ def test_a_follower_decides_for_itself_up_to_its_distance_by_hand(distance: int)
         agent.receive([rm.Message(0, t, 0, 1.0)])  # the leader says arm 0
     chosen = [agent.choose(t) for t in range(3, 8)]
     assert chosen == [1 if t <= distance else 0 for t in range(3, 8)]
+
+
+def test_consensus_averages_with_the_newest_row_by_hand() -> None:
+    """Two messages of one neighbour in one round, in either order: (1 - w) own + w newest, w = 1/4."""
+    told = [rm.Message(1, t, 0, 0.0, ((float(8 * t), 1.0), (0.0, 1.0))) for t in (1, 2)]
+    for messages in (told, told[::-1]):
+        seat = rm.Seat(agent=0, n_arms=2, neighbours=(1,), n_agents=2, part=ConsensusPart(0.25, 0.0))
+        agent = rm.ConsensusUCB(moments=MOMENTS).agent(seat)
+        agent.observe(1, 0, 4.0)
+        agent.receive(messages)
+        assert agent.sums == [0.75 * 4 + 0.25 * 16, 0.0]
+        assert agent.counts == [1.0, 0.25]
 
 
 def test_the_plan_tells_every_follower_its_leader_and_distance() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import decode
@@ -41,5 +42,19 @@ def plain_run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 
 @pytest.fixture(scope="session")
 def sweep_run(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
-    spec = decode(small_spec("sweep", sweep={"gamma": [0, 1, 2]}))
+    claims = [
+        {"kind": "matters", "policy": "Decentralized", "parameter": "gamma"},
+        {"kind": "hardly-matters", "policy": "KMP", "parameter": "gamma"},
+    ]
+    spec = decode(small_spec("sweep", sweep={"gamma": [0, 1, 2]}, claims=claims))
     return run(spec, tmp_path_factory.mktemp("runs") / "sweep", 1)
+
+
+@pytest.fixture(scope="session")
+def plain_summary(plain_run: RunFolder) -> Summary:
+    return summarise(plain_run)
+
+
+@pytest.fixture(scope="session")
+def sweep_summary(sweep_run: RunFolder) -> Summary:
+    return summarise(sweep_run)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from rumormill.experiments.analyse.summary import Summary
 from rumormill.experiments.report.page import write_report
 from rumormill.experiments.run.store import RunFolder
 
@@ -40,12 +41,12 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def pages(
-    plain_run: RunFolder, sweep_run: RunFolder, tmp_path_factory: pytest.TempPathFactory
+    plain_summary: Summary, sweep_summary: Summary, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
     return {
-        "plain": write_report(plain_run, folder / "plain.html"),
-        "sweep": write_report(sweep_run, folder / "sweep.html"),
+        "plain": write_report(plain_summary, folder / "plain.html"),
+        "sweep": write_report(sweep_summary, folder / "sweep.html"),
     }
 
 

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
-import json
+import errno
+import os
 import re
 import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.report.page import chart_data, command_for, report_html, write_report
+from rumormill.experiments.run.files import StoreError
+from rumormill.experiments.run.manifest import Machine, Manifest, fingerprint, of_spec
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import at_scale, decode, encode, named_spec, spec_names
+from rumormill.experiments.spec.schema import Spec
 from rumormill.experiments.spec.toml import to_toml
 
 VOID = {"meta", "link", "img", "input", "br"}
@@ -48,8 +55,8 @@ class Outline(HTMLParser):
 
 
 @pytest.fixture(scope="session")
-def page(sweep_run: RunFolder) -> str:
-    return report_html(sweep_run)
+def page(sweep_summary: Summary) -> str:
+    return report_html(sweep_summary)
 
 
 def outline(page: str) -> Outline:
@@ -84,11 +91,11 @@ def test_the_page_says_what_was_asked_and_how_to_ask_again(page: str) -> None:
 def test_the_spec_on_the_page_gives_the_same_run(page: str, sweep_run: RunFolder) -> None:
     words = outline(page).words
     (text,) = [word for word in words if word.startswith("name = ")]
-    assert encode(decode(tomllib.loads(text))) == sweep_run.manifest["spec"]
+    assert encode(decode(tomllib.loads(text))) == sweep_run.manifest.spec
 
 
-def test_charts_show_the_means_of_the_table(sweep_run: RunFolder) -> None:
-    data = chart_data(sweep_run)
+def test_charts_show_the_means_of_the_table(sweep_run: RunFolder, sweep_summary: Summary) -> None:
+    data = chart_data(sweep_summary)
     assert data["rounds"] == sorted(sweep_run.frame["t"].unique().to_list())
     assert [point["name"] for point in data["points"]] == ["γ = 0", "γ = 1", "γ = 2"]
     for gamma, point in enumerate(data["points"]):
@@ -105,50 +112,77 @@ def test_charts_show_the_means_of_the_table(sweep_run: RunFolder) -> None:
             assert ends[i][j][0] == point["curves"][i]["mean"][-1]
 
 
-def test_nothing_is_swept_without_a_sweep(plain_run: RunFolder) -> None:
-    data = chart_data(plain_run)
+def test_nothing_is_swept_without_a_sweep(plain_summary: Summary) -> None:
+    data = chart_data(plain_summary)
     assert data["sweep"] is None
     assert [point["name"] for point in data["points"]] == [""]
 
 
 def test_words_of_a_spec_cannot_break_out(plain_run: RunFolder) -> None:
-    manifest = json.loads(json.dumps(plain_run.manifest))
     bad = "</script><script>alert(1)</script>"
-    manifest["spec"]["title"] = bad
-    manifest["spec"]["policies"][0]["label"] = bad
-    manifest["policies"][0] = bad
-    renamed = dataclasses.replace(plain_run, manifest=manifest)
+    plain = copy.deepcopy(plain_run.manifest.spec)
+    plain["title"] = bad
+    plain["policies"][0]["label"] = bad
+    labels = [bad, *plain_run.policies[1:]]
+    manifest = msgspec.structs.replace(plain_run.manifest, spec=plain, policies=labels)
+    renamed = RunFolder(plain_run.path, manifest)
     first = plain_run.policies[0]
     table = plain_run.frame.with_columns(pl.col("policy").replace({first: bad}))
     object.__setattr__(renamed, "frame", table)  # fills the cache of the property
-    page = report_html(renamed)
+    page = report_html(summarise(renamed))
     assert "alert(1)</script>" not in page
     outline(page)
 
 
-def test_a_run_under_way_says_so(plain_run: RunFolder) -> None:
-    manifest = {**plain_run.manifest, "status": "running"}
-    assert "This run is not finished" in report_html(dataclasses.replace(plain_run, manifest=manifest))
+def test_a_run_under_way_says_so(plain_summary: Summary) -> None:
+    manifest = msgspec.structs.replace(plain_summary.manifest, status="running")
+    under_way = dataclasses.replace(plain_summary, manifest=manifest)
+    assert "This run is not finished" in report_html(under_way)
 
 
-def test_the_same_run_gives_the_same_file(plain_run: RunFolder, tmp_path: Path) -> None:
-    one = write_report(plain_run, tmp_path / "a" / "one.html").read_bytes()
-    assert one == write_report(plain_run, tmp_path / "two.html").read_bytes()
+def test_the_same_run_gives_the_same_file(
+    plain_run: RunFolder, plain_summary: Summary, tmp_path: Path
+) -> None:
+    one = write_report(plain_summary, tmp_path / "a" / "one.html").read_bytes()
+    assert one == write_report(summarise(plain_run), tmp_path / "two.html").read_bytes()
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["one.html"]
 
 
-def test_no_path_of_the_machine_in_the_page(plain_run: RunFolder) -> None:
-    assert str(plain_run.path.parent) not in report_html(plain_run)
+def test_no_path_of_the_machine_in_the_page(plain_summary: Summary) -> None:
+    assert str(plain_summary.path.parent) not in report_html(plain_summary)
+
+
+def test_a_folder_that_cannot_be_made_is_named(plain_summary: Summary, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match=r"file/here cannot be made for a report: Not a directory"):
+        write_report(plain_summary, tmp_path / "file" / "here" / "report.html")
+
+
+def test_no_space_left_for_the_page(
+    plain_summary: Summary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StoreError, match=r"no room left to write .*/report\.html: .*free some space"):
+        write_report(plain_summary, tmp_path / "report.html")
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["fig1a", "fig1e"])
 def test_the_command_to_run_again(name: str) -> None:
     shipped = named_spec(name)
 
-    def command(spec: Any) -> str:
-        ((scale, size),) = spec.scale.items()
-        about = {"name": name, "scale": scale, "trials": size.trials, "horizon": size.horizon}
-        return command_for(RunFolder(Path("run"), {**about, "spec": encode(spec)}))
+    def command(spec: Spec) -> str:
+        manifest = Manifest(
+            **of_spec(spec),
+            spec=encode(spec),
+            spec_sha256=fingerprint(spec),
+            versions={},
+            machine=Machine(cores=1, system="any"),
+        )
+        return command_for(manifest)
 
     assert command(at_scale(shipped, "quick")) == f"rumormill reproduce {name} --quick"
     assert command(at_scale(shipped, "full")) == f"rumormill reproduce {name} --full"
@@ -161,8 +195,8 @@ def test_the_command_to_run_again(name: str) -> None:
 
 
 def test_one_trial_is_enough_for_a_report(tmp_path: Path, plain_run: RunFolder) -> None:
-    spec = decode({**plain_run.manifest["spec"], "scale": {"custom": {"horizon": 10, "trials": 1}}})
-    page = report_html(run(spec, tmp_path / "one", 1))
+    spec = decode({**plain_run.manifest.spec, "scale": {"custom": {"horizon": 10, "trials": 1}}})
+    page = report_html(summarise(run(spec, tmp_path / "one", 1)))
     assert "1 trial;" in " ".join(outline(page).words)
 
 

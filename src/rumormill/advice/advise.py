@@ -117,7 +117,7 @@ def advise(
 ) -> Advice:
     """Play a small grid of settings on the case and recommend one; the same seed gives the same advice."""
     for name in estimators:
-        if name not in catalogue.ESTIMATORS:
+        if name not in catalogue.ESTIMATORS and not catalogue.is_own(name):
             raise InputError(f"estimator {name!r} is unknown{nearest(name, catalogue.ESTIMATORS)}")
     if not case.light and not any(has_guarantee(name) for name in estimators):
         raise InputError(
@@ -189,7 +189,9 @@ def _code(value: Any) -> str:
             for field in dataclasses.fields(value)
             if getattr(value, field.name) != field.default
         ]
-        return f"rm.{type(value).__name__}({', '.join(given)})"
+        home = type(value).__module__
+        room = "rm" if home.startswith("rumormill.") else home
+        return f"{room}.{type(value).__name__}({', '.join(given)})"
     if isinstance(value, float):
         return f"{value:.6g}"
     return f'"{value}"' if isinstance(value, str) else repr(value)

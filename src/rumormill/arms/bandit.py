@@ -94,6 +94,7 @@ class Bandit(metaclass=NamedArguments):
         self.means.flags.writeable = False
         self.gaps.flags.writeable = False
         self._eps = eps
+        self._moments: dict[float, Moments] = {}
         if eps is not None:
             self.moments()  # refuses an order that is not finite
 
@@ -124,11 +125,13 @@ class Bandit(metaclass=NamedArguments):
                 f"eps = {eps!r} is too large: moments are finite only below order {self.tail_index!r}, "
                 f"so give eps below {self.tail_index - 1:.12g}"
             )
-        return Moments(
-            eps=eps,
-            u=max(arm.moment(1 + eps) for arm in self.arms),
-            rho=max(arm.moment(1 + eps, central=True) for arm in self.arms),
-        )
+        if eps not in self._moments:  # integrals, and every policy of a trial asks
+            self._moments[eps] = Moments(
+                eps=eps,
+                u=max(arm.moment(1 + eps) for arm in self.arms),
+                rho=max(arm.moment(1 + eps, central=True) for arm in self.arms),
+            )
+        return self._moments[eps]
 
     def stream(self, seed: np.random.SeedSequence, agents: int, horizon: int) -> RewardStream:
         """Fresh rewards for all agents; the same seed and number of agents give the same rewards."""

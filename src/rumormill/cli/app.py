@@ -5,39 +5,28 @@ from __future__ import annotations
 import io
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
 from rumormill import __version__
-from rumormill.cli.commands import (
-    advise,
-    compare,
-    coverage,
-    data,
-    list_names,
-    network,
-    report,
-    reproduce,
-    run,
-    show,
-    simulate,
-)
 from rumormill.cli.endings import INTERRUPTED, OK, explained, stoppable
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "run": run.run,
-    "reproduce": reproduce.reproduce,
-    "report": report.report,
-    "show": show.show,
-    "compare": compare.compare,
-    "simulate": simulate.simulate,
-    "network": network.network,
-    "list": list_names.list_names,
-    "data": data.data,
-    "advise": advise.advise,
-    "coverage": coverage.coverage,
+# The file of a command in `commands/`, and the function in it.
+COMMANDS: dict[str, str] = {
+    "run": "run:run",
+    "reproduce": "reproduce:reproduce",
+    "report": "report:report",
+    "show": "show:show",
+    "compare": "compare:compare",
+    "simulate": "simulate:simulate",
+    "network": "network:network",
+    "list": "list_names:list_names",
+    "data": "data:data",
+    "advise": "advise:advise",
+    "coverage": "coverage:coverage",
 }
 
 app = typer.Typer(
@@ -47,8 +36,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for name, command in COMMANDS.items():
-    app.command(name)(command)
+for name, place in COMMANDS.items():
+    file, _, function = place.partition(":")
+    app.command(name)(getattr(import_module(f"rumormill.cli.commands.{file}"), function))
 
 
 def _version(wanted: bool) -> None:

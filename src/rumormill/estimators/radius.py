@@ -82,15 +82,16 @@ class Radius:
             return math.inf
 
     @cached_property
-    def _root(self) -> float:
+    def root(self) -> float:
+        """m^(1/p)."""
         return math.pow(self.estimator.moment(self.moments), 1.0 / self.moments.p)
 
     def scale(self, L: float) -> float:
         """The radius at n = 1, without regard to where it may be used."""
         if self.zeta is not None:
-            return factor_scale(L, self._root, self.zeta, self.exponent)
+            return factor_scale(L, self.root, self.zeta, self.exponent)
         assert self.c is not None
-        return radius_scale(L, self._root, self.c, self.shift, self.exponent)
+        return radius_scale(L, self.root, self.c, self.shift, self.exponent)
 
     @property
     def covered(self) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels.jit import kernel, part
+from rumormill.kernels.jit import kernel, part, step
 from rumormill.kernels.kmp import best_informed, publish_rows
 from rumormill.kernels.manners import begin, note_sent, publish_told, tell
 from rumormill.kernels.regret import record
@@ -30,12 +30,14 @@ from rumormill.kernels.state import (
     Ring,
     Rules,
     State,
+    Sums,
+    Trimming,
     shrinkage,
 )
-from rumormill.kernels.stored import catoni, group_count, median_of_means
-from rumormill.kernels.streams import choose_by_index, deliver_each, estimate_streams
+from rumormill.kernels.stored import catoni, group_count, median_of_means, store
+from rumormill.kernels.streams import choose_by_index, deliver_streams, estimate_streams
 
-upper_index = part(formulas.upper_index)
+upper_index = step(formulas.upper_index)
 
 
 @kernel
@@ -46,6 +48,8 @@ def play_block(
     state, ring, calendar = memory.state, memory.ring, memory.calendar
     n_arms, last_L = rules.n_arms, rules.L[rules.horizon]
     slots = ring.arm.shape[0]
+    sums = Sums(state.n, state.total, state.changed)
+    trimming = Trimming(rules.u, rules.p, rules.L)
     for row in range(draws.shape[0]):
         t = first + row
         slot = t % slots
@@ -74,23 +78,28 @@ def play_block(
             return
 
         if rules.kind != RUNNING:
-            deliver_each(t, hearing, rules, memory)
+            if rules.kind > CATONI:
+                deliver_streams(t, hearing, rules, memory)
+            else:
+                deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, hearing, ring, state)
             continue
         # What has to leave leaves, then come the own samples, then the farthest hop first, by origin.
-        asked = t + 1 if rules.shared_start else max(t, n_arms) + 1  # the round of the next question
-        if rules.trims and asked == t + 1:
+        # The round of the next question, if there is one.
+        asked = min(t + 1 if rules.shared_start else max(t, n_arms) + 1, rules.horizon)
+        if rules.trims and (t >= n_arms or rules.shared_start):
             take_out(t + 1, state.total, calendar)
-        add_own(slot, asked, hearing.learners, rules, ring, state, calendar)
+        add_own(slot, asked, hearing.learners, trimming, ring, sums, calendar)
         for hop in range(min(hearing.gamma, t), 0, -1):
             then = (t - hop + 1) % slots
             if hearing.dense[hop - 1] >= 0:
                 mask = hearing.masks[hearing.dense[hop - 1]]
-                add_dense(mask, then, asked, rules, ring, state, calendar)
+                add_dense(mask, then, asked, trimming, ring, sums, calendar)
             else:
-                add_sparse(hearing.ptr[hop - 1], hearing.hearers, then, asked, rules, ring, state, calendar)
+                ptr, hearers = hearing.ptr[hop - 1], hearing.hearers
+                add_sparse(ptr, hearers, then, asked, trimming, ring, sums, calendar)
 
 
-@part
+@step
 def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
     """The arm of every learner in round t, as if it knew every arm."""
     state, rows = memory.state, memory.rows
@@ -115,13 +124,13 @@ def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
             publish_rows(t, t == rules.n_arms + 1, values, state, rows)
         best_informed(t, 0 if rules.shared_start else rules.n_arms, values, hearing, rows, state)
         if rules.own_index:
-            choose_by_index(state.best_mean, state)
+            choose_by_index(state.best_mean, state.best_index, state.action)
         else:
             for arm in range(rules.n_arms):
                 refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
             choose(rules.scale[t], rules.least_n[t], state.best_mean, state.best_n, state.best_power, state)
     elif rules.own_index:
-        choose_by_index(memory.streams.upper, state)
+        choose_by_index(memory.streams.upper, state.best_index, state.action)
     else:
         choose(rules.scale[t], rules.least_n[t], mean, n, state.power, state)
     for arm in range(rules.n_arms):
@@ -146,7 +155,7 @@ def divide(total: Floats, n: Floats, mean: Floats) -> None:
         mean[j] = total[j] / n[j]
 
 
-@part
+@step
 def estimate_by_medians(L: float, state: State) -> None:
     """Medians of means, where the samples or the number of groups changed."""
     for arm in range(state.n.shape[0]):
@@ -160,7 +169,7 @@ def estimate_by_medians(L: float, state: State) -> None:
                 state.mean[arm, j] = median_of_means(n, groups, start, state.pool, state.scratch)
 
 
-@part
+@step
 def estimate_by_roots(L: float, p: float, rho: float, state: State) -> None:
     """Catoni's means; they move with L, so there is nothing to reuse but the last root."""
     for arm in range(state.n.shape[0]):
@@ -188,7 +197,7 @@ def refresh_powers(n: Floats, power: Floats, powers: Floats, exponent: float) ->
     return fewest
 
 
-@part
+@step
 def choose(scale: float, least: float, mean: Floats, n: Floats, power: Floats, state: State) -> None:
     """The arm of the largest index for every learner; the lowest arm on ties."""
     best, action = state.best_index, state.action
@@ -204,7 +213,7 @@ def choose(scale: float, least: float, mean: Floats, n: Floats, power: Floats, s
             action[j] = arm if better else action[j]
 
 
-@part
+@step
 def act(t: int, learner_of: Ids, rules: Rules, state: State, ring_arm: Ids) -> None:
     """Who plays what in round t: one of the first arms, what the leader played, or the own choice."""
     leader_of, distance = rules.leader_of, rules.leader_distance
@@ -225,7 +234,7 @@ def begins(t: int, learner: int, rules: Rules, flags: Flags) -> bool:
     return t <= rules.n_arms and flags[learner]
 
 
-@part
+@step
 def draw(slot: int, draws: Floats, law: Law, ring: Ring, pulls: Ints) -> None:
     """Everybody's reward."""
     for v in range(draws.shape[0]):
@@ -251,3 +260,19 @@ def sort_by_arm(arms: Ids, told: Flags, order: Ids, start: Ids) -> None:
     for k in range(start.shape[0] - 1, 0, -1):  # filling moved every start to its end
         start[k] = start[k - 1]
     start[0] = 0
+
+
+@step
+def deliver_stored(t: int, prefix_sums: bool, hearing: Hearing, ring: Ring, state: State) -> None:
+    """End of round t, for means that keep every sample: own first, then the oldest, then by origin."""
+    slots = ring.arm.shape[0]
+    for j in range(hearing.learners.shape[0]):
+        v = hearing.learners[j]
+        slot = t % slots
+        store(ring.x[slot, v], ring.arm[slot, v], j, prefix_sums, state)
+        for hop in range(min(hearing.gamma, t), 0, -1):
+            slot = (t - hop + 1) % slots
+            for i in range(hearing.source_ptr[j, hop - 1], hearing.source_ptr[j, hop]):
+                origin = hearing.sources[i]
+                if ring.told[slot, origin]:
+                    store(ring.x[slot, origin], ring.arm[slot, origin], j, prefix_sums, state)

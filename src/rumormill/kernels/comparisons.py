@@ -54,6 +54,17 @@ def _shrinking(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(rng.integers(1, 10**8, n).astype(float), rng.uniform(1e-3, 0.5, n))
 
 
+def _radii(rng: np.random.Generator, n: int) -> list[Case]:
+    c, root = 10.0 ** rng.uniform(-100, 100, n), 10.0 ** rng.uniform(-60, 200, n)
+    shift = rng.choice([0.0, 0.125], n)
+    return _columns(rng.exponential(10.0, n), root, c, shift, rng.uniform(1e-3, 0.5, n))
+
+
+def _factors(rng: np.random.Generator, n: int) -> list[Case]:
+    zeta, root = 10.0 ** rng.uniform(-100, 100, n), 10.0 ** rng.uniform(-60, 200, n)
+    return _columns(rng.exponential(10.0, n), root, zeta, rng.uniform(1e-3, 0.5, n))
+
+
 def _indices(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(_sizes(rng, n), rng.exponential(3.0, n), rng.random(n))
 
@@ -246,6 +257,8 @@ def _delays(rng: np.random.Generator, n: int) -> list[Case]:
 COMPARISONS = (
     Comparison("leaving_level", running.leaving_level, formulas.leaving_level, _trimming),
     Comparison("shrinkage", state.shrinkage, formulas.shrinkage, _shrinking),
+    Comparison("radius_scale", state.radius_scale, formulas.radius_scale, _radii),
+    Comparison("factor_scale", state.factor_scale, formulas.factor_scale, _factors),
     Comparison("upper_index", block.upper_index, formulas.upper_index, _indices),
     Comparison("group_count", stored.group_count, formulas.group_count, _groups),
     Comparison("add_to_prefix", stored.add_to_prefix, formulas.add_to_prefix, _prefixes),

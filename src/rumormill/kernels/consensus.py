@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels.jit import kernel, masked_part, part
+from rumormill.kernels.jit import kernel, masked_part, step
 from rumormill.kernels.regret import record
 from rumormill.kernels.state import Floats, Ids, Ints, Law, Mask, Output
 
-consensus_index = part(formulas.consensus_index)
-consensus_average = part(formulas.consensus_average)
-source_clip = part(formulas.source_clip)
+consensus_index = step(formulas.consensus_index)
+consensus_average = step(formulas.consensus_average)
+source_clip = step(formulas.source_clip)
 
 
 class ConsensusRules(NamedTuple):
@@ -80,7 +80,7 @@ def play_consensus_block(
         average(rules.mask, rules.indptr, rules.indices, rules.weight, opinion, state.heard)
 
 
-@part
+@step
 def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) -> None:
     best, action = state.best_index, state.action
     n_agents = best.shape[0]
@@ -95,7 +95,7 @@ def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) ->
                 action[v] = arm
 
 
-@part
+@step
 def average(mask: Mask, indptr: Ints, indices: Ids, weight: float, opinion: Floats, heard: Floats) -> None:
     """opinion <- P opinion: own part plus weight times the sum over neighbours in ascending order."""
     n_arms, n_agents = opinion.shape[0] // 2, opinion.shape[1]

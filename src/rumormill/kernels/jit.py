@@ -32,6 +32,16 @@ def part(function: F) -> F:
     return compiled
 
 
+def step(function: F) -> F:
+    """A part that is written into its callers, not called.
+
+    What does not change in a loop can then be taken out of it, and the references of the arrays in a bundle
+    need not be counted anew.
+    """
+    compiled: F = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
+    return compiled
+
+
 def masked_part(function: F) -> F:
     """A part that multiplies by masks of 0 and 1 only.
 

@@ -5,11 +5,11 @@ Most samples win; an agent's own on ties, then the smallest origin. Every agent 
 
 from __future__ import annotations
 
-from rumormill.kernels.jit import part
+from rumormill.kernels.jit import part, step
 from rumormill.kernels.state import Floats, Hearing, Ids, Mask, Rows, State
 
 
-@part
+@step
 def publish_rows(t: int, first: bool, values: Floats, state: State, rows: Rows) -> None:
     """Note what every agent knows in round t, and per arm who knows most."""
     n, changed = state.n, state.changed
@@ -44,7 +44,7 @@ def rank_best(n: Floats, top: Ids) -> None:
             bar = n[top[room - 1]]
 
 
-@part
+@step
 def best_informed(t: int, since: int, values: Floats, hearing: Hearing, rows: Rows, state: State) -> None:
     """Fill best_mean and best_n for the decision of round t; rows were told in rounds after `since`."""
     n = state.n
@@ -66,7 +66,7 @@ def best_informed(t: int, since: int, values: Floats, hearing: Hearing, rows: Ro
                     _from_sources(slot, hop, arm, v, hearing, rows, state)
 
 
-@part
+@step
 def _from_dense_hop(slot: int, hop: int, mask: Mask, hearing: Hearing, rows: Rows, state: State) -> None:
     """The best row of a hop is the first heard origin in order of n: a scan of a few, not of all."""
     best_n, best_mean, best_from = state.best_n, state.best_mean, state.best_from
@@ -90,7 +90,7 @@ def _from_dense_hop(slot: int, hop: int, mask: Mask, hearing: Hearing, rows: Row
                 _from_sources(slot, hop, arm, v, hearing, rows, state)
 
 
-@part
+@step
 def _from_sources(slot: int, hop: int, arm: int, v: int, hearing: Hearing, rows: Rows, state: State) -> None:
     """The best row among all sources at exactly this many hops."""
     best_n, best_mean, best_from = state.best_n, state.best_mean, state.best_from

@@ -7,10 +7,10 @@ added and forgotten; `need` is the rank from which that is sure. The others go t
 from __future__ import annotations
 
 from rumormill import formulas
-from rumormill.kernels.jit import masked_part, part
-from rumormill.kernels.state import Calendar, Floats, Ids, Ints, Mask, Ring, Rules, State
+from rumormill.kernels.jit import masked_part, part, step
+from rumormill.kernels.state import Calendar, Floats, Ids, Ints, Mask, Ring, Sums, Trimming
 
-leaving_level = part(formulas.leaving_level)
+leaving_level = step(formulas.leaving_level)
 
 # Margin on `need`, so that rounding can never make a sample sure that the exact rule would drop.
 SURE = 1.0 + 1e-9
@@ -47,11 +47,11 @@ def take_out(t: int, total: Floats, calendar: Calendar) -> None:
 
 @part
 def add_doubtful(
-    x: float, n: float, arm: int, j: int, asked: int, rules: Rules, total: Floats, calendar: Calendar
+    x: float, n: float, arm: int, j: int, asked: int, trimming: Trimming, total: Floats, calendar: Calendar
 ) -> None:
     """The n-th sample, which may be out for its rank now or later; the next question is in round `asked`."""
-    L = rules.L
-    h = leaving_level(x, n, rules.u, rules.p)
+    L = trimming.L
+    h = leaving_level(x, n, trimming.u, trimming.p)
     if h < L[asked]:
         return
     total[arm, j] += x
@@ -78,10 +78,10 @@ def add_doubtful(
 
 @part
 def add_own(
-    slot: int, asked: int, learners: Ids, rules: Rules, ring: Ring, state: State, calendar: Calendar
+    slot: int, asked: int, learners: Ids, trimming: Trimming, ring: Ring, sums: Sums, calendar: Calendar
 ) -> None:
     """Every learner's own sample."""
-    n, total, changed = state.n, state.total, state.changed
+    n, total, changed = sums
     for j in range(learners.shape[0]):
         v = learners[j]
         arm, x = ring.arm[slot, v], ring.x[slot, v]
@@ -90,18 +90,18 @@ def add_own(
         if n[arm, j] >= ring.need[slot, v]:
             total[arm, j] += x
         else:
-            add_doubtful(x, n[arm, j], arm, j, asked, rules, total, calendar)
+            add_doubtful(x, n[arm, j], arm, j, asked, trimming, total, calendar)
 
 
 @part
 def add_dense(
-    mask: Mask, slot: int, asked: int, rules: Rules, ring: Ring, state: State, calendar: Calendar
+    mask: Mask, slot: int, asked: int, trimming: Trimming, ring: Ring, sums: Sums, calendar: Calendar
 ) -> None:
     """One hop of everybody's samples, arm by arm, four origins at a time, vectorised over the hearers.
 
     Within an arm the samples are added in ascending order of origin, as the readable agents do.
     """
-    n, total, changed = state.n, state.total, state.changed
+    n, total, changed = sums
     for arm in range(n.shape[0]):
         i, end = ring.start[slot, arm], ring.start[slot, arm + 1]
         changed[arm] |= i < end
@@ -125,7 +125,7 @@ def add_dense(
                         if n[arm, j] >= need:
                             total[arm, j] += x
                         else:
-                            add_doubtful(x, n[arm, j], arm, j, asked, rules, total, calendar)
+                            add_doubtful(x, n[arm, j], arm, j, asked, trimming, total, calendar)
                 i += 1
 
 
@@ -153,10 +153,17 @@ def _add_one(mask: Mask, slot: int, origin: int, arm: int, xs: Floats, n: Floats
 
 @part
 def add_sparse(
-    ptr: Ints, hearers: Ids, slot: int, asked: int, rules: Rules, ring: Ring, state: State, calendar: Calendar
+    ptr: Ints,
+    hearers: Ids,
+    slot: int,
+    asked: int,
+    trimming: Trimming,
+    ring: Ring,
+    sums: Sums,
+    calendar: Calendar,
 ) -> None:
     """One hop of everybody's samples, origin by origin."""
-    n, total, changed = state.n, state.total, state.changed
+    n, total, changed = sums
     for origin in range(ptr.shape[0] - 1):
         start, end = ptr[origin], ptr[origin + 1]
         if start == end or not ring.told[slot, origin]:
@@ -169,4 +176,4 @@ def add_sparse(
             if n[arm, j] >= need:
                 total[arm, j] += x
             else:
-                add_doubtful(x, n[arm, j], arm, j, asked, rules, total, calendar)
+                add_doubtful(x, n[arm, j], arm, j, asked, trimming, total, calendar)

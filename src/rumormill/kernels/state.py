@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill import formulas
-from rumormill.kernels.jit import kernel, part
+from rumormill.kernels.jit import kernel, part, step
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -16,7 +16,9 @@ Ids = NDArray[np.int32]
 Mask = NDArray[np.float32]
 Flags = NDArray[np.bool_]
 
-shrinkage = part(formulas.shrinkage)
+shrinkage = step(formulas.shrinkage)
+radius_scale = part(formulas.radius_scale)
+factor_scale = part(formulas.factor_scale)
 
 # Kinds of estimator.
 RUNNING, MEDIAN_OF_MEANS, CATONI = 0, 1, 2
@@ -132,7 +134,8 @@ class Ring(NamedTuple):
     arm: Ids
     x: Floats
     need: Floats
-    """The rank from which the sample surely stays to the end; 0: whatever its rank."""
+    """The rank from which the sample surely stays to the end; 0: whatever its rank (trimmed mean). Its bin
+    (MEDIAN_BOUND)."""
     order: Ids
     """[slot, .]: agents sorted by arm, then id."""
     start: Ids
@@ -222,6 +225,25 @@ class Streams(NamedTuple):
     """The level of the next samples (ROBUST_MOSS); 1 where nothing was clipped (CLIPPED)."""
     clip: Floats
     """Where samples are clipped (ROBUST_MOSS), the scale (HUBER_SGD)."""
+    arms: Ids
+    """What a learner gets in a round: arms, and in `xs` the samples (or their bins)."""
+    xs: Floats
+
+
+class Sums(NamedTuple):
+    """The part of the state that a delivery touches: a call counts the references of all it is given."""
+
+    n: Floats
+    total: Floats
+    changed: Flags
+
+
+class Trimming(NamedTuple):
+    """The part of the rules by which a sample stays or leaves."""
+
+    u: float
+    p: float
+    L: Floats
 
 
 class Memory(NamedTuple):
@@ -240,3 +262,19 @@ def fill_powers(powers: Floats, exponent: float) -> None:
     powers[0] = np.inf
     for n in range(1, powers.shape[0]):
         powers[n] = shrinkage(float(n), exponent)
+
+
+@kernel
+def fill_radius_scales(
+    scales: Floats, levels: Floats, root: float, c: float, shift: float, exponent: float
+) -> None:
+    """The radius at n = 1 of every level, with a constant c."""
+    for t in range(levels.shape[0]):
+        scales[t] = radius_scale(levels[t], root, c, shift, exponent)
+
+
+@kernel
+def fill_factor_scales(scales: Floats, levels: Floats, root: float, zeta: float, exponent: float) -> None:
+    """The radius at n = 1 of every level, with a factor zeta."""
+    for t in range(levels.shape[0]):
+        scales[t] = factor_scale(levels[t], root, zeta, exponent)

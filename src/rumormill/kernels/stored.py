@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels.jit import kernel, part
+from rumormill.kernels.jit import kernel, part, step
 from rumormill.kernels.state import Floats, Ints, State
 
 group_count = part(formulas.group_count)
@@ -19,7 +19,7 @@ catoni_step = part(formulas.catoni_step)
 catoni_width = part(formulas.catoni_width)
 
 
-@part
+@step
 def store(x: float, arm: int, j: int, prefix_sums: bool, state: State) -> None:
     """Append a sample; for the median of means as a prefix sum in two floats."""
     n, pool = state.n, state.pool

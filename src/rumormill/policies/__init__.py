@@ -6,9 +6,9 @@ from rumormill.policies.centralized import CentralizedMPUCB, LeaderPlan
 from rumormill.policies.consensus import ConsensusUCB
 from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
 from rumormill.policies.kmp import KMPUCB
+from rumormill.policies.message_passing import HopPlan, RobustPolicy
 from rumormill.policies.rivals import DDUCB, CoopUCB2, DelayedPlan, RobustGossip
 from rumormill.policies.robust import RobustUCB
-from rumormill.policies.samples import HopPlan, RobustPolicy
 from rumormill.policies.seat import Seat
 
 __all__ = [

@@ -115,11 +115,16 @@ class AveragingAgent:
         return [self.last] if self.last is not None and self.n_agents > 1 else []
 
     def receive(self, messages: Sequence[Message]) -> None:
-        rows = {m.origin: m.rows for m in messages}
+        rows = newest_rows(messages)
         for arm in range(self.n_arms):
             s, n = heard_sums(rows, arm)
             self.sums[arm] = consensus_average(self.sums[arm], s, len(rows), self.weight)
             self.counts[arm] = consensus_average(self.counts[arm], n, len(rows), self.weight)
+
+
+def newest_rows(messages: Sequence[Message]) -> dict[int, tuple[tuple[float, float], ...]]:
+    """By origin. Two of one come together only if one was late: the newest holds, in either order."""
+    return {m.origin: m.rows for m in sorted(messages, key=lambda m: m.round)}
 
 
 def heard_sums(rows: dict[int, tuple[tuple[float, float], ...]], arm: int) -> tuple[float, float]:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from rumormill.graphs import Network, assign_followers, dominating_set, independent_set
 from rumormill.policies.decentralized import DecentralizedAgent
-from rumormill.policies.samples import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
+from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.validate import refused

@@ -21,14 +21,9 @@ from typing import ClassVar
 
 from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
+from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.passer import Passer
-from rumormill.policies.samples import (
-    HopPart,
-    HopPlan,
-    MessagePassingPolicy,
-    RobustPolicy,
-    first_best,
-)
+from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.validate import refused, truth

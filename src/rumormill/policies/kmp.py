@@ -20,8 +20,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from rumormill.policies.message_passing import MessagePassingPolicy, RobustPolicy
 from rumormill.policies.passer import Passer, Rows
-from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, first_best
+from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 

@@ -6,7 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from rumormill.formulas import shared_arm, worth_telling
-from rumormill.policies.samples import RobustPolicy, Samples
+from rumormill.policies.message_passing import RobustPolicy
+from rumormill.policies.samples import Samples
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message, Relay
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rumormill.cli.making import made_network
+from rumormill.cli.making import made_estimator, made_network
 from rumormill.cli.options import Jobs, Json, Seed
 from rumormill.cli.printing import note, print_json, print_table, say, with_band
 from rumormill.cli.words import split
@@ -59,9 +59,13 @@ def advise(
     from rumormill.advice import advise as advising
     from rumormill.advice.figure import pareto_figure
     from rumormill.advice.search import QUICK_ESTIMATORS
+    from rumormill.catalogue import is_own
     from rumormill.experiments.figures.style import save
 
     case, played_on = _case(source, network, column, scale, seed)
+    for name in estimator or []:
+        if is_own(name):
+            made_estimator(name)  # found in this folder now, and by its name alone from here on
     advice = advising.advise(
         case,
         played_on,

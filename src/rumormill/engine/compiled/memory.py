@@ -39,6 +39,7 @@ def empty_memory(hearing: Hearing, mean: MeanLayout, rules: Rules, room: Room) -
         top=np.zeros((slots, n_arms, min(TOP, n_agents) if dense else 0), dtype=np.int32),
     )
     best = shape if rules.shares_rows else (1, 1)
+    most_heard = 1 + int((hearing.source_ptr[:, -1] - hearing.source_ptr[:, 0]).max(initial=0))
     state = State(
         n=np.zeros(shape),
         total=np.zeros(shape),
@@ -62,10 +63,10 @@ def empty_memory(hearing: Hearing, mean: MeanLayout, rules: Rules, room: Room) -
         begins=np.zeros(n_learners, dtype=np.bool_),
         sent=np.zeros(1, dtype=np.int64),
     )
-    return Memory(state, ring, calendar, rows, empty_streams(shape, rules, room))
+    return Memory(state, ring, calendar, rows, empty_streams(shape, most_heard, rules, room))
 
 
-def empty_streams(shape: tuple[int, int], rules: Rules, room: Room) -> Streams:
+def empty_streams(shape: tuple[int, int], most_heard: int, rules: Rules, room: Room) -> Streams:
     """Means that keep a few numbers: nothing but what the kind uses."""
     used = shape if rules.kind > CATONI else (1, 1)
     return Streams(
@@ -79,6 +80,8 @@ def empty_streams(shape: tuple[int, int], rules: Rules, room: Room) -> Streams:
         counts=np.zeros((*used, room.bins), dtype=np.int32),
         place=np.zeros((2, *used), dtype=np.int32),
         below=np.zeros((2, *used), dtype=np.int32),
-        level=np.zeros(used),
+        level=np.ones(used),
         clip=np.full(used, rules.tuning.scale),
+        arms=np.zeros(most_heard, dtype=np.int32),
+        xs=np.zeros(most_heard),
     )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rumormill.estimators import Radius
 from rumormill.formulas import Confidence, log_confidence
-from rumormill.kernels.state import fill_powers
+from rumormill.kernels.state import fill_factor_scales, fill_powers, fill_radius_scales
 
 
 @lru_cache(maxsize=8)
@@ -27,8 +27,13 @@ def powers_table(exponent: float, size: int) -> NDArray[np.float64]:
 
 
 def radius_scales(radius: Radius, levels: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The radius at n = 1 in every round."""
-    return np.array([radius.scale(L) for L in levels.tolist()])
+    """The radius at n = 1 in every round: `radius.scale` of each level, with the same bits."""
+    scales = np.empty(len(levels))
+    if radius.zeta is not None:
+        fill_factor_scales(scales, levels, radius.root, radius.zeta, radius.exponent)
+    else:
+        fill_radius_scales(scales, levels, radius.root, radius.constant, radius.shift, radius.exponent)
+    return scales
 
 
 def least_samples(radius: Radius, levels: NDArray[np.float64], most: int) -> NDArray[np.float64]:

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.errors import InputError
 from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_band
 from rumormill.experiments.analyse.claims import Verdict, own_verdicts
 from rumormill.experiments.analyse.words import Values
-from rumormill.experiments.spec.checking import check_claims
-from rumormill.experiments.spec.reading import named_spec, spec_names
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -155,25 +150,12 @@ def summarise(run: RunFolder, *, bounds: bool = False) -> Summary:
     for key, frame in run.frame.partition_by(["policy", *axes], as_dict=True).items():
         series[key] = _series(str(key[0]), dict(zip(axes, key[1:], strict=True)), frame)
     points = [dict(zip(axes, key, strict=True)) for key in dict.fromkeys(key[1:] for key in series)]
-    summary = Summary(run.path, run.manifest, _spec(run), points, series)
+    summary = Summary(run.path, run.manifest, run.spec, points, series)
     if not bounds:
         return summary
     from rumormill.experiments.analyse.bounds import run_bounds
 
     return dataclasses.replace(summary, bounds=run_bounds(summary))
-
-
-def _spec(run: RunFolder) -> Spec:
-    """The run's spec. Folders of version 0.1.0 keep no claims: they get those of the shipped spec."""
-    if run.manifest.format > 1 or run.manifest.name not in spec_names():
-        return run.spec
-    fitting = []
-    for claim in named_spec(run.manifest.name).claims:
-        with_claim = msgspec.structs.replace(run.spec, claims=[claim])
-        with suppress(InputError):
-            check_claims(with_claim)
-            fitting.append(claim)
-    return msgspec.structs.replace(run.spec, claims=fitting)
 
 
 def _series(policy: str, values: Values, frame: pl.DataFrame) -> Series:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rumormill.experiments.analyse.summary import Summary, summarise
-from rumormill.experiments.figures.agents import agent_distribution
-from rumormill.experiments.figures.bounds import bounds_if_asked
-from rumormill.experiments.figures.messages import regret_per_message
-from rumormill.experiments.figures.network import network_figures
-from rumormill.experiments.figures.regret_by_parameter import regret_by_each_parameter, regret_by_parameter
-from rumormill.experiments.figures.regret_over_time import regret_over_time, regret_over_time_log
+from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter
+from rumormill.experiments.figures.regret_over_time import regret_over_time
 from rumormill.experiments.figures.style import for_pyplot, save, style
 
 if TYPE_CHECKING:
@@ -25,20 +22,28 @@ if TYPE_CHECKING:
 # caption in the report.
 Draw = Callable[[Summary], "Figure | Mapping[str, Figure]"]
 
-FIGURES: dict[str, Draw] = {
-    "regret": regret_over_time,
-    "regret-log": regret_over_time_log,
-    "regret-by": regret_by_each_parameter,
-    "agents": agent_distribution,
-    "messages": regret_per_message,
-    "network": network_figures,
-    "regret-bounds": bounds_if_asked,
+# The file of a figure beside this one, and the function in it.
+FIGURES: dict[str, str] = {
+    "regret": "regret_over_time:regret_over_time",
+    "regret-log": "regret_over_time:regret_over_time_log",
+    "regret-by": "regret_by_parameter:regret_by_each_parameter",
+    "agents": "agents:agent_distribution",
+    "messages": "messages:regret_per_message",
+    "network": "network:network_figures",
+    "regret-bounds": "bounds:bounds_if_asked",
 }
+
+
+def drawer(name: str) -> Draw:
+    """The function behind a name."""
+    file, _, function = FIGURES[name].partition(":")
+    draw: Draw = getattr(import_module(f"rumormill.experiments.figures.{file}"), function)
+    return draw
 
 
 def drawn(name: str, summary: Summary) -> dict[str, Figure]:
     """The figures of one line of the table, by the names of their files."""
-    made = FIGURES[name](summary)
+    made = drawer(name)(summary)
     several: Mapping[str, Figure] = made if isinstance(made, Mapping) else {"": made}
     return {f"{name}-{tail}" if tail else name: figure for tail, figure in several.items()}
 

@@ -157,7 +157,7 @@ def _upper(found: RunBounds, notes: _Notes) -> str:
 def _largest(each: PolicyBounds) -> str:
     bound = each.at_end
     share = bound.terms[bound.dominant] / bound.value if math.isfinite(bound.value) else 1.0
-    return f"{bound.dominant} ({100 * share:.0f} %)"
+    return f"{bound.dominant} ({rounded(100 * share)} %)"
 
 
 def _lower(found: RunBounds) -> str:

@@ -12,15 +12,16 @@ from string import Template
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from rumormill.experiments.analyse.claims import Verdict, verdict_row
 from rumormill.experiments.analyse.words import axis_name, in_words, is_number
 from rumormill.experiments.figures.palette import looks
-from rumormill.experiments.figures.table import FIGURES, drawn
+from rumormill.experiments.figures.table import FIGURES, drawer, drawn
 from rumormill.experiments.report.bounds import bounds_section
 from rumormill.experiments.report.markup import picture, table
 from rumormill.experiments.run.files import StoreError, write_atomically
-from rumormill.experiments.run.manifest import fingerprint
+from rumormill.experiments.run.manifest import Manifest, fingerprint
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec, spec_names
 from rumormill.experiments.spec.toml import to_toml
 from rumormill.text import amount, band, duration, number, plural, rounded, setting
@@ -62,7 +63,7 @@ def report_html(summary: Summary) -> str:
         bounds="" if bounds is None else bounds_section(bounds),
         pictures=_pictures(summary),
         settings=_settings(summary),
-        command=html.escape(command_for(summary) + ("" if bounds is None else " --bounds")),
+        command=html.escape(command_for(summary.manifest) + ("" if bounds is None else " --bounds")),
         spec=html.escape(to_toml(summary.manifest.spec)),
         data=_safe_json(chart_data(summary)),
         css=_page("css"),
@@ -71,19 +72,19 @@ def report_html(summary: Summary) -> str:
     )
 
 
-def command_for(summary: Summary) -> str:
-    """The command that makes this run again."""
-    manifest = summary.manifest
-    name, scale, trials, rounds = manifest.name, manifest.scale, manifest.trials, manifest.horizon
+def command_for(manifest: Manifest) -> str:
+    """The command that makes a run again."""
+    name, trials, rounds = manifest.name, manifest.trials, manifest.horizon
     if name in spec_names():
         # Version 0.1.0 knew fewer settings: read anew, its spec has the others too.
         found = manifest.spec_sha256 if manifest.format > 1 else fingerprint(decode(manifest.spec))
-        shipped = named_spec(name)
-        if scale in shipped.scale and fingerprint(at_scale(shipped, scale)) == found:
-            return f"rumormill reproduce {name} --{scale}"
-        for start in shipped.scale:
-            if fingerprint(at_scale(shipped, start, trials=trials, horizon=rounds)) == found:
-                return f"rumormill reproduce {name} --{start} --trials {trials} --horizon {rounds}"
+        for scale in named_spec(name).scale:
+            ready = at_scale(named_spec(name), scale)
+            if fingerprint(ready) == found:
+                return f"rumormill reproduce {name} --{scale}"
+            size = replace(ready.size, trials=trials, horizon=rounds)
+            if fingerprint(replace(ready, scale={"custom": size})) == found:
+                return f"rumormill reproduce {name} --{scale} --trials {trials} --horizon {rounds}"
     return f"rumormill run {name}.toml"
 
 
@@ -226,7 +227,7 @@ def _pictures(summary: Summary) -> str:
 
 def caption_of(name: str) -> str:
     """What a figure shows: the first line of its function's docstring."""
-    return (inspect.getdoc(FIGURES[name]) or name).splitlines()[0]
+    return (inspect.getdoc(drawer(name)) or name).splitlines()[0]
 
 
 def _page(suffix: str) -> str:

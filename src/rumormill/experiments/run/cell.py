@@ -21,6 +21,7 @@ from rumormill.engine.workers import Tick, no_tick
 from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell
 from rumormill.experiments.spec.building import build_bandit, is_fresh, trial_seed
+from rumormill.experiments.spec.own import own_errors
 from rumormill.experiments.spec.reading import SweepPoint, points
 from rumormill.experiments.spec.schema import PolicyPart, Spec
 
@@ -84,7 +85,7 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
     sweep = _sweep_of(spec)
     point = sweep.points[cell.point]
     here = point.spec
-    with one_blas_thread():
+    with one_blas_thread(), own_errors(spec):
         start = time.thread_time()
         tick(0)
         games = {_game(here, part): part for part in here.policies}

@@ -16,6 +16,8 @@ class StoreError(RumormillError):
 
 def write_atomically(path: Path, data: bytes) -> None:
     """All of the data under this name, or nothing."""
+    if path.exists() and not path.is_file():  # a device or a folder would be replaced by the draft
+        raise StoreError(f"{path} cannot be written: it is there already, and it is no file")
     draft = path.with_name(f".{path.name}.draft")
     try:
         with draft.open("wb") as file:

@@ -18,7 +18,8 @@ from msgspec import Struct
 
 from rumormill.errors import DataError, InputError, RumormillError
 from rumormill.experiments.run.files import read_bytes, write_atomically
-from rumormill.experiments.spec.reading import encode, points, restore
+from rumormill.experiments.spec.checking import known_claims
+from rumormill.experiments.spec.reading import encode, named_spec, points, restore, spec_names
 from rumormill.experiments.spec.schema import WORDS, Spec
 
 MANIFEST = "manifest.json"
@@ -190,6 +191,15 @@ def of_spec(spec: Spec) -> dict[str, Any]:
 
 def _sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
+
+
+def spec_of(manifest: Manifest) -> Spec:
+    """The spec that was run; own classes are looked for where it lay."""
+    spec = restore(manifest.spec, folder=manifest.folder)
+    if manifest.format == 1 and spec.name in spec_names():
+        # Claims were part of the program then, not of the spec.
+        return msgspec.structs.replace(spec, claims=known_claims(spec, named_spec(spec.name).claims))
+    return spec
 
 
 def refuse_difference(path: Path, old: Manifest, new: Manifest) -> None:

@@ -7,6 +7,7 @@ from rumormill.experiments.run.cell import one_blas_thread
 from rumormill.experiments.run.manifest import NetworkFacts
 from rumormill.experiments.run.sites import contenders
 from rumormill.experiments.spec.building import build_channel, build_policy
+from rumormill.experiments.spec.own import own_errors
 from rumormill.experiments.spec.reading import points
 from rumormill.experiments.spec.schema import Spec
 
@@ -16,7 +17,7 @@ def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
     seen: dict[str, str] = {}
     described: dict[str, NetworkFacts] = {}
     for point in points(spec):
-        with one_blas_thread():
+        with one_blas_thread(), own_errors(spec):
             ready = contenders(point.spec, 0)
         network = ready[0].network
         facts = NetworkFacts(n_agents=network.n_agents, n_edges=network.n_edges, diameter=network.diameter)

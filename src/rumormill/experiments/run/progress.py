@@ -134,7 +134,7 @@ class LiveProgress:
         self._live: Live | None = None
 
     def notice(self, text: str) -> None:
-        self._console.print(f"[bold]{self._title}[/]  {text}", highlight=False)
+        self._console.print(f"{self._title}: {text}", highlight=False, markup=False)
 
     def start(self, total_cells: int, done_cells: int) -> None:
         from rich.live import Live

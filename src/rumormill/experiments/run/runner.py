@@ -161,14 +161,15 @@ class _Session:
 
 def _open_manifest(path: Path, spec: Spec) -> Manifest:
     """The manifest that is there, if it is of this very run; else a new one."""
+    own = own_sources(spec)
     fresh = Manifest(
         **of_spec(spec),
         spec=encode(spec),
         spec_sha256=fingerprint(spec),
         versions=_versions(),
         machine=Machine(cores=os.cpu_count() or 1, system=f"{platform.system()} {platform.machine()}"),
-        own=own_sources(spec),
-        folder=spec.folder,
+        own=own,
+        folder=spec.folder if own else None,
     )
     if not (path / MANIFEST).exists():
         return fresh

@@ -25,8 +25,7 @@ from rumormill.errors import DataError, InputError
 from rumormill.experiments.run.files import StoreError as StoreError
 from rumormill.experiments.run.files import read_bytes
 from rumormill.experiments.run.files import write_atomically as write_atomically
-from rumormill.experiments.run.manifest import MANIFEST, Manifest, read_manifest
-from rumormill.experiments.spec.reading import restore
+from rumormill.experiments.run.manifest import MANIFEST, Manifest, read_manifest, spec_of
 from rumormill.experiments.spec.schema import Spec
 from rumormill.text import shown
 
@@ -55,8 +54,8 @@ class RunFolder:
 
     @cached_property
     def spec(self) -> Spec:
-        """What was run; own classes are looked for where the spec lay."""
-        return restore(self.manifest.spec, folder=self.manifest.folder)
+        """What was run."""
+        return spec_of(self.manifest)
 
     @property
     def axes(self) -> list[str]:

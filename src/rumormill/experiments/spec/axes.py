@@ -9,6 +9,8 @@ from rumormill.experiments.spec.schema import Spec
 from rumormill.experiments.spec.tables import PARTS, Part, keys_of
 from rumormill.text import nearest, shown
 
+# What the table of a run has columns for already.
+COLUMNS = ("experiment", "policy", "trial", "t", "regret", "messages", "wire_bytes")
 # Parts whose parameters an axis may name without saying where they stand.
 SHORT = ("policies", "arms")
 
@@ -21,6 +23,10 @@ def place(spec: Spec, axis: str) -> tuple[str, str]:
     for value in values:
         if not isinstance(value, bool | int | float | str):
             raise InputError(f"sweep.{axis} = {shown(values)} is not allowed: numbers, words or true/false")
+    if axis in COLUMNS or axis.startswith("agent_"):
+        raise InputError(
+            f"sweep.{axis} is not allowed: the table has a column of that name; say policies.{axis}"
+        )
     if axis == "M":
         return "network", size_key(spec, "sweep.M")
     part, _, key = axis.rpartition(".")

@@ -9,7 +9,7 @@ from rumormill import catalogue
 from rumormill.engine.limits import MOST_BYTES, refuse_impossible
 from rumormill.errors import InputError
 from rumormill.experiments.spec.building import build_bandit, build_channel, build_policy, build_topology
-from rumormill.experiments.spec.schema import Spec
+from rumormill.experiments.spec.schema import Claim, Spec
 from rumormill.experiments.spec.tables import default_of, is_random
 from rumormill.text import memory, nearest, shown
 from rumormill.validate import reward
@@ -139,16 +139,26 @@ def check_overridden(spec: Spec, axis: str, key: str, given: list[dict[str, Any]
 def check_claims(spec: Spec) -> None:
     """Every claim is about policies and parameters that are there."""
     for number, claim in enumerate(spec.claims):
-        named = {field: getattr(claim, field) for field in claim.__struct_fields__}
-        for field in ("policy", "than", "over"):
-            if field in named and named[field] not in spec.labels:
-                raise InputError(
-                    f"claims[{number}].{field} = {named[field]!r} is not allowed"
-                    f"{nearest(named[field], spec.labels)}"
-                )
-        axis = named.get("parameter")
-        if axis is not None and axis not in spec.sweep:
-            hint = nearest(axis, spec.sweep) if spec.sweep else ": the file has no sweep"
-            raise InputError(f"claims[{number}].parameter = {axis!r} is not allowed{hint}")
-        if axis is not None and len(spec.sweep[axis]) < 2:
-            raise InputError(f"claims[{number}].parameter = {axis!r} is not allowed: it has one value only")
+        wrong = _wrong(spec, claim)
+        if wrong:
+            raise InputError(f"claims[{number}].{wrong}")
+
+
+def known_claims(spec: Spec, claims: list[Claim]) -> list[Claim]:
+    """Those of the claims that a spec can be asked about."""
+    return [claim for claim in claims if not _wrong(spec, claim)]
+
+
+def _wrong(spec: Spec, claim: Claim) -> str:
+    """What a claim names that is not there; nothing if all is well."""
+    named = {field: getattr(claim, field) for field in claim.__struct_fields__}
+    for field in ("policy", "than", "over"):
+        if field in named and named[field] not in spec.labels:
+            return f"{field} = {named[field]!r} is not allowed{nearest(named[field], spec.labels)}"
+    axis = named.get("parameter")
+    if axis is None:
+        return ""
+    if axis not in spec.sweep:
+        hint = nearest(axis, spec.sweep) if spec.sweep else ": the file has no sweep"
+        return f"parameter = {axis!r} is not allowed{hint}"
+    return "" if len(spec.sweep[axis]) > 1 else f"parameter = {axis!r} is not allowed: it has one value only"

@@ -21,8 +21,8 @@ def explain(raw: Any, text: str) -> str:
     words, _, at = text.partition(" - at `")
     if at.startswith("key` in `$"):
         path = at.removeprefix("key` in `$").rstrip("`").lstrip(".")
-        bad = next(key for key in _look_up(raw, path) if not re.fullmatch("[a-z0-9][a-z0-9._-]*", key))
-        return f"{path}.{bad} is not allowed: {NAME}"
+        bad = next(key for key in _look_up(raw, path) if not re.fullmatch("[a-z0-9][a-z0-9_-]*", key))
+        return f"{path}.{bad} is not allowed: expected small letters, digits and _ - only"
     path, value = _found(raw, at.rstrip("`").lstrip("$").lstrip("."))
     unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words)
     if unknown:

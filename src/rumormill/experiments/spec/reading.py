@@ -7,6 +7,7 @@ import math
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from os import PathLike
 from pathlib import Path
@@ -19,6 +20,7 @@ from rumormill.errors import InputError
 from rumormill.experiments.spec import checking
 from rumormill.experiments.spec.axes import keys_beside, place, size_key
 from rumormill.experiments.spec.messages import SINGLE, explain
+from rumormill.experiments.spec.own import own_errors, own_names
 from rumormill.experiments.spec.schema import Spec
 from rumormill.experiments.spec.tables import PARTS, completed, flat, is_random, label_of, nested
 from rumormill.text import nearest, shown
@@ -48,6 +50,7 @@ def spec_names() -> list[str]:
     )
 
 
+@cache
 def named_spec(name: str) -> Spec:
     """An experiment that comes with the package."""
     if name not in spec_names():
@@ -113,20 +116,11 @@ def restore(plain: Mapping[str, Any], *, folder: str | None = None) -> Spec:
 
 def own_sources(spec: Spec) -> dict[str, str]:
     """The user's own modules that a spec needs, with the checksums of their files."""
-    plain = encode(spec)
-    names = [word for part in (*PARTS, "sweep") for word in _words(plain[part]) if catalogue.is_own(word)]
+    names = own_names(spec)
     if names:
         for point in points(spec):
             _complete(point.spec)  # imports them
     return catalogue.sources(names, spec.folder)
-
-
-def _words(value: Any) -> list[str]:
-    if isinstance(value, Mapping):
-        value = list(value.values())
-    if isinstance(value, list):
-        return [word for item in value for word in _words(item)]
-    return [value] if isinstance(value, str) else []
 
 
 # --- scales and points ----------------------------------------------------------------------------------
@@ -194,7 +188,8 @@ def _check(ready: Spec) -> None:
     checks = checking.Checks()
     for point in points(ready):
         try:
-            checks.point(point.spec)
+            with own_errors(ready):
+                checks.point(point.spec)
         except InputError as error:
             where = ", ".join(f"{axis} = {value!r}" for axis, value in point.values.items())
             raise InputError(f"{error} (at {where})" if where else str(error)) from None

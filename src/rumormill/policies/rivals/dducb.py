@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from rumormill.arms import Moments
 from rumormill.formulas import chebyshev_step, consensus_average, delayed_index, delayed_scale
 from rumormill.graphs import Network
-from rumormill.policies.averaging import heard_sums, link_weight, root_moment
+from rumormill.policies.averaging import heard_sums, link_weight, newest_rows, root_moment
 from rumormill.policies.base import Policy
 from rumormill.policies.rivals.stages import DelayedPlan, second_eigenvalue, stage_steps
 from rumormill.policies.samples import first_best
@@ -130,7 +130,7 @@ class DelayedAgent:
         if self.round == self.n_arms:
             self.use = [value / self.n_agents for value in self.mix]
             return
-        self._mix({m.origin: m.rows for m in messages})
+        self._mix(newest_rows(messages))
         self.step += 1
         if self.step == self.plan.stage:
             self._end_stage()

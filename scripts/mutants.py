@@ -1,0 +1,151 @@
+"""Plant the faults of mutations.toml one at a time in a copy of the tree, and see that a test notices each.
+
+    python scripts/mutants.py [--only TEXT] [--jobs N]
+
+Kernels run uncompiled here, which is quicker than compiling each anew. Exit status 1 if a fault goes
+unnoticed, or if the text it changes is no longer found.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).resolve().parent.parent
+COPIED = ("src", "tests", "pyproject.toml")
+PACKAGE = Path("src/rumormill")
+# Seconds for the tests of one fault. One that makes a loop endless is noticed by this.
+PATIENCE = 180.0
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault: a text in a file, what stands there instead, and the tests that should notice."""
+
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.file}: {_short(self.old)} -> {_short(self.new)}"
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= 60 else f"{line[:57]}..."
+
+
+def read(path: Path) -> list[Mutant]:
+    """The faults; refused if a text does not stand exactly once in its file."""
+    table = tomllib.loads(path.read_text(encoding="utf-8"))
+    mutants = [
+        Mutant(each["file"], each["old"], each["new"], tuple(table["tests"][each["tests"]]))
+        for each in table["mutant"]
+    ]
+    stale = []
+    for mutant in mutants:
+        found = (ROOT / PACKAGE / mutant.file).read_text(encoding="utf-8").count(mutant.old)
+        if found != 1:
+            stale.append(f"{mutant.name}\n  the text stands {found} times in its file: bring it up to date")
+    if stale:
+        raise SystemExit("\n".join(stale))
+    return mutants
+
+
+class Copies:
+    """Copies of the tree, one per job."""
+
+    def __init__(self, folder: Path, count: int) -> None:
+        self._free: SimpleQueue[Path] = SimpleQueue()
+        for number in range(count):
+            place = folder / str(number)
+            place.mkdir()
+            for name in COPIED:
+                source = ROOT / name
+                if source.is_dir():
+                    shutil.copytree(source, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+                else:
+                    shutil.copy(source, place / name)
+            self._free.put(place)
+
+    @contextmanager
+    def one(self) -> Iterator[Path]:
+        """A copy for oneself."""
+        place = self._free.get()
+        try:
+            yield place
+        finally:
+            self._free.put(place)
+
+
+def outcome_of(place: Path, tests: Sequence[str]) -> str:
+    """What became of the tests in a copy: "passed", "failed" or "too slow"."""
+    environment = {**os.environ, "PYTHONPATH": str(place / "src"), "NUMBA_DISABLE_JIT": "1"}
+    environment["PYTHONDONTWRITEBYTECODE"] = "1"  # else two faults within a second could be taken for one
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests]
+    try:
+        run = subprocess.run(
+            command, cwd=place, env=environment, capture_output=True, timeout=PATIENCE, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return "too slow"
+    if run.returncode not in (0, 1, 2):
+        raise SystemExit(f"{' '.join(tests)} cannot be run:\n{run.stdout.decode()[-2000:]}")
+    return "passed" if run.returncode == 0 else "failed"
+
+
+def try_out(mutant: Mutant, copies: Copies) -> str:
+    """What the tests say of one fault."""
+    with copies.one() as place:
+        path = place / PACKAGE / mutant.file
+        before = path.read_text(encoding="utf-8")
+        path.write_text(before.replace(mutant.old, mutant.new), encoding="utf-8")
+        try:
+            return outcome_of(place, mutant.tests)
+        finally:
+            path.write_text(before, encoding="utf-8")
+
+
+def require_sound(mutants: Sequence[Mutant], copies: Copies) -> None:
+    """Faults show only against tests that pass without them."""
+    with copies.one() as place:
+        for tests in sorted({mutant.tests for mutant in mutants}):
+            if outcome_of(place, tests) != "passed":
+                raise SystemExit(f"{' '.join(tests)}: not passed without any fault")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Plant known faults and see that a test notices each.")
+    parser.add_argument("--only", default="", help="only faults with this text in their name")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    known = read(Path(__file__).with_name("mutations.toml"))
+    mutants = [mutant for mutant in known if options.only in mutant.name]
+    started, survivors = time.monotonic(), 0
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        copies = Copies(Path(folder), options.jobs)
+        require_sound(mutants, copies)
+        outcomes = pool.map(lambda mutant: try_out(mutant, copies), mutants)
+        for mutant, outcome in zip(mutants, outcomes, strict=True):
+            survivors += outcome == "passed"
+            print(f"{'SURVIVED' if outcome == 'passed' else 'noticed'}  {mutant.name}", flush=True)
+    print(f"{len(mutants)} faults, {survivors} not noticed, {time.monotonic() - started:.0f} s")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

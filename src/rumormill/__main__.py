@@ -1,0 +1,5 @@
+"""`python -m rumormill`: the command line."""
+
+from rumormill.cli import main
+
+main()

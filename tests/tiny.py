@@ -1,0 +1,75 @@
+"""Small experiments and small work that the tests share; other processes can import it too."""
+
+from rumormill.engine.workers import Tick
+from rumormill.errors import InputError
+
+TINY = """
+name = "tiny"
+seed = 7
+horizon = 50
+trials = 2
+
+[network]
+kind = "erdos_renyi"
+n = 6
+p = 0.7
+
+[arms]
+law = "alpha-stable"
+alpha = 1.9
+K = 3
+
+[[policies]]
+type = "decentralized"
+gamma = 1
+
+[[policies]]
+type = "robust"
+"""
+
+# The same, with gamma left open: it may be swept.
+OPEN = TINY.replace("gamma = 1\n", "")
+
+SWEPT = """
+name = "swept"
+seed = 3
+horizon = 400
+trials = 12
+checkpoints = 4
+
+[network]
+kind = "watts_strogatz"
+n = 30
+k = 4
+p = 0.2
+
+[arms]
+law = "alpha-stable"
+alpha = 1.9
+K = 3
+
+[[policies]]
+type = "kmp"
+
+[[policies]]
+type = "centralized"
+
+[[policies]]
+type = "consensus"
+
+[sweep]
+gamma = [0, 1, 3]
+"""
+
+
+def square(task: int, tick: Tick) -> int:
+    """Work that is soon done."""
+    tick(1.0)
+    return task * task
+
+
+def fails_at(number: int, task: int, tick: Tick) -> int:
+    """Work that fails once."""
+    if task == number:
+        raise InputError(f"task {number}")
+    return task
