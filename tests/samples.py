@@ -35,6 +35,7 @@ NEEDED: dict[str, dict[str, dict[str, Any]]] = {
         "grid": {"rows": 3, "cols": 4},
         "balanced_tree": {"branching": 2, "height": 2},
         "file": {"file": str(Path(__file__).with_name("village.edges"))},
+        "mesh": {"file": str(Path(__file__).with_name("village.toml"))},
     },
     "channel": {},
 }

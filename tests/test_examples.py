@@ -45,3 +45,20 @@ def test_readme(block: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_readme_has_examples() -> None:
     assert BLOCKS
+
+
+def test_the_experiment_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fewer trials and rounds; the class of the README stands beside it."""
+    from rumormill.experiments.analyse.summary import summarise
+    from rumormill.experiments.run.runner import run
+    from rumormill.experiments.spec.reading import at_scale, read_spec
+
+    (toml,) = re.findall(r"^```toml\n(.*?)^```", README.read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    (own,) = [block for block in BLOCKS if "class Stubborn" in block]
+    (tmp_path / "stubborn.py").write_text(own.split("rm.checks")[0], "utf-8")
+    (tmp_path / "mine.toml").write_text(toml, "utf-8")
+    spec = at_scale(read_spec(tmp_path / "mine.toml"), trials=10, horizon=300)
+    with pytest.warns(rumormill.SlowEngineNotice, match="Stubborn runs on the reference engine"):
+        folder = run(spec, tmp_path / "run", jobs=1)
+    (verdict,) = summarise(folder).verdicts
+    assert (verdict.claim, verdict.word) == ("KMP beats Stubborn", "holds")

@@ -14,13 +14,17 @@ if TYPE_CHECKING:
     from rumormill.arms import AlphaStable as AlphaStable
     from rumormill.arms import Arm as Arm
     from rumormill.arms import Bandit as Bandit
+    from rumormill.arms import Clusters as Clusters
     from rumormill.arms import Empirical as Empirical
     from rumormill.arms import Gaussian as Gaussian
     from rumormill.arms import LogNormal as LogNormal
     from rumormill.arms import Moments as Moments
     from rumormill.arms import Pareto as Pareto
+    from rumormill.arms import Piecewise as Piecewise
     from rumormill.arms import Replay as Replay
+    from rumormill.arms import Seasonal as Seasonal
     from rumormill.arms import StudentT as StudentT
+    from rumormill.arms import Trend as Trend
     from rumormill.arms import TwoPoint as TwoPoint
     from rumormill.arms import two_point_pair as two_point_pair
     from rumormill.engine import Result as Result
@@ -63,13 +67,13 @@ if TYPE_CHECKING:
     from rumormill.protocol import PerfectChannel as PerfectChannel
     from rumormill.protocol import Relay as Relay
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 # A room is imported when one of its names is first used, so that `import rumormill` costs nothing.
 _ROOMS = {
     "arms": (
-        "AlphaStable Arm Bandit Empirical Gaussian LogNormal Moments Pareto Replay StudentT TwoPoint "
-        "two_point_pair"
+        "AlphaStable Arm Bandit Clusters Empirical Gaussian LogNormal Moments Pareto Piecewise Replay "
+        "Seasonal StudentT Trend TwoPoint two_point_pair"
     ),
     "engine": "Result simulate",
     "errors": "ContractError DataError InputError RumormillError SlowEngineNotice SolverError",

@@ -101,6 +101,7 @@ NETWORKS = Names(
         "grid": "topologies:Grid",
         "balanced_tree": "topologies:BalancedTree",
         "file": "topologies:GraphFile",
+        "mesh": "meshfile:MeshFile",
     },
 )
 CHANNELS = Names(

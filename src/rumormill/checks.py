@@ -39,6 +39,7 @@ def check_policy(policy: Any) -> None:
     - do not mind the order in which the messages of a round come, nor copies of them;
     - know nothing that a real node would not: neither the seat nor the agent leads to the bandit, its means,
       the network or another agent;
+    - go on identically from their state, if they offer `state()` (plain data) and `restore(state)`;
     - work alone, and on a network in two parts (a policy may refuse the latter with an InputError).
     """
     made = as_policy(policy)
@@ -50,6 +51,7 @@ def check_policy(policy: Any) -> None:
         trial.require_same(plain, trial.play(PerfectCarrier()), "did not repeat itself with the same seed")
         trial.require_same(plain, trial.play(_Copying()), "acted differently when messages came twice")
         trial.require_same(plain, trial.play(_Reversed()), "minded the order of messages within a round")
+        trial.require_same(plain, trial.play_resumed(), "does not go on identically from its state")
         for actions in trial.play_in_turns():
             trial.require_same(plain, actions, "shares state between two games")
     _TrialGame(made, bandit, Network.complete(1)).play(PerfectCarrier())
@@ -97,6 +99,29 @@ class _TrialGame:
     def play(self, carrier: Carrier) -> NDArray[np.int64]:
         game = self.game(carrier)
         return np.array([game.play_round(t).arms for t in range(1, _HORIZON + 1)])
+
+    def play_resumed(self) -> NDArray[np.int64]:
+        """Half of the game, then the rest with fresh agents that were given the state of the first ones."""
+        game, half = self.game(PerfectCarrier()), _HORIZON // 2
+        rows = []
+        for t in range(1, _HORIZON + 1):
+            if t == half:
+                game.replace_agents([self._resumed(agent, v) for v, agent in enumerate(game.agents)])
+            rows.append(game.play_round(t).arms)
+        return np.array(rows)
+
+    def _resumed(self, agent: Any, v: int) -> Any:
+        if not (
+            callable(getattr(agent.inner, "state", None)) and callable(getattr(agent.inner, "restore", None))
+        ):
+            return agent
+        try:
+            state = json.loads(json.dumps(agent.inner.state()))
+        except (TypeError, ValueError):
+            raise ContractError(f"the state() of {self.name}'s agents is not plain data") from None
+        fresh = seated(self.policy, self.seats()[v])
+        fresh.restore(state)  # type: ignore[attr-defined]
+        return agent.around(fresh)
 
     def play_in_turns(self) -> list[NDArray[np.int64]]:
         """Two copies of the game, a round of one, then a round of the other."""
@@ -188,6 +213,16 @@ class _Honest:
         self._v = v
         self._heard: set[Message] = set()
         self._own: dict[int, tuple[int, float]] = {}  # round -> (arm, reward)
+
+    @property
+    def inner(self) -> Agent:
+        return self._agent
+
+    def around(self, agent: Agent) -> _Honest:
+        """The same watch over an agent that takes the place of the first."""
+        watch = _Honest(agent, self._v)
+        watch._heard, watch._own = self._heard, self._own
+        return watch
 
     def choose(self, t: int) -> int:
         return self._agent.choose(t)

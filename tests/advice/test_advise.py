@@ -1,8 +1,6 @@
-"""Advice: known-good settings on synthetic traces, the choice by hand, and what is refused."""
+"""Advice on specs: the choice by hand, moments of laws, and what is refused."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,24 +8,10 @@ from numpy.typing import NDArray
 
 import rumormill as rm
 from rumormill.advice.advise import Advice, advise, code_of
-from rumormill.advice.cases import Case, case_of_spec, case_of_traces
+from rumormill.advice.cases import Case, case_of_spec
 from rumormill.advice.figure import pareto_figure
-from rumormill.advice.search import Arena, Candidate, CandidateOutcome, choose
-from rumormill.advice.traces import Traces
+from rumormill.advice.search import Candidate, CandidateOutcome, choose
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec
-
-MEANS = (0.0, 0.3, 0.6, 0.9)
-LAWS: dict[str, Callable[[float], rm.Arm]] = {
-    "1.2": lambda mean: rm.AlphaStable(alpha=1.2, loc=mean),
-    "1.5": lambda mean: rm.AlphaStable(alpha=1.5, loc=mean),
-    "1.9": lambda mean: rm.AlphaStable(alpha=1.9, loc=mean),
-    "gaussian": lambda mean: rm.Gaussian(loc=mean),
-}
-
-
-def traces_of(law: str, rows: int = 6_000, seed: int = 1) -> Traces:
-    rng = np.random.default_rng(seed)
-    return Traces(tuple("abcd"), np.column_stack([LAWS[law](mean).sample(rng, rows) for mean in MEANS]))
 
 
 @pytest.fixture(scope="module")
@@ -35,51 +19,20 @@ def network() -> rm.Network:
     return rm.Network.erdos_renyi(20, 0.15, rng=1)
 
 
-@pytest.mark.parametrize("law", LAWS)
-def test_advice_on_traces_is_good_on_the_law_behind_them(law: str, network: rm.Network) -> None:
-    """What is recommended from a file is judged on fresh rewards of the true law.
-
-    There it must come within a factor of 3 of the best of all settings tried, which differ by factors of 10
-    to 100. Over 20 other files (five per law) the factor was 1.0 to 2.9: most of it is what 12 trials and
-    one file of 6,000 rows leave open.
-    """
-    bandit = rm.Bandit([LAWS[law](mean) for mean in MEANS])
-    case = case_of_traces(traces_of(law), seed=1)
-    advice = advise(case, network, horizon=300, trials=12, seed=1)
-    fresh = Arena(
-        network, lambda trial, agents, horizon: bandit, case.moments, horizon=300, trials=30, seed=99
-    )
-    outcomes = fresh.play([outcome.candidate for outcome in advice.outcomes])
-    means = [outcome.mean for outcome in outcomes]
-    assert fresh.outcomes[advice.chosen].mean <= 3 * min(means)
-    assert max(means) >= 10 * min(means)  # or any choice would have passed
-    assert advice.chosen.policy in ("decentralized", "centralized", "kmp")
-    if law == "gaussian":
-        assert (case.light, case.moments.eps) == (True, 1.0)
-        assert bandit.moments(1.0).u <= case.moments.u <= 1.5 * bandit.moments(1.0).u
-    else:
-        assert not case.light
-        assert 0 < case.moments.eps < bandit.tail_index - 1
-        assert advice.chosen.robust
+def heavy_case() -> Case:
+    return spec_case(arms={"law": "alpha-stable", "alpha": 1.5, "means": [0.0, 0.3, 0.6, 0.9]})
 
 
 def test_advice_depends_on_the_seed_alone(network: rm.Network) -> None:
     def once(jobs: int, seed: int) -> Advice:
-        return advise(
-            case_of_traces(traces_of("1.5", 500), seed=seed),
-            network,
-            horizon=40,
-            trials=5,
-            seed=seed,
-            jobs=jobs,
-        )
+        return advise(heavy_case(), network, horizon=40, trials=5, seed=seed, jobs=jobs)
 
     assert once(1, 3).as_dict() == once(2, 3).as_dict()
     assert once(2, 3).as_dict() != once(2, 4).as_dict()
 
 
 def test_a_lone_agent_and_a_network_in_parts_get_advice_too() -> None:
-    case = case_of_traces(traces_of("gaussian", 500))
+    case = spec_case()
     alone = advise(case, rm.Network.complete(1), horizon=30, trials=5)
     assert {outcome.candidate.policy for outcome in alone.outcomes} == {"robust"}
     assert alone.choice.chosen.messages == 0
@@ -87,37 +40,6 @@ def test_a_lone_agent_and_a_network_in_parts_get_advice_too() -> None:
     assert len(parts.components) > 1
     apart = advise(case, parts, horizon=30, trials=5)
     assert "consensus" not in {outcome.candidate.policy for outcome in apart.outcomes}
-
-
-def test_moments_are_those_of_the_rows_with_the_stated_margin() -> None:
-    light, heavy = traces_of("gaussian"), traces_of("1.5")
-    found = case_of_traces(light).moments
-    assert found.u == pytest.approx(1.25 * (light.values**2).mean(axis=0).max())
-    assert found.rho == pytest.approx(1.25 * light.values.var(axis=0).max())
-    case = case_of_traces(heavy)
-    assert case.moments.u == pytest.approx(2 * (np.abs(heavy.values) ** case.moments.p).mean(axis=0).max())
-    assert case.reasons[0].startswith(f"ε = {case.moments.eps:.3g} = 0.85 (")
-
-
-def test_one_heavy_arm_among_light_ones_decides() -> None:
-    values = traces_of("gaussian", 20_000).values.copy()
-    values[:, 2] = rm.AlphaStable(alpha=1.3).sample(np.random.default_rng(2), len(values))
-    case = case_of_traces(Traces(tuple("abcd"), values))
-    assert not case.light
-    assert 0.05 < case.moments.eps < 0.3
-    assert "'c', the heaviest arm" in case.reasons[0]
-
-
-def test_little_heavy_data_are_not_relied_on() -> None:
-    case = case_of_traces(traces_of("1.2", 150))
-    assert case.moments.eps == 0.05
-    assert "more rows would help most" in case.reasons[0]
-
-
-def test_equal_columns_leave_nothing_to_advise() -> None:
-    column = np.random.default_rng(3).standard_normal(200)
-    with pytest.raises(rm.DataError, match="all columns have the same mean"):
-        case_of_traces(Traces(("a", "b"), np.column_stack([column, column])))
 
 
 # --- the choice, by hand --------------------------------------------------------------------------------
@@ -133,18 +55,19 @@ NOISE = np.random.default_rng(4).normal(0, 3, 20)
 FULL = np.full(20, 100.0)
 
 
-def test_fewer_messages_win_when_regret_is_not_distinguishably_worse() -> None:
+def test_fewer_messages_win_where_the_interval_ends_within_the_margin() -> None:
     far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, FULL + NOISE - NOISE.mean() + 0.1, 10)
     found = choose([far, near], light=False)
     assert (found.best, found.chosen) == (far, near)
     assert found.worse[near.candidate].low < 0 < found.worse[near.candidate].high
 
 
-def test_plainly_worse_settings_lose_whatever_they_save() -> None:
-    far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, FULL + NOISE - NOISE.mean() + 8, 10)
+def test_the_end_of_the_interval_decides_not_its_middle() -> None:
+    """9.5 % worse is within the margin of 10 %, but it may be more."""
+    far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, FULL + NOISE - NOISE.mean() + 9.5, 10)
     found = choose([far, near], light=False)
     assert found.chosen is far
-    assert found.worse[near.candidate].low > 0
+    assert found.worse[near.candidate].estimate < 0.1 < found.worse[near.candidate].high
     assert found.front == (near.candidate, far.candidate)
 
 
@@ -247,14 +170,14 @@ def test_the_code_of_the_centralized_policy() -> None:
 )
 def test_wrong_questions(wrong: dict[str, object], message: str, network: rm.Network) -> None:
     with pytest.raises(rm.InputError, match=message):
-        advise(case_of_traces(traces_of("1.5", 200)), network, **wrong)  # type: ignore[arg-type]
+        advise(heavy_case(), network, **wrong)  # type: ignore[arg-type]
 
 
 def test_the_figure_shows_every_setting(network: rm.Network) -> None:
-    advice = advise(case_of_traces(traces_of("1.5", 300)), network, horizon=30, trials=5)
+    advice = advise(heavy_case(), network, horizon=30, trials=5)
     figure = pareto_figure(advice)
     (axes,) = figure.axes
     shown = [line for line in axes.get_lines() if line.get_linestyle() == "None" and line.get_marker() != "*"]
     assert sum(np.size(line.get_xdata()) for line in shown) >= len(advice.outcomes)
-    assert "hollow: no guarantee" in axes.get_legend_handles_labels()[1]
+    assert "hollow: for comparison" in axes.get_legend_handles_labels()[1]
     assert str(advice.chosen) in axes.get_title()

@@ -14,7 +14,7 @@ from scipy.stats import binom, gamma
 
 import rumormill as rm
 from rumormill.advice import tails
-from rumormill.advice.tails import LEAST_FOR_LIGHT, LEAST_VALUES, estimate_tail, hill, pooled_tail
+from rumormill.advice.tails import LEAST_FOR_LIGHT, LEAST_VALUES, estimate_tail, hill
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 FALSE_ALARM = 1e-6
@@ -124,14 +124,3 @@ def test_a_column_that_hardly_varies() -> None:
     tail = estimate_tail(values, np.random.default_rng(8))
     assert (tail.used, tail.verdict, tail.safe_index) == (0, "cannot tell", 1.0)
     assert "too few values differ" in tail.words
-
-
-def test_columns_are_pooled_in_their_own_units() -> None:
-    values = rm.AlphaStable(alpha=1.5).sample(np.random.default_rng(9), (2_000, 4))
-    units, shifts = np.array([1.0, 1e-3, 50.0, 1e6]), np.array([0.0, 5.0, -3.0, 1e6])
-    first = pooled_tail(values, np.random.default_rng(0))
-    other = pooled_tail(values * units + shifts, np.random.default_rng(0))
-    assert first.values == 8_000
-    assert [first.index, first.low, first.high] == pytest.approx(
-        [other.index, other.low, other.high], rel=1e-6
-    )

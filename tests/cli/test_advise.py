@@ -1,8 +1,9 @@
-"""`rumormill advise` and `rumormill coverage`."""
+"""`rumormill advise`: logs and specs, words and JSON, mesh files, and one line for every wrong question."""
 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,45 +13,113 @@ import polars as pl
 import pytest
 
 import rumormill as rm
-from rumormill.advice.tails import LEAST_VALUES
+from rumormill.advice.mesh import read_mesh
 
 Cli = Callable[..., Any]
 SMALL = ("--network", "ring n=6", "--horizon", "40", "--trials", "5")
 
 
+def values_of(seed: int, swapped: bool = False) -> np.ndarray:
+    """Round-trip times of six clients to three mirrors; for half of the clients another mirror is near."""
+    rng = np.random.default_rng(seed)
+    near = np.array([[20.0, 30.0, 40.0]] * 3 + [[30.0, 20.0, 40.0]] * 3)
+    return (near[::-1] if swapped else near) + rng.gamma(2.0, 2.0, (120, 6, 3))
+
+
+def write_log(path: Path, values: np.ndarray) -> Path:
+    rounds, agents, arms = values.shape
+    columns: dict[str, Any] = {
+        "time": np.repeat(np.arange(rounds), agents),
+        "client": [f"c{v}" for _ in range(rounds) for v in range(agents)],
+        "region": ["eu"] * (rounds * agents),
+    }
+    columns |= {f"mirror{k}": values[:, :, k].ravel() for k in range(arms)}
+    pl.DataFrame(columns).write_csv(path)
+    return path
+
+
 @pytest.fixture
-def traces(tmp_path: Path) -> Path:
-    rng = np.random.default_rng(1)
-    laws = {name: rm.AlphaStable(alpha=1.5, loc=mean) for name, mean in (("north", 0.0), ("south", 2.0))}
-    pl.DataFrame({name: law.sample(rng, 400) for name, law in laws.items()}).write_csv(
-        tmp_path / "mirrors.csv"
-    )
-    return tmp_path / "mirrors.csv"
+def log(tmp_path: Path) -> Path:
+    return write_log(tmp_path / "mirrors.csv", values_of(1))
 
 
-def test_advice_on_traces(cli: Cli, traces: Path, tmp_path: Path) -> None:
-    said = cli("advise", str(traces), *SMALL)
-    assert said.code == 0
-    for words in ("Tails: mirrors", "north", "cannot tell", "recommended", "messages / round", "- ε = "):
-        assert words in said.out
-    code = said.out.strip().splitlines()[-1].removeprefix("Recommended: ")
+def test_advice_on_a_log(cli: Cli, log: Path, tmp_path: Path) -> None:
+    said = cli("advise", str(log), "--minimise", "--unit", "ms", "--write", "mesh.toml")
+    assert said.code == 0, said.err
+    words = " ".join(said.out.split())
+    for sentence in (
+        "mirrors: 2,160 values, 6 agents, 3 arms",
+        "Less is better (minimise).",
+        "there are 2 groups of agents with different best arms",
+        "group 1: best mirror0, 3 agents: c0, c1, c2",
+        "Nothing changes over time",
+        "Ignored 1 column: 'region'.",
+        "always the own best arm:",
+        "ms per request",
+        "Recommended: ",
+    ):
+        assert sentence in words
+    assert max(len(line) for line in said.out.splitlines()) <= 80
+    code = words.split("In Python: ")[1]
     assert isinstance(eval(code, {"rm": rm}).moments, rm.Moments)
-    for suffix in ("png", "svg"):
-        assert (tmp_path / "runs" / "advice-mirrors" / f"pareto.{suffix}").stat().st_size > 1_000
+    for name in ("model.png", "price.svg", "advice.html"):
+        assert (tmp_path / "runs" / "advice-mirrors" / name).stat().st_size > 1_000
+    mesh = tomllib.loads((tmp_path / "mesh.toml").read_text())
+    assert mesh["games"][0]["arms"] == ["mirror0", "mirror1", "mirror2"]
+    assert (mesh["games"][0]["objective"], mesh["games"][0]["unit"]) == ("minimise", "ms")
+    assert [node["name"] for node in mesh["nodes"]] == [f"c{v}" for v in range(6)]
+    again = read_mesh(tmp_path / "mesh.toml")
+    assert again.network.n_agents == 6
+    if again.setting.cooperates:
+        assert {node["name"]: node["group"] for node in mesh["nodes"]}["c5"] == 1
+        assert not set(mesh["nodes"][0]["neighbours"]) & {"c3", "c4", "c5"}
 
 
-def test_advice_as_json_is_the_same_every_time(cli: Cli, traces: Path) -> None:
-    first = cli("advise", str(traces), *SMALL, "--json", "--out", "here")
+def test_forty_columns_are_enough(cli: Cli, log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    said = cli("advise", str(log), "--minimise")
+    assert said.code == 0
+    assert max(len(line) for line in said.out.splitlines()) <= 40
+
+
+def test_advice_as_json_is_the_same_every_time(cli: Cli, log: Path) -> None:
+    words = ("advise", str(log), "--minimise", "--json", "--out", "here")
+    first = cli(*words)
     assert first.code == 0
     advice = json.loads(first.out)
-    assert advice["network"] == {"agents": 6, "links": 6, "diameter": 3}
-    assert [tail["arm"] for tail in advice["tails"]] == ["north", "south"]
-    assert set(advice["moments"]) == {"eps", "u", "rho"}
+    assert advice["objective"] == "minimise"
+    assert advice["model"]["same_arms"]["best_arm_differs"] is True
+    assert [group["best_arm"] for group in advice["model"]["same_arms"]["groups"]] == ["mirror0", "mirror1"]
+    assert advice["model"]["drift"]["drifts"] is False
     assert [row for row in advice["settings"] if row["recommended"]] == [
-        {key: value for key, value in advice["recommendation"].items() if key != "code"}
+        {key: value for key, value in advice["recommendation"].items() if key not in ("code", "cooperate")}
     ]
-    assert advice["figures"] == ["here/pareto.png", "here/pareto.svg"]
-    assert cli("advise", str(traces), *SMALL, "--json", "--out", "here").out == first.out
+    assert "here/advice.html" in advice["files"]
+    assert cli(*words).out == first.out
+
+
+def test_the_advice_is_printed_even_if_nothing_can_be_written(cli: Cli, log: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").write_text("a file where a folder should be")
+    said = cli("advise", str(log), "--minimise", "--out", "full")
+    assert said.code == 0
+    assert "Recommended: " in said.out
+    assert "not written: full" in said.err
+
+
+def test_yesterdays_setting_on_new_logs(cli: Cli, log: Path, tmp_path: Path) -> None:
+    assert cli("advise", str(log), "--minimise", "--write", "mesh.toml").code == 0
+    write_log(tmp_path / "today.csv", values_of(2))
+    same = cli("advise", "--like", "mesh.toml", "today.csv")
+    assert same.code == 0, same.err
+    assert "The setting in the file is still right" in " ".join(same.out.split())
+    answer = json.loads(cli("advise", "--like", "mesh.toml", "today.csv", "--json").out)
+    assert answer["still_right"] is True
+    assert answer["advice"]["objective"] == "minimise"
+    fewer = pl.read_csv("today.csv").filter(pl.col("client") != "c4")
+    fewer.write_csv("fewer.csv")
+    lost = cli("advise", "--like", "mesh.toml", "fewer.csv")
+    assert lost.code == 2
+    assert "the log has nothing of node 'c4'" in lost.err
 
 
 def test_advice_on_a_spec_with_its_own_network(cli: Cli, spec_file: Path) -> None:
@@ -73,91 +142,42 @@ def test_advice_on_a_named_spec_elsewhere(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["gone.csv", *SMALL], "gone.csv: there is no such file"),
-        (["sheet.xlsx", *SMALL], "sheet.xlsx is no table: its name must end in .csv"),
+        (["gone.csv", "--minimise"], "gone.csv: there is no such file"),
+        (["sheet.xlsx", "--minimise"], "sheet.xlsx is no table: its name must end in .csv"),
         (["fig9"], "there is no experiment 'fig9'"),
-        (["mirrors.csv"], 'come without a network: add for example --network "erdos_renyi n=50 p=0.1"'),
-        (["mirrors.csv", *SMALL, "--column", "east"], "has no column 'east'"),
-        (["mirrors.csv", *SMALL, "--column", "north"], "'north' is the only column"),
-        (["mirrors.csv", *SMALL, "--estimator", "mode"], "estimator 'mode' is unknown"),
-        (["mirrors.csv", "--network", "rings n=6"], "network.kind = 'rings' is not allowed"),
-        (["fig1a", "--column", "north"], "--column is for recorded rewards"),
+        (["mirrors.csv"], "is more better, or less? Say --maximise for rewards, --minimise for costs"),
+        (["latency.csv"], "'latency' suggests that less is better: say so with --minimise"),
+        (["mirrors.csv", "--minimise", "--column", "east"], "has no column 'east'"),
+        (["mirrors.csv", "--minimise", "--column", "mirror1"], "'mirror1' is the only arm"),
+        (["mirrors.csv", "--minimise", "--estimator", "mode"], "estimator 'mode' is unknown"),
+        (["mirrors.csv", "--minimise", "--estimator", "empirical"], "the empirical mean alone cannot be"),
+        (["mirrors.csv", "--minimise", "--network", "rings n=6"], "'rings' is not allowed"),
+        (["mirrors.csv", "--minimise", "--network", "ring n=7"], "the network has 7 agents, the log 6"),
+        (["mirrors.csv", "--minimise", "--horizon", "50"], "--horizon, --trials and --scale are for specs"),
+        (["mirrors.csv", "--like", "gone.toml"], "gone.toml: there is no such file"),
+        (["fig1a", "--column", "north"], "are for logs: a spec says all itself"),
         (["fig1f"], "fig1f sweeps"),
-        (["short.csv", *SMALL], f"short.csv has 3 rows: too few to learn from, give at least {LEAST_VALUES}"),
-        (["holes.csv", *SMALL], "holes.csv: column 'b', row 2 holds 'NaN'"),
+        (["short.csv", "--minimise"], "short.csv has 6 values: too few to learn from, give at least 100"),
+        (["words.csv", "--minimise"], "words.csv: column 'b', row 2 holds 'often'"),
     ],
 )
 def test_wrong_questions_get_one_line(
-    words: list[str], message: str, cli: Cli, traces: Path, tmp_path: Path
+    words: list[str], message: str, cli: Cli, log: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "short.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
-    (tmp_path / "holes.csv").write_text("a,b\n1,2\n3,NaN\n5,6\n")
+    (tmp_path / "words.csv").write_text("a,b\n1,2\n3,often\n5,6\n")
+    (tmp_path / "latency.csv").write_text("a,b\n1,2\n3,4\n5,6\n")
     said = cli("advise", *words)
-    assert said.code == 2
+    assert said.code == 2, said.out
     assert message in said.err
     assert len(said.err.strip().splitlines()) == 1
     assert not (tmp_path / "runs").exists()
 
 
-def test_coverage_as_table_and_figure(cli: Cli, tmp_path: Path) -> None:
-    said = cli("coverage", "--n", "60", "--repeats", "300", "--delta", "0.1", "--law", "student-t df=1.8")
-    assert said.code == 0
-    assert "theory constants" in said.out
-    assert "at most δ" in said.out
-    assert "empirical" not in said.out  # it has no lemma
-    for suffix in ("png", "svg"):
-        assert (tmp_path / "runs" / "coverage" / f"coverage.{suffix}").stat().st_size > 1_000
-
-
-def test_coverage_as_json(cli: Cli) -> None:
+def test_simulate_plays_a_mesh(cli: Cli, log: Path) -> None:
+    assert cli("advise", str(log), "--minimise", "--write", "mesh.toml").code == 0
     said = cli(
-        *("coverage", "--n", "20", "--delta", "0.01", "--zeta", "0.05", "--repeats", "400", "--json"),
-        *(
-            "--law",
-            "gaussian scale=2.0",
-            "--mean",
-            "1.5",
-            "--estimator",
-            "empirical",
-            "--estimator",
-            "trimmed",
-        ),
+        "simulate", "--mesh", "mesh.toml", "--arms", "gaussian", "--horizon", "60", "--trials", "2", "--json"
     )
-    assert said.code == 0
-    answer = json.loads(said.out)
-    assert answer["law"] == "Gaussian(loc=1.5, scale=2.0)"
-    assert [row["estimator"] for row in answer["rows"]] == ["empirical", "trimmed"]
-    plain = answer["rows"][0]
-    # A radius of 0.05 sqrt(4 ln 100 / 20) is a tenth of a standard deviation of the mean: about 46 % on each
-    # side are outside.
-    assert plain["radius"] == pytest.approx(0.05 * np.sqrt(4 * np.log(100) / 20))
-    assert plain["low"] < 0.457 < plain["high"]
-    assert plain["rate"] == max(plain["above"], plain["below"]) / 400
-    assert plain["failures"] == "above δ"
-
-
-def test_where_there_is_no_radius(cli: Cli) -> None:
-    said = cli("coverage", "--n", "5", "--delta", "0.01", "--repeats", "10", "--estimator", "catoni")
-    assert said.code == 0
-    assert "no radius" in said.out
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--delta", "1.5"], "--delta = 1.5 is not allowed: a number between 0 and 1"),
-        (["--estimator", "mode"], "estimator = 'mode' is not allowed"),
-        (["--estimator", "empirical"], "it is a baseline without a lemma"),
-        (["--law", "cauchy"], "arms.law = 'cauchy' is not allowed"),
-        (["--law", "pareto tail=1.5", "--eps", "0.7"], "eps = 0.7 is not allowed"),
-        (["--eps", "1"], "eps = 1.0 is not allowed: a number below 0.9"),
-        (["--eps", "0"], "eps = 0.0 is not allowed"),
-        (["--zeta", "1", "--c", "1"], "give exactly one of c and zeta"),
-        (["--confidence", "2"], "confidence = 2.0 is not allowed"),
-    ],
-)
-def test_wrong_questions_about_coverage(words: list[str], message: str, cli: Cli) -> None:
-    said = cli("coverage", "--repeats", "10", *words)
-    assert said.code == 2
-    assert message in said.err
-    assert len(said.err.strip().splitlines()) == 1
+    assert said.code == 0, said.err
+    assert "the mesh" in said.out

@@ -71,7 +71,11 @@ REPLACED = [
         "alpha = 1.0",
         "arms: arm 0 cannot be part of a bandit: an alpha-stable law with alpha = 1.0 has no mean",
     ),
-    ("alpha = 1.9", "alpha = 1.9\nloc = 3", "arms.loc: unknown key: allowed are K, means, eps, alpha, scale"),
+    (
+        "alpha = 1.9",
+        "alpha = 1.9\nloc = 3",
+        "arms.loc: unknown key: allowed are K, means, eps, objective, clusters, changes, season, trend",
+    ),
     ("K = 3", "means = [0.1, nan]", "arms.means[1] = nan is not allowed: a finite number"),
     ("K = 3", "means = [-inf, 0.5]", "arms.means[0] = -inf is not allowed: a finite number"),
     ("K = 3", "means = [0.1, 1e200]", "arms.means[1] = 1e+200 is not allowed: a number from -1e+100 to"),

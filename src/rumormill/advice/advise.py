@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,8 +17,9 @@ from rumormill.advice.search import (
     Choice,
     choose,
     explore,
-    has_guarantee,
+    has_lemma,
 )
+from rumormill.advice.settings import code_of as setting_code
 from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.bootstrap import LEAST_TRIALS, bootstrap_band
@@ -100,7 +100,7 @@ class Advice:
             "messages_per_round": outcome.messages,
             "bytes_per_round": outcome.wire_bytes,
             "on_front": candidate in self.choice.front,
-            "guaranteed": self.case.light or candidate.robust,
+            "allowed": self.case.light or candidate.robust,
             "recommended": candidate == self.chosen,
         }
 
@@ -119,7 +119,7 @@ def advise(
     for name in estimators:
         if name not in catalogue.ESTIMATORS and not catalogue.is_own(name):
             raise InputError(f"estimator {name!r} is unknown{nearest(name, catalogue.ESTIMATORS)}")
-    if not case.light and not any(has_guarantee(name) for name in estimators):
+    if not case.light and not any(has_lemma(name) for name in estimators):
         raise InputError(
             "the empirical mean alone cannot be recommended where variances may be infinite: "
             "give another estimator too"
@@ -152,8 +152,8 @@ def _why(choice: Choice, outcomes: Sequence[CandidateOutcome], light: bool) -> l
         saved = "no messages at all" if not chosen.messages else _saving(chosen, best)
         words.append(
             f"{best.candidate} has the lowest regret in the final, {best.mean:,.0f}; {chosen.candidate} is "
-            f"not distinguishably worse ({worse.estimate:+.1%}, 95 % interval {worse.low:+.1%} to "
-            f"{worse.high:+.1%}, at most {WORSE_ALLOWED:.0%} allowed) and needs {saved}."
+            f"worse by {worse.high:.1%} at most ({worse.estimate:+.1%}, 95 % interval {worse.low:+.1%} to "
+            f"{worse.high:+.1%}, {WORSE_ALLOWED:.0%} are allowed) and needs {saved}."
         )
     alone = min((o for o in outcomes if o.candidate.policy == "robust"), key=lambda o: o.mean)
     if alone.candidate != chosen.candidate and chosen.mean:
@@ -161,8 +161,8 @@ def _why(choice: Choice, outcomes: Sequence[CandidateOutcome], light: bool) -> l
         words.append(f"Without messages ({alone.candidate}) regret is {times:.3g} times as large.")
     if not light:
         words.append(
-            "The empirical mean and Consensus are shown for comparison only: they guarantee nothing where "
-            "variances may be infinite."
+            "The empirical mean and Consensus are shown for comparison only: no lemma stands behind them "
+            "where variances may be infinite."
         )
     return words
 
@@ -177,21 +177,5 @@ def _saving(chosen: CandidateOutcome, best: CandidateOutcome) -> str:
 
 def code_of(candidate: Candidate, moments: Moments) -> str:
     """A candidate as a line of Python."""
-    given = [f"{name}={_code(value)}" for name, value in candidate.settings(moments).items()]
+    given = [f"{name}={setting_code(value)}" for name, value in candidate.settings(moments).items()]
     return f"rm.{catalogue.find('policy', candidate.policy).__name__}({', '.join(given)})"
-
-
-def _code(value: Any) -> str:
-    """A setting as Python writes it, without the digits that nobody would type."""
-    if dataclasses.is_dataclass(value):
-        given = [
-            f"{field.name}={_code(getattr(value, field.name))}"
-            for field in dataclasses.fields(value)
-            if getattr(value, field.name) != field.default
-        ]
-        home = type(value).__module__
-        room = "rm" if home.startswith("rumormill.") else home
-        return f"{room}.{type(value).__name__}({', '.join(given)})"
-    if isinstance(value, float):
-        return f"{value:.6g}"
-    return f'"{value}"' if isinstance(value, str) else repr(value)

@@ -30,7 +30,7 @@ Rows = list[dict[str, Any]]
 def pareto_figure(advice: Advice) -> Figure:
     """Every setting by what it sends and what it loses; the front as a line, the advice as a star.
 
-    Hollow marks are settings without a guarantee for these tails.
+    Hollow marks are settings without a lemma for these tails: they are not recommended.
     """
     rows = advice.rows()
     with style():
@@ -40,8 +40,8 @@ def pareto_figure(advice: Advice) -> Figure:
         _settings(axes, rows)
         _front(axes, rows)
         _recommended(axes, rows)
-        if not all(row["guaranteed"] for row in rows):
-            axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="hollow: no guarantee")
+        if not all(row["allowed"] for row in rows):
+            axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="hollow: for comparison")
         axes.set_title(f"{advice.case.name}: {advice.chosen}")
         axes.set_xlabel("messages per round, all links together")
         axes.set_ylabel(f"group regret at round {advice.horizon:,}")
@@ -57,17 +57,17 @@ def _settings(axes: Axes, rows: Rows) -> None:
     for index, (policy, label) in enumerate(labels.items()):
         mark = look[label]
         aside = 1 + 0.07 * (index - 1)  # so that policies that send as much do not hide each other
-        for guaranteed in (True, False):
-            shown = [row for row in rows if row["policy"] == policy and row["guaranteed"] == guaranteed]
+        for allowed in (True, False):
+            shown = [row for row in rows if row["policy"] == policy and row["allowed"] == allowed]
             axes.plot(
                 [row["messages_per_round"] * aside for row in shown],
                 [row["regret"] for row in shown],
                 linestyle="none",
                 marker=mark.marker,
                 color=mark.colour,
-                markerfacecolor=mark.colour if guaranteed else "none",
+                markerfacecolor=mark.colour if allowed else "none",
                 alpha=0.85,
-                label=label if guaranteed else None,
+                label=label if allowed else None,
             )
 
 

@@ -32,8 +32,10 @@ SHARING = ("decentralized", "centralized", "kmp")
 PREFERRED = {"clique_filter": False, "leaders": "dominating"}
 # How many times the trials of the other settings the final takes.
 FINAL_TIMES = 3
-# Fewer messages are worth at most this much regret, even where the difference might be chance.
+# Fewer messages are worth at most this much regret: where the 95 % interval ends, not where its middle is.
 WORSE_ALLOWED = 0.1
+# Where the best constant is the last that was tried, the next ones are tried too, so many times.
+STEP, MOST_STEPS = math.sqrt(10.0), 4
 
 
 @dataclass(frozen=True)
@@ -47,8 +49,8 @@ class Candidate:
 
     @property
     def robust(self) -> bool:
-        """Whether its mean has a guarantee when variances are infinite."""
-        return self.estimator is not None and has_guarantee(self.estimator)
+        """Whether a lemma stands behind its mean when variances are infinite."""
+        return self.estimator is not None and has_lemma(self.estimator)
 
     def __str__(self) -> str:
         name = label_of(catalogue.find("policy", self.policy))
@@ -75,7 +77,7 @@ class Candidate:
         return {one.name for one in catalogue.settings(catalogue.find("policy", self.policy))}
 
 
-def has_guarantee(estimator: str) -> bool:
+def has_lemma(estimator: str) -> bool:
     """Whether a lemma stands behind the mean of this name."""
     return bool(catalogue.make("estimator", estimator).has_lemma)
 
@@ -179,7 +181,7 @@ class Arena:
 def explore(arena: Arena, estimators: Sequence[str], light: bool) -> list[CandidateOutcome]:
     """Estimator and ζ; policy and γ with the two best of these; ζ again; and a longer final.
 
-    Means without a guarantee stay beside for comparison unless all tails are light. The final is there
+    Means without a lemma stay beside for comparison unless all tails are light. The final is there
     because one unlucky trial can decide between settings: those in front get more trials.
     """
     diameter = arena.network.diameter
@@ -196,8 +198,25 @@ def explore(arena: Arena, estimators: Sequence[str], light: bool) -> list[Candid
     for leading in _ranked(arena, light)[:2]:
         if leading.candidate.estimator is not None:
             arena.play([replace(leading.candidate, zeta=zeta) for zeta in ZETAS])
+    _beyond_the_grid(arena, light)
     arena.play(_finalists(_ranked(arena, light)), FINAL_TIMES)
     return list(arena.outcomes.values())
+
+
+def _beyond_the_grid(arena: Arena, light: bool) -> None:
+    """Further constants, as long as the last one tried is the best."""
+    for _ in range(MOST_STEPS):
+        best = _ranked(arena, light)[0].candidate
+        if best.zeta is None:
+            return
+        tried = [each.zeta for each in arena.outcomes if replace(each, zeta=best.zeta) == best and each.zeta]
+        if best.zeta == min(tried):
+            further = best.zeta / STEP
+        elif best.zeta == max(tried):
+            further = best.zeta * STEP
+        else:
+            return
+        arena.play([replace(best, zeta=float(f"{further:.1g}"))])
 
 
 def _ranked(arena: Arena, light: bool) -> list[CandidateOutcome]:
@@ -229,7 +248,7 @@ def _best_pairs(outcomes: Sequence[CandidateOutcome], light: bool) -> list[tuple
 
 
 def choose(outcomes: Sequence[CandidateOutcome], light: bool) -> Choice:
-    """The fewest messages among the settings that are not distinguishably worse than the best.
+    """The fewest messages among the settings that are not worse than the best within the margin.
 
     Only those that played the most trials can be chosen. Every trial is a pair: same means, same rewards.
     Ties in messages go to fewer bytes, then less regret.
@@ -239,11 +258,7 @@ def choose(outcomes: Sequence[CandidateOutcome], light: bool) -> Choice:
     final = [outcome for outcome in allowed if len(outcome.regret) == most]
     best = min(final, key=lambda outcome: outcome.mean)
     worse = {outcome.candidate: _excess(outcome, best) for outcome in outcomes}
-    near = [
-        outcome
-        for outcome in final
-        if worse[outcome.candidate].low <= 0 and worse[outcome.candidate].estimate <= WORSE_ALLOWED
-    ]
+    near = [outcome for outcome in final if worse[outcome.candidate].high <= WORSE_ALLOWED]
     chosen = min(near, key=lambda outcome: (outcome.messages, outcome.wire_bytes, outcome.mean))
     # Where nobody at a number of messages was in the final, its best stands for it.
     reached = {outcome.messages for outcome in final}

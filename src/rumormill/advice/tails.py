@@ -106,16 +106,6 @@ def estimate_tail(column: Sequence[float] | Array, rng: np.random.Generator) -> 
     return Tail(n, k, hill(distances, k), low, high, verdict)
 
 
-def pooled_tail(columns: Array, rng: np.random.Generator) -> Tail:
-    """The tail of all columns together, each measured in its own median distance.
-
-    The heaviest column rules the tail of the whole: this is the tail index of all if they share one.
-    """
-    distances = np.abs(columns - np.median(columns, axis=0))
-    units = [np.median(column[column > 0]) for column in distances.T]
-    return estimate_tail(((columns - np.median(columns, axis=0)) / units).ravel(), rng)
-
-
 def depths_of(n: int) -> list[int]:
     """The numbers of outermost values to look at, from the fewest on, doubling."""
     k = max(LEAST_DEEP, int(min(DEEP_SHARE * n, 0.25 * math.sqrt(n))))

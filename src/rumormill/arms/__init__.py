@@ -1,26 +1,34 @@
 """Reward laws, bandits made of them, and the replay of recorded rewards."""
 
-from rumormill.arms.bandit import Bandit, RewardSource, RewardStream
+from rumormill.arms.bandit import Bandit, RewardSource, RewardStream, VaryingSource
 from rumormill.arms.base import Arm
 from rumormill.arms.light import Empirical, Gaussian, LogNormal, TwoPoint, two_point_pair
 from rumormill.arms.moments import Moments
+from rumormill.arms.objective import Objective
 from rumormill.arms.power import Pareto, StudentT
 from rumormill.arms.replay import Replay
 from rumormill.arms.stable import AlphaStable
+from rumormill.arms.varying import Clusters, Piecewise, Seasonal, Trend
 
 __all__ = [
     "AlphaStable",
     "Arm",
     "Bandit",
+    "Clusters",
     "Empirical",
     "Gaussian",
     "LogNormal",
     "Moments",
+    "Objective",
     "Pareto",
+    "Piecewise",
     "Replay",
     "RewardSource",
     "RewardStream",
+    "Seasonal",
     "StudentT",
+    "Trend",
     "TwoPoint",
+    "VaryingSource",
     "two_point_pair",
 ]

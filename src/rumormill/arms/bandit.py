@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rumormill.arms.base import Arm
 from rumormill.arms.moments import Moments
+from rumormill.arms.objective import Objective, best_of, checked_objective, gaps_of, sign_of
 from rumormill.errors import InputError
 from rumormill.formulas import default_eps
 from rumormill.text import shown
@@ -25,7 +26,8 @@ DRAW_ROUNDS = 64
 class RewardStream(ABC):
     """The rewards of one trial: arm k pays loc[k] + scale[k] * block[round, agent, column].
 
-    The column is 0 for every arm if `shared` (one draw serves all arms), else k.
+    The column is 0 for every arm if `shared` (one draw serves all arms), else k. Agents maximise: of costs
+    the stream has the negative.
     """
 
     loc: NDArray[np.float64]
@@ -42,7 +44,11 @@ class RewardStream(ABC):
 
 @runtime_checkable
 class RewardSource(Protocol):
-    """What `Bandit` and `Replay` share, and all an engine may ask of them."""
+    """What `Bandit` and `Replay` share, and all an engine may ask of them.
+
+    A source whose means differ between agents or rounds says so by `varies = True` and has
+    `expected(start, stop, agents)`: see `VaryingSource`.
+    """
 
     @property
     def n_arms(self) -> int: ...
@@ -59,18 +65,36 @@ class RewardSource(Protocol):
     def stream(self, seed: np.random.SeedSequence, agents: int, horizon: int) -> RewardStream: ...
 
 
+@runtime_checkable
+class VaryingSource(RewardSource, Protocol):
+    """A source whose means may differ between agents and rounds."""
+
+    @property
+    def objective(self) -> Objective: ...
+    @property
+    def varies(self) -> bool: ...
+    def expected(self, start: int, stop: int, agents: int) -> NDArray[np.float64]:
+        """The means in rounds start..stop-1, counted from 0: (rounds, agents, arms), in the given unit."""
+
+
 class Bandit(metaclass=NamedArguments):
     """At least two arms with known laws. Arms of one location-scale family share their draws.
 
     `eps` fixes the order 1 + eps of the moment bounds; left out, it follows from the tails.
     A bandit whose means are all equal is refused: no arm is better, so there is nothing to regret.
+    `objective="minimise"`: the laws are those of costs, and the lowest mean is the best.
 
     >>> from rumormill.arms import Gaussian
     >>> Bandit([Gaussian(loc=0.25), Gaussian(loc=1.0)]).gaps.tolist()
     [0.75, 0.0]
+    >>> Bandit([Gaussian(loc=0.25), Gaussian(loc=1.0)], objective="minimise").gaps.tolist()
+    [0.0, 0.75]
     """
 
-    def __init__(self, arms: Sequence[Arm], *, eps: float | None = None) -> None:
+    def __init__(
+        self, arms: Sequence[Arm], *, eps: float | None = None, objective: Objective = "maximise"
+    ) -> None:
+        self.objective: Objective = checked_objective(objective)
         if not isinstance(arms, Iterable):
             raise InputError(f"arms = {shown(arms)} is not allowed: a list of reward laws")
         self.arms: tuple[Arm, ...] = tuple(arms)
@@ -84,8 +108,8 @@ class Bandit(metaclass=NamedArguments):
                 f"a bandit of {len(self.arms)} arm(s) leaves nothing to choose: give at least two"
             )
         self.means = np.array([_mean_of(k, arm) for k, arm in enumerate(self.arms)])
-        self.best_mean = float(self.means.max())
-        self.gaps = self.best_mean - self.means
+        self.best_mean = float(best_of(self.means, self.objective))
+        self.gaps = gaps_of(self.means, self.objective)
         if not self.gaps.any():
             raise InputError(
                 f"all {self.n_arms} arms have the same mean {self.best_mean!r}: change one, "
@@ -100,7 +124,8 @@ class Bandit(metaclass=NamedArguments):
 
     def __repr__(self) -> str:
         order = "" if self._eps is None else f", eps={self._eps}"
-        return f"Bandit([{', '.join(map(repr, self.arms))}]{order})"
+        way = "" if self.objective == "maximise" else f", objective={self.objective!r}"
+        return f"Bandit([{', '.join(map(repr, self.arms))}]{order}{way})"
 
     @property
     def n_arms(self) -> int:
@@ -135,7 +160,7 @@ class Bandit(metaclass=NamedArguments):
 
     def stream(self, seed: np.random.SeedSequence, agents: int, horizon: int) -> RewardStream:
         """Fresh rewards for all agents; the same seed and number of agents give the same rewards."""
-        return _DrawnStream(self.arms, seed, agents, horizon)
+        return _DrawnStream(self.arms, seed, agents, horizon, sign_of(self.objective))
 
 
 def _mean_of(k: int, arm: Arm) -> float:
@@ -149,7 +174,9 @@ def _mean_of(k: int, arm: Arm) -> float:
 class _DrawnStream(RewardStream):
     """Rewards drawn from laws, chunk by chunk."""
 
-    def __init__(self, arms: Sequence[Arm], seed: np.random.SeedSequence, agents: int, horizon: int) -> None:
+    def __init__(
+        self, arms: Sequence[Arm], seed: np.random.SeedSequence, agents: int, horizon: int, sign: float = 1.0
+    ) -> None:
         whole("agents", agents)
         whole("horizon", horizon)
         forms = [arm.standard() for arm in arms]
@@ -162,6 +189,8 @@ class _DrawnStream(RewardStream):
             self._laws = [known[0][0]]
             self.loc = np.array([form[1] for form in known])
             self.scale = np.array([form[2] for form in known])
+        if sign < 0:  # the draws stay the same, whichever way is better
+            self.loc, self.scale = 0.0 - self.loc, -self.scale
         self._seed, self._agents, self._horizon = seed, agents, horizon
         self._chunk_index = -1
         self._chunk = np.empty((0, agents, len(self._laws)))
@@ -196,7 +225,7 @@ class _DrawnStream(RewardStream):
     def _check_sizes(self, chunk: NDArray[np.float64]) -> None:
         """Both engines read rewards from here: this is where those beyond all measure are refused."""
         low, high = chunk.min(), chunk.max()
-        largest = float(np.abs(self.loc).max() + self.scale.max() * max(abs(low), abs(high)))
+        largest = float(np.abs(self.loc).max() + np.abs(self.scale).max() * max(abs(low), abs(high)))
         rewards_in_range(largest, "a drawn reward")
 
 

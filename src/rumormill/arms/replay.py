@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rumormill.arms.bandit import RewardStream, check_rounds
 from rumormill.arms.moments import Moments
+from rumormill.arms.objective import Objective, best_of, checked_objective, gaps_of, sign_of
 from rumormill.errors import InputError
 from rumormill.validate import NamedArguments, rewards_in_range
 from rumormill.validate import eps as check_eps
@@ -17,17 +18,23 @@ from rumormill.validate import eps as check_eps
 class Replay(metaclass=NamedArguments):
     """Rewards from a table [round, agent, arm]: every engine and policy sees the very same ones.
 
-    `means` are the true means, from which regret is counted; without them the average of each arm over
-    the table stands in. Equal means are allowed (regret is then zero). All moments of a table are
-    finite, so `tail_index` is infinite and the default eps is 1.
+    `means` are the true means, from which regret is counted: one per arm, or [agent, arm], or [round, agent,
+    arm]; without them the average of each arm over the table stands in. Equal means are allowed (regret is
+    then zero). `objective="minimise"` takes a table of costs as it is. All moments of a table are finite, so
+    `tail_index` is infinite and the default eps is 1.
 
     >>> Replay([[[1.0, 2.0]], [[3.0, 6.0]]]).means.tolist()
     [2.0, 4.0]
+    >>> Replay([[[1.0, 2.0]], [[3.0, 6.0]]], objective="minimise").gaps.tolist()
+    [0.0, 2.0]
     """
 
     tail_index = math.inf
 
-    def __init__(self, table: ArrayLike, means: ArrayLike | None = None) -> None:
+    def __init__(
+        self, table: ArrayLike, means: ArrayLike | None = None, objective: Objective = "maximise"
+    ) -> None:
+        self.objective: Objective = checked_objective(objective)
         self._table = _checked(table, "table")
         if self._table.ndim != 3 or 0 in self._table.shape:
             raise InputError(
@@ -35,19 +42,22 @@ class Replay(metaclass=NamedArguments):
             )
         if self.n_arms < 2:
             raise InputError(f"a table of {self.n_arms} arm leaves nothing to choose: give at least two")
-        self.means = self._table.mean(axis=(0, 1)) if means is None else _checked(means, "means")
-        if self.means.shape != (self.n_arms,):
+        given = self._table.mean(axis=(0, 1)) if means is None else _checked(means, "means")
+        if given.shape not in [self._table.shape[axis:] for axis in range(3)]:
             raise InputError(
-                f"means of shape {self.means.shape} do not fit a table of {self.n_arms} arms: "
-                f"give {self.n_arms} numbers"
+                f"means of shape {given.shape} do not fit a table of {self.n_arms} arms: "
+                f"give {self.n_arms} numbers, or so many per agent, or as many as the table has"
             )
-        self.best_mean = float(self.means.max())
-        self.gaps = self.best_mean - self.means
+        self._given = given
+        self.means = given if given.ndim == 1 else given.mean(axis=tuple(range(given.ndim - 1)))
+        self.best_mean = float(best_of(self.means, self.objective))
+        self.gaps = gaps_of(self.means, self.objective)
         self.means.flags.writeable = False
         self.gaps.flags.writeable = False
 
     def __repr__(self) -> str:
-        return f"Replay({self.rounds} rounds, {self.agents} agents, {self.n_arms} arms)"
+        way = "" if self.objective == "maximise" else ", minimise"
+        return f"Replay({self.rounds} rounds, {self.agents} agents, {self.n_arms} arms{way})"
 
     @property
     def rounds(self) -> int:
@@ -64,6 +74,17 @@ class Replay(metaclass=NamedArguments):
         """The number K of arms."""
         return int(self._table.shape[2])
 
+    @property
+    def varies(self) -> bool:
+        """Whether the means were given by agent, or by round and agent."""
+        return self._given.ndim > 1
+
+    def expected(self, start: int, stop: int, agents: int) -> NDArray[np.float64]:
+        """The means in rounds start..stop-1, counted from 0: (rounds, agents, arms)."""
+        check_rounds(start, stop, self.rounds)
+        given = self._given[start:stop] if self._given.ndim == 3 else self._given
+        return np.broadcast_to(given, (stop - start, agents, self.n_arms))
+
     def default_eps(self) -> float:
         """1: a table has a finite variance."""
         return 1.0
@@ -73,7 +94,7 @@ class Replay(metaclass=NamedArguments):
         eps = self.default_eps() if eps is None else eps
         eps = check_eps("eps", eps)
         raw = (np.abs(self._table) ** (1 + eps)).mean(axis=(0, 1))
-        central = (np.abs(self._table - self.means) ** (1 + eps)).mean(axis=(0, 1))
+        central = (np.abs(self._table - self._given) ** (1 + eps)).mean(axis=(0, 1))
         if not central.max() > 0:
             raise InputError("every arm of the table pays a constant: its moments say nothing, give moments=")
         return Moments(eps=float(eps), u=float(raw.max()), rho=float(central.max()))
@@ -88,7 +109,7 @@ class Replay(metaclass=NamedArguments):
             raise InputError(
                 f"horizon = {horizon} is not allowed: give 1 to {self.rounds}, the table's rounds"
             )
-        return _TableStream(self._table[:horizon])
+        return _TableStream(self._table[:horizon], sign_of(self.objective))
 
 
 class _TableStream(RewardStream):
@@ -96,9 +117,9 @@ class _TableStream(RewardStream):
 
     shared = False
 
-    def __init__(self, table: NDArray[np.float64]) -> None:
+    def __init__(self, table: NDArray[np.float64], sign: float) -> None:
         self._table = table
-        self.loc, self.scale = np.zeros(table.shape[2]), np.ones(table.shape[2])
+        self.loc, self.scale = np.zeros(table.shape[2]), np.full(table.shape[2], sign)
 
     def block(self, start: int, stop: int) -> NDArray[np.float64]:
         check_rounds(start, stop, len(self._table))

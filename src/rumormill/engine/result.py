@@ -29,6 +29,8 @@ class Trial:
     """The bytes they take."""
     actions: NDArray[np.int64] | None
     """Every arm pulled, (rounds, agents), if asked for."""
+    agent_common_regret: NDArray[np.float64] | None = None
+    """The same against the best common arm, (checkpoints, agents), where agents or rounds differ."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +41,26 @@ class Result:
     engine: str
     checkpoints: NDArray[np.int64]
     agent_regret: NDArray[np.float64]
-    """Pseudo-regret, (trials, checkpoints, agents): gaps of the arms pulled, never realised rewards."""
+    """Pseudo-regret, (trials, checkpoints, agents): gaps of the arms pulled, never realised rewards.
+
+    Where arms differ between agents or change, the gap is that of the agent's own best arm in the round.
+    """
     messages: NDArray[np.int64]
     """Messages sent over edges, (trials, checkpoints)."""
     wire_bytes: NDArray[np.int64]
     """The bytes they take, (trials, checkpoints)."""
     actions: NDArray[np.int64] | None
     """(trials, rounds, agents) if asked for, else None."""
+    agent_common_regret: NDArray[np.float64] | None = None
+    """Regret against the one arm that is best for all over all rounds, (trials, checkpoints, agents).
+
+    It is negative where agents do better than that arm; None where all face the same arms for ever.
+    """
 
     @classmethod
     def gather(cls, policy: Any, engine: str, checkpoints: NDArray[np.int64], trials: list[Trial]) -> Result:
         actions = [trial.actions for trial in trials if trial.actions is not None]
+        common = [trial.agent_common_regret for trial in trials if trial.agent_common_regret is not None]
         return cls(
             policy=policy,
             engine=engine,
@@ -58,12 +69,21 @@ class Result:
             messages=np.stack([trial.messages for trial in trials]),
             wire_bytes=np.stack([trial.wire_bytes for trial in trials]),
             actions=np.stack(actions) if actions else None,
+            agent_common_regret=np.stack(common) if common else None,
         )
 
     @property
     def regret(self) -> NDArray[np.float64]:
         """Group pseudo-regret, (trials, checkpoints)."""
         total: NDArray[np.float64] = self.agent_regret.sum(axis=2)
+        return total
+
+    @property
+    def common_regret(self) -> NDArray[np.float64]:
+        """Group pseudo-regret against the best common arm, (trials, checkpoints)."""
+        if self.agent_common_regret is None:
+            return self.regret
+        total: NDArray[np.float64] = self.agent_common_regret.sum(axis=2)
         return total
 
     def plot(self, ax: Any = None, *, label: str | None = None) -> Figure:

@@ -12,6 +12,7 @@ import numpy as np
 from rumormill import catalogue
 from rumormill.arms import Replay, RewardSource
 from rumormill.engine.limits import refuse_impossible
+from rumormill.engine.regret import needs_actions
 from rumormill.engine.result import Result, Trial, resolve_checkpoints
 from rumormill.engine.trial import Engine, play_trial, prepare
 from rumormill.engine.workers import Threads, Tick, no_tick
@@ -70,7 +71,7 @@ def simulate(
         engine=engine,
         channel=catalogue.given("channel", channel),
     )
-    refuse_impossible(made_network.n_agents, horizon, trials, keep_actions=actions)
+    refuse_impossible(made_network.n_agents, horizon, trials, keep_actions=actions or needs_actions(bandit))
     marks = resolve_checkpoints(checkpoints, horizon)
     told = _Told(progress, trials * horizon)
 

@@ -14,6 +14,7 @@ from rumormill.arms import RewardSource
 from rumormill.arms.bandit import DRAW_ROUNDS
 from rumormill.engine import reference
 from rumormill.engine.game import Game
+from rumormill.engine.regret import needs_actions, with_regret
 from rumormill.engine.result import Trial
 from rumormill.errors import InputError, SlowEngineNotice
 from rumormill.graphs import Network
@@ -110,6 +111,7 @@ def play_trial(
     `on_rounds` hears how many rounds of a contender were just played, every few milliseconds; what it
     raises ends the trial. `block` is the number of rounds played between two such moments.
     """
+    wanted, keep_actions = keep_actions, keep_actions or needs_actions(source)
     trials: dict[int, Trial] = {}
     together: dict[int, list[int]] = {}  # compiled contenders on networks of the same size share the draws
     for i, contender in enumerate(contenders):
@@ -132,7 +134,7 @@ def play_trial(
                     run.advance(start + row + 1, piece, rewards)
                     on_rounds(len(piece))
         trials.update({i: run.finish() for i, run in runs.items()})
-    return [trials[i] for i in range(len(contenders))]
+    return [with_regret(trials[i], source, marks, wanted) for i in range(len(contenders))]
 
 
 def _by_reference(

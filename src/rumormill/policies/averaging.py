@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -120,6 +121,17 @@ class AveragingAgent:
             s, n = heard_sums(rows, arm)
             self.sums[arm] = consensus_average(self.sums[arm], s, len(rows), self.weight)
             self.counts[arm] = consensus_average(self.counts[arm], n, len(rows), self.weight)
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on later, as plain data."""
+        last = None if self.last is None else self.last.plain()
+        return {"sums": list(self.sums), "counts": list(self.counts), "last": last}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state()` described."""
+        self.sums = [float(s) for s in state["sums"]]
+        self.counts = [float(n) for n in state["counts"]]
+        self.last = None if state["last"] is None else Message.from_plain(state["last"])
 
 
 def newest_rows(messages: Sequence[Message]) -> dict[int, tuple[tuple[float, float], ...]]:

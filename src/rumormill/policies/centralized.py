@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,9 +99,10 @@ class CentralizedAgent(DecentralizedAgent):
         self.leader = part.leader
         self.distance = part.distance
         self.heard: Message | None = None  # the leader's newest
+        self.deaf = False  # set by a driver with a clock while the leader has been silent for too long
 
     def decide(self, t: int) -> int:
-        if self.heard is None or t <= self.distance:
+        if self.heard is None or t <= self.distance or self.deaf:
             return super().decide(t)
         if self.manners.quiet is not None:
             self.samples.estimates(t)  # what it would prefer itself says what is worth telling
@@ -112,6 +113,17 @@ class CentralizedAgent(DecentralizedAgent):
 
     def receive(self, messages: Sequence[Message]) -> None:
         for message in self.relay.accept(messages):
-            self.samples.add(message.arm, message.reward)
-            if message.origin == self.leader and (self.heard is None or message.round > self.heard.round):
-                self.heard = message
+            self.take(message.origin, message.arm, message.reward)
+            self.hear(message)
+
+    def hear(self, message: Message) -> None:
+        """Note what another agent decided, if it is the leader's newest."""
+        if message.origin == self.leader and (self.heard is None or message.round > self.heard.round):
+            self.heard = message
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "heard": None if self.heard is None else self.heard.plain()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.heard = None if state["heard"] is None else Message.from_plain(state["heard"])

@@ -47,6 +47,8 @@ GAMMA_C = 1.01
 class ConsensusUCB(Policy):
     """Running consensus. `epsilon` (a number, or one per agent) replaces the spectral ε_v."""
 
+    label: ClassVar[str] = "Consensus"
+
     moments: Moments | None = None
     kappa: float | None = None
     epsilon: float | Sequence[float] | None = None

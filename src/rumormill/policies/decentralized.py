@@ -23,7 +23,6 @@ from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
 from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.passer import Passer
-from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.validate import refused, truth
@@ -103,9 +102,13 @@ class DecentralizedAgent(Passer):
         self.clique = clique
 
     def decide(self, t: int) -> int:
-        return first_best(self.samples.indices(t, self.samples.rows(t)))
+        return self.samples.best(t, self.samples.rows(t))
 
     def receive(self, messages: Sequence[Message]) -> None:
         for message in self.relay.accept(messages):
-            if self.clique is None or message.origin in self.clique:
-                self.samples.add(message.arm, message.reward)
+            self.take(message.origin, message.arm, message.reward)
+
+    def take(self, origin: int, arm: int, reward: float) -> None:
+        """One more sample of another agent, known to be news."""
+        if self.clique is None or origin in self.clique:
+            self.samples.add(arm, reward)

@@ -19,17 +19,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rumormill.policies.message_passing import MessagePassingPolicy, RobustPolicy
 from rumormill.policies.passer import Passer, Rows
-from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
+from rumormill.protocol.message import plain_rows, rows_from_plain
 
 
 @dataclass(frozen=True, kw_only=True)
 class KMPUCB(MessagePassingPolicy):
     """Every agent uses, arm by arm, the best informed estimate in reach."""
+
+    label: ClassVar[str] = "KMP"
 
     def agent(self, seat: Seat) -> KMPAgent:
         return KMPAgent(self, seat, self.hops(seat))
@@ -51,7 +54,7 @@ class KMPAgent(Passer):
     def decide(self, t: int) -> int:
         self.rows = self.samples.rows(t)
         best = [self._best_informed(arm) for arm in range(self.n_arms)]
-        return first_best(self.samples.indices(t, best))
+        return self.samples.best(t, best)
 
     def _best_informed(self, arm: int) -> tuple[float, float]:
         mean, n = self.rows[arm]
@@ -66,7 +69,21 @@ class KMPAgent(Passer):
 
     def receive(self, messages: Sequence[Message]) -> None:
         for message in self.relay.accept(messages):
-            self.samples.add(message.arm, message.reward)
-            newest = self.heard.get(message.origin)
-            if newest is None or message.round > newest.round:
-                self.heard[message.origin] = message
+            self.take(message.origin, message.arm, message.reward)
+            self.hear(message)
+
+    def hear(self, message: Message) -> None:
+        """Note what another agent knew, if it is its newest word."""
+        newest = self.heard.get(message.origin)
+        if newest is None or message.round > newest.round:
+            self.heard[message.origin] = message
+
+    def state(self) -> dict[str, Any]:
+        heard = [message.plain() for message in self.heard.values()]
+        return {**super().state(), "heard": heard, "rows": plain_rows(self.rows)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        heard = [Message.from_plain(each) for each in state["heard"]]
+        self.heard = {message.origin: message for message in heard}
+        self.rows = rows_from_plain(state["rows"])

@@ -91,7 +91,8 @@ class RobustPolicy(Policy):
         return Radius.build(self.estimator, self.moments or moments, c=self.c, zeta=zeta)
 
     def require_usable(self, moments: Moments) -> None:
-        self.radius(moments)
+        if not self.estimator.brings_index:
+            self.radius(moments)
 
     @property
     def manners(self) -> Manners:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 from rumormill.formulas import shared_arm, worth_telling
 from rumormill.policies.message_passing import RobustPolicy
@@ -46,7 +47,7 @@ class Passer(ABC):
     def tells(self, t: int, arm: int) -> bool:
         """Whether the pull of this round is told."""
         quiet = self.manners.quiet
-        if quiet is None or t <= self.n_arms:
+        if quiet is None or t <= self.n_arms or not self.samples.latest:
             return True
         means, counts = zip(*self.samples.latest, strict=True)
         return worth_telling(arm, means, counts, quiet)
@@ -61,3 +62,20 @@ class Passer(ABC):
     @abstractmethod
     def receive(self, messages: Sequence[Message]) -> None:
         """All that arrived at the end of the round."""
+
+    def take(self, origin: int, arm: int, reward: float) -> None:
+        """One more sample of another agent, known to be news."""
+        self.samples.add(arm, reward)
+
+    def awaiting(self, pending: Sequence[int]) -> None:
+        """How many pulls of every arm are still without a reward."""
+        self.samples.pending = pending
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on later, as plain data."""
+        return {"samples": self.samples.state(), "relay": self.relay.state()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state()` described."""
+        self.samples.restore(state["samples"])
+        self.relay.restore(state["relay"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from rumormill.estimators import Radius, Terms
 from rumormill.formulas import log_confidence
@@ -30,6 +31,8 @@ class Samples:
         """None where the estimator brings its own index."""
         if moments is not None and not estimator.brings_index:
             self.radius = policy.radius(moments)
+        self.pending: Sequence[int] = [0] * seat.n_arms
+        """Pulls of every arm whose rewards are still out; in rounds there are none."""
         self.latest: tuple[tuple[float, float], ...] = ()
         """The estimates of the last decision."""
         terms = Terms(
@@ -63,8 +66,29 @@ class Samples:
         return tuple((samples.index(L), float(samples.count)) for samples in self._arms)
 
     def indices(self, t: int, rows: Sequence[tuple[float, float]]) -> list[float]:
-        """The index of every arm in round t; +inf where an arm must be pulled."""
+        """The index of every arm in round t; +inf where an arm must be pulled.
+
+        A pull whose reward is still out counts in the radius, so that many open ones do not all take one arm.
+        """
         if self.radius is None:
             return [index for index, _ in rows]
         L = self.L(t)
-        return [self.radius.index(mean, n, L) for mean, n in rows]
+        return [
+            self.radius.index(mean, n + out, L) for (mean, n), out in zip(rows, self.pending, strict=True)
+        ]
+
+    def best(self, t: int, rows: Sequence[tuple[float, float]]) -> int:
+        """The arm of the largest index; among those that must be pulled, that with the fewest out."""
+        values = self.indices(t, rows)
+        if not any(self.pending):
+            return first_best(values)
+        out = self.pending
+        return max(range(len(values)), key=lambda k: (values[k], -out[k] if values[k] == math.inf else 0))
+
+    def state(self) -> list[dict[str, Any]]:
+        """The samples of every arm as plain data."""
+        return [samples.state() for samples in self._arms]
+
+    def restore(self, state: Sequence[dict[str, Any]]) -> None:
+        """Go on from what `state()` described."""
+        self._arms = [type(fresh).from_state(each) for fresh, each in zip(self._arms, state, strict=True)]

@@ -59,6 +59,8 @@ def lower_bound(bandit: RewardSource) -> LowerBound:
     """The asymptotic lower bound of a bandit with known laws."""
     if not isinstance(bandit, Bandit):
         raise InputError(f"a lower bound needs the laws of the arms, and {bandit!r} has none: give a Bandit")
+    if bandit.objective != "maximise":
+        raise InputError("the lower bounds are those of rewards: there are none for arms whose costs count")
     terms = []
     for k, (arm, gap) in enumerate(zip(bandit.arms, bandit.gaps.tolist(), strict=True)):
         if gap > 0:

@@ -66,6 +66,10 @@ def individual_bound(
 
 def _family(bandit: RewardSource, network: Network, policy: Any, horizon: int, plan: Plan | None) -> Family:
     """The policy's family of bounds, ready to be asked."""
+    if getattr(bandit, "varies", False):
+        raise InputError(
+            f"the bounds are for arms that are the same for all and for ever, not for {bandit!r}"
+        )
     horizon = whole("horizon", horizon)
     family = BOUNDS.get(type(policy))
     if type(policy) in UNBOUNDED:

@@ -32,6 +32,12 @@ def simulate(
     channel: Annotated[
         str, typer.Option(help="How messages get from one agent to the next; see `rumormill list channels`.")
     ] = "perfect",
+    mesh: Annotated[
+        Path | None,
+        typer.Option(
+            help="A mesh file, as `advise --write` makes it: its network, number of arms and policy."
+        ),
+    ] = None,
     horizon: Annotated[int, typer.Option(min=1, help="Rounds.")] = 1000,
     trials: Annotated[int, typer.Option(min=1, help="Trials.")] = 5,
     seed: Seed = 0,
@@ -54,9 +60,26 @@ def simulate(
         "channel": part_of_spec(split(channel), "type"),
         "policies": [part_of_spec(split(each), "type") for each in policy or POLICIES],
     }
+    if mesh is not None:
+        table |= _of_mesh(mesh, table["arms"], policy)
     ready = at_scale(decode(table, folder=str(Path.cwd())))
     if out is not None:
         conclude([play(ready, out, jobs, executor)], json, report=True)
         return
     with tempfile.TemporaryDirectory(prefix="rumormill-") as folder:
         present([summarise(play(ready, Path(folder), jobs, executor))], json, claims=False)
+
+
+def _of_mesh(mesh: Path, arms: dict[str, Any], policies: list[str] | None) -> dict[str, Any]:
+    """The parts of a spec that a mesh file has: its setting first, beside agents that never talk."""
+    from rumormill.advice.mesh import read_mesh
+
+    given = read_mesh(mesh)
+    played = {**given.game.policy, "label": "the mesh"}
+    del played["moments"]  # those of the recorded rewards; here the law says what they are
+    others = [part_of_spec(split(each), "type") for each in policies or ("robust zeta=1",)]
+    return {
+        "network": {"kind": "mesh", "file": str(mesh)},
+        "arms": {**arms, "K": len(given.game.arms)} if "means" not in arms else arms,
+        "policies": [played, *others],
+    }

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from rumormill import catalogue
-from rumormill.arms import Arm, Bandit
+from rumormill.arms import Arm, Bandit, Clusters, Piecewise, Seasonal, Trend
+from rumormill.arms.varying import Varying
 from rumormill.errors import ContractError
 from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.experiments.spec.tables import PARTS, Part, table_of
@@ -66,15 +67,39 @@ def build_network(spec: Spec, trial: int) -> Network:
 # --- arms -----------------------------------------------------------------------------------------------
 
 
-def build_bandit(spec: Spec, trial: int) -> Bandit:
-    """The bandit of a trial: uniform means are fresh in every trial."""
+def build_bandit(spec: Spec, trial: int) -> Bandit | Varying:
+    """The arms of a trial: uniform means are fresh in every trial."""
+    arms = spec.arms
+    source: Bandit | Varying = build_common_bandit(spec, trial)
+    if arms.clusters is not None:
+        each = [_bandit(spec, cluster.means) for cluster in arms.clusters]
+        source = Clusters(each, [cluster.members for cluster in arms.clusters], others=source)
+    if arms.changes is not None:
+        later = [(change.at, _bandit(spec, change.means)) for change in arms.changes]
+        source = Piecewise([(1, source), *later])
+    if arms.trend is not None:
+        source = Trend(source, to=arms.trend.to, rounds=arms.trend.rounds)
+    if arms.season is not None:
+        season = arms.season
+        phase = [0.0] * spec.n_arms if season.phase is None else season.phase
+        source = Seasonal(source, amplitude=season.amplitude, period=season.period, phase=phase)
+    return source
+
+
+def build_common_bandit(spec: Spec, trial: int) -> Bandit:
+    """The bandit that everybody faces at first, clusters aside."""
     if spec.arms.means == "uniform":
         rng = np.random.default_rng(stream_seed(trial_seed(spec, trial), Role.BANDIT))
         means: list[float] = rng.random(spec.n_arms).tolist()
     else:
         means = list(spec.arms.means)
+    return _bandit(spec, means)
+
+
+def _bandit(spec: Spec, means: list[float]) -> Bandit:
     law = _law(spec)
-    return Bandit([law.at_mean(mean) for mean in means], eps=spec.arms.eps)
+    objective = spec.arms.objective or "maximise"
+    return Bandit([law.at_mean(mean) for mean in means], eps=spec.arms.eps, objective=objective)
 
 
 def build_law(spec: Spec, mean: float) -> Arm:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 from rumormill import catalogue
+from rumormill.arms import VaryingSource
 from rumormill.engine.limits import MOST_BYTES, refuse_impossible
 from rumormill.errors import InputError
 from rumormill.experiments.spec.building import build_bandit, build_channel, build_policy, build_topology
@@ -74,8 +75,12 @@ def check_arms(spec: Spec) -> None:
             f"horizon = {spec.size.horizon} is not allowed: "
             f"the first K = {spec.n_arms} rounds try every arm once"
         )
+    agents = int(getattr(build_topology(spec), "size", lambda: (0, 0))()[0])
     try:
-        build_bandit(spec, 0).moments()
+        bandit = build_bandit(spec, 0)
+        bandit.moments()
+        if agents and isinstance(bandit, VaryingSource):
+            bandit.expected(0, 1, agents)  # refuses clusters that the network has no agents for
     except InputError as error:
         raise InputError(str(error) if str(error).startswith("arms") else f"arms: {error}") from None
 

@@ -36,17 +36,57 @@ class NetworkPart(Form, frozen=True, kw_only=True):
     settings: Settings = {}
 
 
+class ClusterArms(Form, frozen=True, kw_only=True):
+    """Agents that face other means than the rest."""
+
+    members: Annotated[list[Natural], Meta(min_length=1)]
+    means: list[float]
+
+
+class ChangedArms(Form, frozen=True, kw_only=True):
+    """Means that hold for everybody from round `at` on."""
+
+    at: Annotated[int, Meta(ge=2)]
+    means: list[float]
+
+
+class SeasonOfArms(Form, frozen=True, kw_only=True):
+    """Means that swing: amplitude and phase (in turns) by arm."""
+
+    amplitude: list[float]
+    period: Annotated[float, Meta(gt=0)]
+    phase: list[float] | None = None
+
+
+class TrendOfArms(Form, frozen=True, kw_only=True):
+    """Means that move in a line to `to` within so many rounds, and stay there."""
+
+    to: list[float]
+    rounds: Annotated[int, Meta(ge=2)]
+
+
 class ArmsPart(Form, frozen=True, kw_only=True):
     """`means`: "uniform" (K means from U[0, 1], fresh in every trial) or the K means themselves.
 
-    `eps` is the order of the moment bounds minus one; left out, the bandit chooses it.
+    `eps` is the order of the moment bounds minus one; left out, the bandit chooses it. `objective` says which
+    way is better ("maximise" where it is left out). The rest make arms that differ between agents or change.
     """
 
     law: str
     K: Annotated[int, Meta(ge=2)] | None = None
     means: Literal["uniform"] | list[float] = "uniform"
     eps: Annotated[float, Meta(gt=0, le=1)] | None = None
+    objective: Literal["maximise", "minimise"] | None = None
+    clusters: list[ClusterArms] | None = None
+    changes: list[ChangedArms] | None = None
+    season: SeasonOfArms | None = None
+    trend: TrendOfArms | None = None
     settings: Settings = {}
+
+    @property
+    def varies(self) -> bool:
+        """Whether the arms differ between agents or change over time."""
+        return any(part is not None for part in (self.clusters, self.changes, self.season, self.trend))
 
 
 class PolicyPart(Form, frozen=True, kw_only=True):

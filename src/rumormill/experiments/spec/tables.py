@@ -43,7 +43,12 @@ class PartOf:
 PARTS = {
     "network": PartOf("network", "kind", ("fresh",)),
     # Where a law lies is said by the means.
-    "arms": PartOf("law", "law", ("K", "means", "eps"), ("loc", "shift")),
+    "arms": PartOf(
+        "law",
+        "law",
+        ("K", "means", "eps", "objective", "clusters", "changes", "season", "trend"),
+        ("loc", "shift"),
+    ),
     "channel": PartOf("channel", "type", ()),
     "policies": PartOf("policy", "type", ("label",)),
 }

@@ -12,6 +12,7 @@ where it is not given, ρ^(1/p): the standard deviation for eps = 1, a stand-in 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,6 +35,8 @@ from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between,
 @dataclass(frozen=True, kw_only=True)
 class CoopUCB2(Policy):
     """Running consensus for light tails; `zeta` is a factor on the radius."""
+
+    label: ClassVar[str] = "coop-UCB2"
 
     sigma: float | None = None
     gamma_c: float = 1.01

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from rumormill.arms import Moments
 from rumormill.formulas import chebyshev_step, consensus_average, delayed_index, delayed_scale
@@ -32,11 +33,15 @@ from rumormill.protocol import Message
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between, refused, truth
 
 LEAST_COUNT = 1e-9
+# What an agent would need to go on later, besides its last pull.
+KEPT = ("use", "mix", "before", "fresh", "done", "seen", "round", "step", "arm")
 
 
 @dataclass(frozen=True, kw_only=True)
 class DDUCB(Policy):
     """Delayed gossip; σ is ρ^(1/p) where it is not given, `zeta` a factor on the radius."""
+
+    label: ClassVar[str] = "DDUCB"
 
     sigma: float | None = None
     eta: float = 2.0
@@ -93,6 +98,7 @@ class DelayedAgent:
         self.fresh, self.done = list(nothing), list(nothing)
         self.seen = seat.n_arms
         self.round = self.step = self.arm = 0
+        self.last = (0, 0.0)
 
     def choose(self, t: int) -> int:
         if t <= self.n_arms:
@@ -105,7 +111,7 @@ class DelayedAgent:
         return self.arm
 
     def observe(self, t: int, arm: int, reward: float) -> None:
-        self.round, self.last = t, (arm, reward)
+        self.round, self.last = t, (int(arm), reward)
         count = self.n_arms + arm
         if t <= self.n_arms:
             self.mix[arm] += reward
@@ -152,3 +158,14 @@ class DelayedAgent:
         self.fresh, self.before = [0.0] * (2 * self.n_arms), [0.0] * (2 * self.n_arms)
         self.seen = (self.round - self.plan.stage) * self.n_agents
         self.step = 0
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on later, as plain data."""
+        return {name: getattr(self, name) for name in KEPT} | {"last": list(self.last)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state()` described."""
+        for name in KEPT:
+            value = state[name]
+            setattr(self, name, [float(x) for x in value] if isinstance(value, list) else int(value))
+        self.last = (int(state["last"][0]), float(state["last"][1]))

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -36,6 +37,8 @@ from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refuse
 @dataclass(frozen=True, kw_only=True)
 class RobustGossip(Policy):
     """Running consensus for heavy tails, with messages of one hop."""
+
+    label: ClassVar[str] = "Robust gossip"
 
     zeta: float = 1.0
     moments: Moments | None = None

@@ -1,0 +1,133 @@
+"""Is yesterday's setting still right? The setting of a mesh file against fresh advice, on new logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rumormill.advice.advise_log import LogAdvice, advise_log
+from rumormill.advice.choice import MARGIN
+from rumormill.advice.log import Log
+from rumormill.advice.mesh import MeshSetting
+from rumormill.advice.replays import Interval, Stage
+from rumormill.advice.settings import Setting
+from rumormill.arms import Moments
+from rumormill.errors import DataError
+from rumormill.graphs import Network
+from rumormill.seeds import root_seed, stream_seed
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """Both settings on the whole new log."""
+
+    advice: LogAdvice
+    old: Setting
+    excess: Interval
+    """What the old setting loses more per request than the new one."""
+    margin: float
+
+    @property
+    def still_right(self) -> bool:
+        """Whether the old one is not surely worse."""
+        return self.excess.low <= self.margin
+
+    @property
+    def sentence(self) -> str:
+        log = self.advice.log
+        ends = f"({log.amount(self.excess.low)} to {log.amount(self.excess.high)}, 95 %)"
+        if self.still_right:
+            return (
+                "The setting in the file is still right: it loses "
+                f"{log.amount(self.excess.estimate)} more per request than what would be recommended now "
+                f"{ends}."
+            )
+        return (
+            "The setting in the file is no longer right: it loses "
+            f"{log.amount(self.excess.estimate)} more per request than what would be recommended now {ends}."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "still_right": self.still_right,
+            "old": str(self.old),
+            "new": str(self.advice.chosen),
+            "excess": {"estimate": self.excess.estimate, "low": self.excess.low, "high": self.excess.high},
+            "sentence": self.sentence,
+        }
+
+
+def second_look(
+    given: MeshSetting,
+    log: Log,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+    on_play: Callable[[int], None] = lambda plays: None,
+) -> SecondLook:
+    """The mesh's setting on its own network beside fresh advice on the same log."""
+    if list(log.arms) != given.game.arms:
+        raise DataError(
+            f"the log has the arms {', '.join(log.arms)}, the mesh {', '.join(given.game.arms)}: they must "
+            "agree"
+        )
+    log, network = _in_mesh_order(given, log)
+    advice = advise_log(log, None, seed=seed, jobs=jobs, on_play=on_play)
+    table = advice.table
+    if table.n_agents != network.n_agents:
+        raise DataError("some nodes of the mesh have too few values in the log to be replayed")
+    networks = {"old": network, **_networks_of(advice)}
+
+    def stage(moments: Moments) -> Stage:
+        """The same seed gives the same logs: what is played on two stages is paired all the same."""
+        return Stage(
+            table.values,
+            log.objective,
+            networks,
+            moments,
+            advice.evidence.sameness.group_of,
+            drifts=advice.evidence.drift.drifts,
+            recorded=table.recorded.sum(axis=0),
+            seed=stream_seed(root_seed(seed), 3),
+            jobs=jobs,
+            on_play=on_play,
+        )
+
+    then, today = stage(given.moments), stage(advice.evidence.moments)
+    (was,) = then.play([replace(given.setting, network="old")])
+    (now,) = today.play([advice.chosen])
+    return SecondLook(advice, given.setting, today.excess(was, now), MARGIN * now.mean)
+
+
+def _networks_of(advice: LogAdvice) -> dict[str, Network]:
+    from rumormill.advice.grounds import restricted
+    from rumormill.advice.settings import IN_GROUPS, TOGETHER
+
+    inside = restricted(advice.network, advice.evidence.sameness.group_of)
+    return {TOGETHER: advice.network, IN_GROUPS: inside}
+
+
+def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:
+    """The log with the agents in the order of the mesh's nodes; all nodes must be in it."""
+    names = [node.name for node in given.mesh.nodes]
+    if log.agents is None:
+        raise DataError("the log does not say who measured what: name the column with --agent-column")
+    lost = sorted(set(names) - set(log.agents))
+    if lost:
+        raise DataError(f"the log has nothing of node {lost[0]!r}, which the mesh names")
+    number = {name: v for v, name in enumerate(names)}
+    places = np.array([number.get(name, -1) for name in log.agents], dtype=np.int32)
+    agent = places[log.agent]
+    known = agent >= 0
+    found = replace(
+        log,
+        agents=tuple(names),
+        time=log.time[known],
+        agent=agent[known],
+        arm=log.arm[known],
+        value=log.value[known],
+    )
+    return found, given.network

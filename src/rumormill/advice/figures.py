@@ -1,0 +1,159 @@
+"""The pictures of advice on a log: one for every check, what each way came to, and the price in messages."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rumormill.advice.choice import kind_of
+from rumormill.advice.drift import SEGMENTS
+from rumormill.advice.words import findings
+from rumormill.experiments.figures.palette import LOOKS, looks
+from rumormill.experiments.figures.style import GREY, decades_and_zero, new_figure, style
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rumormill.advice.advise_log import LogAdvice
+
+MOST_ROWS = 60
+KINDS = {"alone": "alone", "all": "all together", "groups": "in groups"}
+
+
+def model_figure(advice: LogAdvice) -> Figure:
+    """The five checks of the model, and what every way of choosing came to."""
+    with style():
+        figure = new_figure(9.0, 6.2)
+        panels = figure.subplots(2, 3).ravel()
+        drawers = (_same, _drift, _tails, _dependence, _enough)
+        for axes, draw, finding in zip(panels, drawers, findings(advice), strict=False):
+            draw(advice, axes)
+            axes.set_title(f"{finding.check} {finding.verdict}", loc="left")
+        _lines(advice, panels[5])
+    return figure
+
+
+def price_figure(advice: LogAdvice) -> Figure:
+    """Every setting that was tried, by what it sends and what it loses; the advice as a ring."""
+    with style():
+        figure = new_figure(4.8, 3.6)
+        axes = figure.subplots()
+        looked = looks(KINDS.values())
+        for kind, name in KINDS.items():
+            here = [each for each in advice.losses.values() if kind_of(each.setting) == kind]
+            if here:
+                axes.plot(
+                    [each.messages for each in here],
+                    [max(each.mean, 1e-300) for each in here],
+                    linestyle="none",
+                    marker=looked[name].marker,
+                    color=looked[name].colour,
+                    alpha=0.8,
+                    label=name,
+                )
+        chosen = advice.choice.chosen
+        axes.plot(
+            [chosen.messages],
+            [chosen.mean],
+            "o",
+            markersize=11,
+            color="black",
+            fillstyle="none",
+            label="recommended",
+        )
+        if min(each.mean for each in advice.losses.values()) > 0:
+            axes.set_yscale("log")
+        decades_and_zero(axes, [each.messages for each in advice.losses.values()])
+        axes.set_xlabel("messages per round, all links together")
+        axes.set_ylabel(_with_unit(advice, "loss per request"))
+        figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def _with_unit(advice: LogAdvice, text: str) -> str:
+    return f"{text} ({advice.log.unit})" if advice.log.unit else text
+
+
+def _same(advice: LogAdvice, axes: Any) -> None:
+    """What every agent loses with every arm; rows in the order of the groups."""
+    same = advice.evidence.sameness
+    signed = advice.log.sign * same.means
+    loss = np.nanmax(signed, axis=1, keepdims=True) - signed
+    order = [v for group in same.groups for v in group] if same.tested else list(range(len(loss)))
+    order = [
+        order[i] for i in np.unique(np.linspace(0, len(order) - 1, min(len(order), MOST_ROWS)).astype(int))
+    ]
+    image = axes.imshow(loss[order], aspect="auto", cmap="cividis_r", interpolation="nearest")
+    axes.figure.colorbar(image, ax=axes, label=_with_unit(advice, "loss"))
+    axes.set_xticks(
+        range(len(advice.log.arms)), [name[:10] for name in advice.log.arms], rotation=45, ha="right"
+    )
+    axes.set_ylabel("agent")
+    axes.grid(False)
+
+
+def _drift(advice: LogAdvice, axes: Any) -> None:
+    """Means of every arm over the log."""
+    middle = (np.arange(SEGMENTS) + 0.5) / SEGMENTS
+    for k, name in enumerate(advice.log.arms):
+        look = LOOKS[k % len(LOOKS)]
+        axes.plot(
+            middle,
+            advice.evidence.drift.segment_means[:, k],
+            color=look.colour,
+            marker=look.marker,
+            label=name[:12],
+        )
+    axes.set_xlabel("share of the log")
+    axes.set_ylabel(_with_unit(advice, "mean"))
+    if advice.log.n_arms <= 8:
+        axes.legend(fontsize=6, framealpha=0.8, edgecolor="none")
+
+
+def _tails(advice: LogAdvice, axes: Any) -> None:
+    """The tail index of every arm with its band; left of 2 the variance is infinite."""
+    for k, tail in enumerate(advice.evidence.tails):
+        high = min(tail.high, 8.0)
+        axes.plot([min(tail.low, 8.0), high], [k, k], color=LOOKS[0].colour)
+        if math.isfinite(tail.index):
+            axes.plot([min(tail.index, 8.0)], [k], "o", color=LOOKS[0].colour)
+    axes.axvline(2, color=GREY, linestyle="--", linewidth=0.8)
+    axes.set_yticks(range(advice.log.n_arms), [name[:12] for name in advice.log.arms])
+    axes.set_xlabel("tail index (variance infinite left of 2)")
+
+
+def _dependence(advice: LogAdvice, axes: Any) -> None:
+    near = advice.evidence.dependence
+    errors = [3 * each if math.isfinite(each) else 0.0 for each in (near.lag_error, near.common_error)]
+    axes.bar(
+        [0, 1], [near.lag_one, near.common], yerr=errors, color=[LOOKS[0].colour, LOOKS[1].colour], capsize=3
+    )
+    axes.set_xticks([0, 1], ["with the last reward", "common to all"])
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, -0.1), max(high, 0.1))  # what is tiny should look so
+    axes.set_ylabel("correlation")
+
+
+def _enough(advice: LogAdvice, axes: Any) -> None:
+    """The mean of every arm with its error, over all agents."""
+    arms = range(advice.log.n_arms)
+    axes.errorbar(advice.evidence.means, arms, xerr=2 * advice.evidence.errors, fmt="o", capsize=2)
+    axes.set_yticks(arms, [name[:12] for name in advice.log.arms])
+    axes.set_xlabel(_with_unit(advice, "mean over all agents"))
+
+
+def _lines(advice: LogAdvice, axes: Any) -> None:
+    """What every way came to on the rest of the log."""
+    lines = advice.lines[::-1]
+    middle = np.array([line.mean for line in lines])
+    reach = np.abs(np.array([[line.mean - line.low, line.high - line.mean] for line in lines]).T)
+    axes.errorbar(middle, range(len(lines)), xerr=reach, fmt="o", capsize=2, color=LOOKS[2].colour)
+    axes.set_yticks(range(len(lines)), [_short(line.name) for line in lines])
+    axes.set_xlabel(_with_unit(advice, f"per request, {advice.log.better} is better"))
+    axes.set_title("on the rest of the log", loc="left")
+
+
+def _short(name: str) -> str:
+    return "best common arm" if name.endswith("the best common arm") else name.removeprefix("always the ")

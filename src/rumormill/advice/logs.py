@@ -1,0 +1,312 @@
+"""Logs from files: long (time, agent, arm, reward) or wide (a column per arm, perhaps agent and time).
+
+Everything is read by lazy scans into plain columns; 10⁷ rows take a few hundred megabytes.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.advice.columns import (
+    Columns,
+    Roles,
+    looks_like_a_counter,
+    refuse_counter,
+    roles_of,
+    settled_objective,
+)
+from rumormill.advice.files import scanned, suffix_of
+from rumormill.advice.log import Log
+from rumormill.arms.objective import Objective, checked_objective
+from rumormill.errors import DataError, InputError
+from rumormill.text import nearest, plural
+from rumormill.validate import LARGEST_REWARD
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "-", "?")
+LEAST_ROWS = 100
+MOST_ARMS = 1_000
+# A wide column of which most cells are words is no arm.
+MOSTLY = 0.5
+
+
+def read_log(
+    path: str | PathLike[str],
+    columns: Columns | None = None,
+    *,
+    objective: Objective | None = None,
+    unit: str = "",
+) -> Log:
+    """The log in a file. Missing cells and rows without a reward are left out, and said."""
+    path = Path(path)
+    objective = None if objective is None else checked_objective(objective)
+    with scanned(path) as table:
+        roles = roles_of(path, table.collect_schema().names(), columns or Columns())
+        name = path.name.lower().removesuffix(".gz").removesuffix(suffix_of(path))
+        settled = settled_objective(objective, roles, name)
+        read = _long if roles.long else _wide
+        log = replace(read(path, table, roles, columns or Columns()), name=name, objective=settled, unit=unit)
+    if len(log.value) < LEAST_ROWS:
+        raise DataError(
+            f"{path} has {plural(len(log.value), 'value')}: too few to learn from, give at least {LEAST_ROWS}"
+        )
+    if log.n_arms < 2:
+        raise DataError(f"{path}: {log.arms[0]!r} is the only arm; a choice needs at least two")
+    return _in_order(log)
+
+
+def _in_order(log: Log) -> Log:
+    if len(log.time) < 2 or bool((log.time[1:] >= log.time[:-1]).all()):
+        return log
+    order = np.argsort(log.time, kind="stable")
+    return replace(
+        log, time=log.time[order], agent=log.agent[order], arm=log.arm[order], value=log.value[order]
+    )
+
+
+# --- the long form --------------------------------------------------------------------------------------
+
+
+def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
+    import polars as pl
+
+    (reward,) = roles.values
+    assert roles.arm is not None
+    raw, value = pl.col(reward), _number(table, reward)
+    wanted = [
+        value.alias("value"),
+        _is_bad(raw, value, table, reward).alias("bad"),
+        pl.col(roles.arm).cast(pl.String).str.strip_chars().alias("arm"),
+    ]
+    if roles.agent is not None:
+        wanted.append(pl.col(roles.agent).cast(pl.String).str.strip_chars().alias("agent"))
+    if roles.time is not None:
+        wanted.append(_time(table, roles.time).alias("time"))
+    frame = table.select(wanted).collect(engine="streaming")
+    _refuse_bad(path, table, reward, frame["bad"])
+    frame = frame.drop("bad")
+    rows, notes = frame.height, _ignored(roles)
+    frame = frame.filter(
+        pl.all_horizontal(pl.col(name).is_not_null() for name in frame.columns if name != "time")
+    )
+    if frame.height < rows:
+        notes.append(f"{plural(rows - frame.height, 'row')} without reward, arm or agent left out.")
+    if given.arms:
+        known = frame["arm"].unique().to_list()
+        for arm in given.arms:
+            if arm not in known:
+                raise InputError(f"{path}: no arm is called {arm!r}{nearest(arm, sorted(known))}")
+        frame = frame.filter(pl.col("arm").is_in(list(given.arms)))
+    frame, more = _with_time(path, frame)
+    arms, code = _codes(frame["arm"])
+    if len(arms) > MOST_ARMS:
+        raise refuse_counter(path, roles.arm, f"has {len(arms):,} different values")
+    agents, agent = (
+        _codes(frame["agent"]) if roles.agent is not None else (None, np.zeros(frame.height, np.int32))
+    )
+    return Log(
+        "",
+        arms,
+        agents,
+        "maximise",
+        "",
+        frame["time"].to_numpy().astype(np.float64),
+        agent,
+        code,
+        frame["value"].to_numpy().astype(np.float64),
+        roles.time is not None,
+        (*notes, *more),
+    )
+
+
+# --- the wide form --------------------------------------------------------------------------------------
+
+
+def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
+    import polars as pl
+
+    wanted: list[pl.Expr] = []
+    for k, name in enumerate(roles.values):
+        value = _number(table, name)
+        wanted += [value.alias(f"v{k}"), _is_bad(pl.col(name), value, table, name).alias(f"b{k}")]
+    if roles.agent is not None:
+        wanted.append(pl.col(roles.agent).cast(pl.String).str.strip_chars().alias("agent"))
+    if roles.time is not None:
+        wanted.append(_time(table, roles.time).alias("time"))
+    frame = table.select(wanted).collect(engine="streaming")
+    if frame.height == 0:
+        raise DataError(f"{path} is empty: it needs a header with the names of the columns, then rows")
+    taken, words = [], []
+    for k, name in enumerate(roles.values):
+        if not given.arms and float(frame[f"b{k}"].mean() or 0.0) > MOSTLY:  # type: ignore[arg-type]
+            words.append(name)
+            continue
+        _refuse_bad(path, table, name, frame[f"b{k}"])
+        taken.append((name, frame[f"v{k}"]))
+    notes = _ignored(replace(roles, ignored=(*roles.ignored, *words)))
+    frame, more = _with_time(
+        path, frame.select([c for c in ("agent", "time") if c in frame.columns] or ["v0"])
+    )
+    agents, agent = (
+        _codes(frame["agent"]) if roles.agent is not None else (None, np.zeros(frame.height, np.int32))
+    )
+    if not given.arms:
+        _refuse_counters(path, taken, agent)
+    if not taken:
+        raise DataError(f"{path}: no column holds numbers: there are no arms to choose from")
+    values = np.column_stack([column.to_numpy().astype(np.float64) for _, column in taken])
+    there = ~np.isnan(values)
+    empty = int(values.size - there.sum())
+    if empty:
+        share = empty / values.size
+        notes.append(f"{plural(empty, 'cell')} of {values.size:,} ({share:.1%}) missing: they are left out.")
+    row, arm = np.nonzero(there)
+    return Log(
+        "",
+        tuple(name for name, _ in taken),
+        agents,
+        "maximise",
+        "",
+        frame["time"].to_numpy().astype(np.float64)[row],
+        agent[row],
+        arm.astype(np.int32),
+        values[there],
+        roles.time is not None,
+        (*notes, *more),
+    )
+
+
+def _refuse_counters(path: Path, taken: list[tuple[str, pl.Series]], agent: NDArray[np.int32]) -> None:
+    """A column that only counts is never an arm: over the file, or for every agent."""
+    by_agent = np.argsort(agent, kind="stable")
+    same = np.diff(agent[by_agent]) == 0
+    for name, column in taken:
+        values = column.to_numpy().astype(np.float64)
+        if len(values) < LEAST_ROWS:
+            continue
+        if looks_like_a_counter(name):
+            raise refuse_counter(path, name, "is called like a row number")
+        steps = np.diff(values)
+        inside = np.diff(values[by_agent])[same]
+        rises = bool((steps >= 0).all() and (steps > 0).mean() * len(steps) >= LEAST_ROWS / 2)
+        always = bool((steps > 0).all() or (steps < 0).all() or rises)
+        if always or (len(inside) > len(values) / 2 and bool((inside > 0).all() or (inside < 0).all())):
+            raise refuse_counter(path, name, "only goes one way")
+
+
+# --- cells ----------------------------------------------------------------------------------------------
+
+
+def _number(table: pl.LazyFrame, name: str) -> pl.Expr:
+    """The cells as floats; null where there is none. NaN is missing too."""
+    import polars as pl
+
+    kind = table.collect_schema()[name]
+    cell = pl.col(name)
+    if kind == pl.String:
+        cell = cell.str.strip_chars()
+    elif not (kind.is_numeric() or kind == pl.Boolean):
+        return pl.lit(None, dtype=pl.Float64)
+    return cell.cast(pl.Float64, strict=False).fill_nan(None)
+
+
+def _is_bad(raw: pl.Expr, value: pl.Expr, table: pl.LazyFrame, name: str) -> pl.Expr:
+    """Cells that hold something which is neither a number nor a word for nothing."""
+    import polars as pl
+
+    too_large = value.abs() > LARGEST_REWARD
+    kind = table.collect_schema()[name]
+    if kind == pl.String:
+        word = raw.str.strip_chars().str.to_lowercase()
+        return (
+            (value.is_null() & raw.is_not_null() & ~word.is_in(list(MISSING))) | too_large.fill_null(False)
+        ).fill_null(False)
+    if kind.is_numeric() or kind == pl.Boolean:
+        return too_large.fill_null(False)
+    return raw.is_not_null()
+
+
+def _refuse_bad(path: Path, table: pl.LazyFrame, name: str, bad: pl.Series) -> None:
+    """Name the first cell that is no number."""
+    count = int(bad.sum())
+    if not count:
+        return
+    row = int(bad.arg_true()[0])
+    cell = table.select(name).slice(row, 1).collect()[name][0]
+    more = f" (and {count - 1:,} more)" if count > 1 else ""
+    raise DataError(
+        f"{path}: column {name!r}, row {row + 1:,} holds {str(cell)!r}{more}: every cell must be a finite "
+        "number or empty; drop or repair the row, or choose other columns"
+    )
+
+
+def _time(table: pl.LazyFrame, name: str) -> pl.Expr:
+    """Numbers where the times are numbers; else as they are, to be read as dates later."""
+    import polars as pl
+
+    kind = table.collect_schema()[name]
+    if kind == pl.String:
+        head = table.select(pl.col(name).str.strip_chars()).head(1_000).collect()[name].drop_nulls()
+        numbers = head.cast(pl.Float64, strict=False).null_count() == 0
+        cell = pl.col(name).str.strip_chars()
+        return cell.cast(pl.Float64, strict=False) if numbers else cell
+    return pl.col(name)
+
+
+def _with_time(path: Path, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The frame with its time as a number: seconds or what the file counts in, else the row."""
+    import polars as pl
+
+    if "time" not in frame.columns:
+        return frame.with_columns(pl.Series("time", np.arange(frame.height, dtype=np.float64))), []
+    time = frame["time"]
+    if time.dtype == pl.String:
+        given = time
+        time = time.str.to_datetime(strict=False, time_zone="UTC", time_unit="us")
+        bad = (time.is_null() & given.is_not_null()).arg_true()
+        if len(bad):
+            row = int(bad[0])
+            raise DataError(
+                f"{path}: the time in row {row + 1:,} is {given[row]!r}: neither a number nor a date"
+            )
+    if time.dtype.is_temporal():
+        time = time.cast(pl.Datetime("us")) if time.dtype == pl.Date else time
+        time = time.to_physical().cast(pl.Float64) / 1e6
+    time = time.cast(pl.Float64, strict=False)
+    if time.null_count() or not bool(time.is_finite().all()):
+        row = int((time.is_null() | ~time.is_finite().fill_null(False)).arg_true()[0])
+        raise DataError(f"{path}: row {row + 1:,} has no time: drop or repair it")
+    notes = [] if time.is_sorted() else ["Rows were not in the order of their times: they were sorted."]
+    return frame.with_columns(time.alias("time")), notes
+
+
+def _codes(names: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Names in their natural order, and the number of each row's."""
+    import polars as pl
+
+    known = sorted(names.unique().drop_nulls().to_list(), key=_natural)
+    codes = names.cast(pl.Enum(known)).to_physical().cast(pl.Int32).to_numpy()
+    return tuple(known), np.ascontiguousarray(codes)
+
+
+def _natural(name: str) -> list[tuple[int, int, str]]:
+    """a2 before a10."""
+    return [
+        (0, int(part), "") if part.isdigit() else (1, 0, part) for part in re.split(r"(\d+)", name) if part
+    ]
+
+
+def _ignored(roles: Roles) -> list[str]:
+    if not roles.ignored:
+        return []
+    shown = ", ".join(repr(name) for name in roles.ignored[:8]) + (", ..." if len(roles.ignored) > 8 else "")
+    return [f"Ignored {plural(len(roles.ignored), 'column')}: {shown}."]

@@ -1,0 +1,101 @@
+"""Advice as one HTML page in the style of the report; it needs nothing else."""
+
+from __future__ import annotations
+
+import html
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rumormill.advice.figures import model_figure, price_figure
+from rumormill.advice.mesh import mesh_of, mesh_toml
+from rumormill.advice.words import findings, group_lines, headline, recommendation
+from rumormill.experiments.report.markup import picture, table
+from rumormill.experiments.run.files import write_atomically
+from rumormill.text import number, plural
+
+if TYPE_CHECKING:
+    from rumormill.advice.advise_log import LogAdvice
+
+
+def write_page(advice: LogAdvice, path: Path) -> Path:
+    """Write the page; it gets its name only when it is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, page_html(advice).encode())
+    return path
+
+
+def page_html(advice: LogAdvice) -> str:
+    """The page as text."""
+    log = advice.log
+    css = (resources.files("rumormill.experiments.report") / "template" / "report.css").read_text("utf-8")
+    said = recommendation(advice)
+    alarms = sum(finding.alarm for finding in findings(advice))
+    first = "".join(f'<p class="notice">{html.escape(text)}</p>' for text in said[:alarms])
+    rest = "".join(f"<p>{html.escape(text)}</p>" for text in said[alarms:])
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*advice.notes, *advice.evidence.why_moments))
+    return f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Advice: {html.escape(log.name)}</title><style>{css}</style></head>
+<body><main>
+<header><p class="kicker">rumormill · advice · {html.escape(log.name)}</p>
+<h1>{html.escape(str(advice.chosen))}</h1>
+<p class="question">{html.escape(headline(advice))}</p></header>
+<section id="advice"><h2>Advice</h2>{first}{rest}{_groups(advice)}
+<pre><code>{html.escape(advice.code)}</code></pre></section>
+<section id="lines"><h2>On the rest of the log</h2>
+<p>Chosen on the first {advice.rounds[0]:,} rounds, reported on the other {advice.rounds[1]:,}. Means with
+their outermost values moved in; bands of 95 % from a block bootstrap over time.</p>{_lines(advice)}</section>
+<section id="model"><h2>The model, tested</h2>{_findings(advice)}
+<div class="pictures">{picture(model_figure(advice), "svg", "The checks of the model, one by one.")}
+{picture(price_figure(advice), "svg", "Every setting that was tried on the first part.")}</div></section>
+<section id="settings"><h2>{plural(len(advice.choice.finals), "setting")} in the final</h2>
+{_settings(advice)}</section>
+<section id="act"><h2>A file to act on</h2><details><summary>mesh.toml</summary>
+<pre><code>{html.escape(mesh_toml(mesh_of(advice)))}</code></pre></details></section>
+<section id="notes"><h2>Notes</h2><ul>{notes}</ul></section>
+</main></body></html>
+"""
+
+
+def _groups(advice: LogAdvice) -> str:
+    lines = group_lines(advice)
+    return f"<ul>{''.join(f'<li>{html.escape(line)}</li>' for line in lines)}</ul>" if lines else ""
+
+
+def _lines(advice: LogAdvice) -> str:
+    head = ["way", "mean", "95 % band", "median", "p90"]
+    rows = [
+        [
+            line.name,
+            number(line.mean),
+            f"{number(line.low)} – {number(line.high)}",
+            number(line.median),
+            number(line.p90),
+        ]
+        for line in advice.lines
+    ]
+    return table(head, rows, ["", "number", "number", "number", "number"])
+
+
+def _findings(advice: LogAdvice) -> str:
+    head = ["check", "answer", "number", "in words"]
+    rows = [[each.check, each.verdict, each.number, each.sentence] for each in findings(advice)]
+    return table(head, rows, ["", "word", "number", ""])
+
+
+def _settings(advice: LogAdvice) -> str:
+    head = ["setting", "loss per request", "above the best (95 %)", "messages a round", "lemma", ""]
+    rows = [
+        [
+            row["setting"],
+            number(row["loss"]),
+            f"{number(row['worse_low'])} – {number(row['worse_high'])}",
+            number(row["messages_per_round"]),
+            "covers it" if row["lemma"] else "none",
+            "recommended" if row["recommended"] else "",
+        ]
+        for row in advice.rows()
+    ]
+    return table(head, rows, ["", "number", "number", "number", "word", "word"])

@@ -1,0 +1,253 @@
+"""What was found, in words that are true: a sentence and a number for every check, then the advice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rumormill.advice.advise_log import LogAdvice
+from rumormill.advice.choice import MARGIN
+from rumormill.advice.sameness import SHUFFLES
+from rumormill.advice.settings import IN_GROUPS
+from rumormill.text import plural
+
+MOST_NAMES = 6
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check of the model."""
+
+    check: str
+    verdict: str
+    number: str
+    sentence: str
+    alarm: bool = False
+    """Whether the model fails here: said before the advice."""
+
+
+def findings(advice: LogAdvice) -> list[Finding]:
+    """Every check of the model, in the order in which they matter."""
+    return [_same(advice), _drift(advice), _tails(advice), _dependence(advice), _enough(advice)]
+
+
+def headline(advice: LogAdvice) -> str:
+    """Which way is better, the best arm, and by how much."""
+    log, known = advice.log, advice.evidence.enough
+    means = advice.evidence.means.tolist()
+    gaps = [
+        f"{log.arms[k]} {log.amount(abs(mean - means[known.best]))}"
+        for k, mean in enumerate(means)
+        if k != known.best
+    ]
+    lead = ", ".join(gaps[:MOST_NAMES]) + (", ..." if len(gaps) > MOST_NAMES else "")
+    return (
+        f"{log.better.capitalize()} is better ({log.objective}). Over all agents {log.arms[known.best]} is "
+        f"the best arm, {log.amount(means[known.best])} on average; the others are worse per request by: "
+        f"{lead}."
+    )
+
+
+def recommendation(advice: LogAdvice) -> list[str]:
+    """The advice: what fails first, then what to do, why, and what it is worth."""
+    return [*_first(advice), _what(advice), *_why(advice), *_honest(advice)]
+
+
+# --- checks ---------------------------------------------------------------------------------------------
+
+
+def _p(value: float) -> str:
+    return f"p ≤ {1 / (1 + SHUFFLES):.3f}" if value <= 1.01 / (1 + SHUFFLES) else f"p = {value:.2g}"
+
+
+def _same(advice: LogAdvice) -> Finding:
+    same, log = advice.evidence.sameness, advice.log
+    if not same.tested:
+        words = (
+            "The log does not say who measured what: that arms are the same for all is assumed, not tested."
+        )
+        return Finding("same arms for everybody?", "not tested", "–", words)
+    worth = f"knowing one's own best arm is worth {log.amount(max(same.value, 0.0))} per request"
+    if not same.differs:
+        words = (
+            f"All {log.n_agents} agents face the same arms, as far as the log can tell "
+            f"({_p(same.p_value)}); {worth}."
+        )
+        return Finding("same arms for everybody?", "yes", _p(same.p_value), words)
+    if not same.best_differs:
+        words = (
+            f"The arms are not the same for everybody ({_p(same.p_value)}), but the best arm is: "
+            f"{log.arms[same.best_of_group[0]]}."
+        )
+        return Finding("same arms for everybody?", "no, but one best arm", _p(same.p_value), words)
+    words = (
+        f"The arms are not the same for everybody ({_p(same.p_value)}): there are {len(same.groups)} groups "
+        f"of agents with different best arms, and {worth}."
+    )
+    return Finding("same arms for everybody?", "no", _p(same.p_value), words, alarm=True)
+
+
+def _drift(advice: LogAdvice) -> Finding:
+    drift, log = advice.evidence.drift, advice.log
+    if not drift.drifts:
+        words = f"Nothing changes over time, as far as the log can tell ({_p(drift.p_value)})."
+        return Finding("drift?", "no", _p(drift.p_value), words)
+    when = f"most of all at {100 * drift.at:.0f} % of the log"
+    if drift.period is not None:
+        when = f"in seasons of about {100 * drift.period:.0f} % of the log"
+    words = f"The arms change over time ({_p(drift.p_value)}), {when}; "
+    if drift.best_changes:
+        names = list(dict.fromkeys(log.arms[k] for k in drift.segment_best))
+        words += (
+            f"the best arm changes with them ({' → '.join(names[:MOST_NAMES])}), and knowing the best of the "
+            f"moment is worth {log.amount(max(drift.value, 0.0))} per request."
+        )
+    else:
+        words += "the best arm over all agents stays the same."
+    return Finding("drift?", "yes", _p(drift.p_value), words, alarm=True)
+
+
+def _tails(advice: LogAdvice) -> Finding:
+    tails, arms = advice.evidence.tails, advice.log.arms
+    worst = min(range(len(tails)), key=lambda k: tails[k].low)
+    tail = tails[worst]
+    band = f"{tail.low:.3g} to {tail.high:.3g}" if math.isfinite(tail.high) else f"{tail.low:.3g} or more"
+    if advice.evidence.light:
+        return Finding(
+            "tails", "light", band, f"Every tail is light; the heaviest is that of {arms[worst]} ({band})."
+        )
+    verdict = "heavy" if any(each.verdict == "heavy" for each in tails) else "cannot tell"
+    said = tail.words.removeprefix("heavy: ").removeprefix("cannot tell: ")
+    words = f"The heaviest tail is that of {arms[worst]}, index {band}: {said}."
+    return Finding("tails", verdict, band, words)
+
+
+def _dependence(advice: LogAdvice) -> Finding:
+    near = advice.evidence.dependence
+    parts = []
+    if near.remembers:
+        parts.append(
+            f"a reward resembles the last one of its agent and arm (correlation {near.lag_one:+.2f})"
+        )
+    if near.shocks:
+        parts.append(f"{100 * near.common:.0f} % of the variance is a shock that hits all agents at once")
+    number = f"{near.lag_one:+.2f}, {max(near.common, 0.0):.0%}"
+    if not parts:
+        return Finding(
+            "dependence",
+            "none seen",
+            number,
+            f"Rewards depend neither on the last ones ({near.lag_one:+.2f}) nor on a common shock "
+            f"({max(near.common, 0.0):.0%}).",
+        )
+    words = " and ".join(parts)
+    return Finding("dependence", "some", number, f"{words[0].upper()}{words[1:]}; replays keep both.")
+
+
+def _enough(advice: LogAdvice) -> Finding:
+    known, log = advice.evidence.enough, advice.log
+    number = f"{log.amount(known.gap)} ± {log.amount(2 * known.error)}"
+    pair = f"{log.arms[known.best]} and {log.arms[known.second]}"
+    if known.is_enough:
+        words = f"The log tells {pair} apart: they differ by {number} over all agents."
+        return Finding("enough data?", "yes", number, words)
+    words = (
+        f"The log does not tell {pair} apart: they differ by {number} over all agents. About "
+        f"{math.ceil(min(known.times_more, 999))} times as much would do."
+    )
+    return Finding("enough data?", "no", number, words)
+
+
+# --- advice ---------------------------------------------------------------------------------------------
+
+
+def _first(advice: LogAdvice) -> list[str]:
+    """What fails, and what then helps."""
+    words = [finding.sentence for finding in findings(advice) if finding.alarm]
+    if advice.evidence.sameness.best_differs:
+        words.append(
+            "Sharing what all measured would mix different arms under one name. What helps: cooperate within "
+            "the groups, or not at all."
+        )
+    if advice.evidence.drift.drifts:
+        words.append(
+            "What was learned gets old. Settings that forget (restart) were tried too; come back with newer "
+            "logs."
+        )
+    return words
+
+
+def _what(advice: LogAdvice) -> str:
+    chosen = advice.chosen
+    if not chosen.cooperates:
+        return f"Recommended: agents on their own, without messages ({chosen})."
+    where = (
+        f" within {plural(len(advice.groups), 'group')}"
+        if chosen.network == IN_GROUPS
+        else f" among all {advice.network.n_agents} agents"
+    )
+    return f"Recommended: cooperate{where}: {chosen}."
+
+
+def _why(advice: LogAdvice) -> list[str]:
+    choice, log, chosen = advice.choice, advice.log, advice.chosen
+    words = []
+    if choice.best.setting != chosen and choice.best.setting not in choice.rejected:
+        excess = choice.excess[chosen]
+        words.append(
+            f"{choice.best.setting} lost least on the first part ({log.amount(choice.best.mean)} per "
+            f"request); the recommended setting loses at most {log.amount(max(excess.high, 0.0))} more "
+            f"(95 %), within the margin of {MARGIN:.0%}, and is cheaper."
+        )
+    else:
+        words.append(f"It lost least on the first part: {log.amount(choice.chosen.mean)} per request.")
+    if choice.rejected:
+        words.append(
+            f"{plural(len(choice.rejected), 'setting')} looked better at first and did worse than agents "
+            f"alone on the rest: {choice.rejected[0]}{', ...' if len(choice.rejected) > 1 else ''}."
+        )
+    if chosen != choice.alone.setting:
+        paid = choice.against_alone
+        words.append(
+            f"Against agents alone it saves {log.amount(-paid.estimate)} per request on the rest "
+            f"({log.amount(-paid.high)} to {log.amount(-paid.low)}, 95 %), for "
+            f"{choice.chosen.messages:,.0f} messages a round."
+        )
+    return words
+
+
+def _honest(advice: LogAdvice) -> list[str]:
+    """What the advice does not claim."""
+    words = []
+    if advice.chosen.covered(advice.evidence.moments):
+        words.append("A lemma covers this constant for the moments assumed.")
+    else:
+        words.append(
+            f"No lemma covers ζ = {advice.chosen.zeta:g}: the setting is measured on this log, nothing is "
+            "promised."
+        )
+    if advice.choice.at_edge:
+        words.append(
+            f"ζ = {advice.chosen.zeta:g} is the last constant that was tried: a further one may be better."
+        )
+    return words
+
+
+def group_lines(advice: LogAdvice) -> list[str]:
+    """Who belongs together."""
+    same = advice.evidence.sameness
+    if not same.best_differs:
+        return []
+    names = advice.log.agents or ()
+    lines = []
+    for number, (group, best) in enumerate(zip(same.groups, same.best_of_group, strict=True), 1):
+        more = ", ..." if len(group) > MOST_NAMES else ""
+        shown = ", ".join(names[v] for v in group[:MOST_NAMES]) + more
+        lines.append(f"group {number}: best {advice.log.arms[best]}, {plural(len(group), 'agent')}: {shown}")
+    return lines
+
+
+def everything(advice: LogAdvice) -> Sequence[str]:
+    """All sentences, for those who look for one."""
+    return [headline(advice), *(f.sentence for f in findings(advice)), *recommendation(advice), *advice.notes]

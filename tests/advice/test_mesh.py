@@ -1,0 +1,102 @@
+"""Mesh files: what advice writes is read back, as a setting, as a network and by `simulate --mesh`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rumormill as rm
+from rumormill import catalogue
+from rumormill.advice.advise_log import advise_log
+from rumormill.advice.mesh import mesh_of, mesh_toml, read_mesh
+from truths import log_of, two_clusters
+
+MESH = """
+name = "mirrors"
+[[games]]
+name = "mirrors"
+arms = ["north", "south"]
+objective = "minimise"
+unit = "ms"
+restart = 50
+[games.policy]
+type = "kmp"
+gamma = 1
+estimator = "median-of-means"
+zeta = 0.1
+moments = { eps = 0.5, u = 2.0, rho = 1.0 }
+[[nodes]]
+name = "a"
+address = "10.0.0.1:7000"
+neighbours = ["b"]
+[[nodes]]
+name = "b"
+[[nodes]]
+name = "c"
+neighbours = ["b"]
+group = 1
+"""
+
+
+def put(tmp_path: Path, text: str = MESH) -> Path:
+    (tmp_path / "mesh.toml").write_text(text)
+    return tmp_path / "mesh.toml"
+
+
+def test_a_mesh_by_hand(tmp_path: Path) -> None:
+    given = read_mesh(put(tmp_path))
+    assert (given.game.objective, given.game.unit, given.game.restart) == ("minimise", "ms", 50)
+    assert [given.network.neighbours(v).tolist() for v in range(3)] == [[1], [0, 2], [1]]
+    assert given.policy == rm.KMPUCB(
+        gamma=1, estimator=rm.MedianOfMeans(), zeta=0.1, moments=rm.Moments(eps=0.5, u=2.0, rho=1.0)
+    )
+    assert (given.setting.zeta, given.setting.restart) == (0.1, 50)
+    network = catalogue.make("network", {"kind": "mesh", "file": str(tmp_path / "mesh.toml")})
+    assert network.build(np.random.default_rng(0)).n_edges == 2
+
+
+def test_what_advice_writes_is_what_was_recommended(tmp_path: Path) -> None:
+    advice = advise_log(log_of(two_clusters(agents=8, rounds=150).table(1), unit="clicks"), seed=1)
+    mesh = mesh_of(advice)
+    given = read_mesh(put(tmp_path, mesh_toml(mesh)))
+    assert given.mesh == mesh
+    assert given.game.arms == list(advice.log.arms)
+    built = advice.chosen.build(advice.evidence.moments)
+    assert given.policy == built
+    for group in advice.groups:
+        for v in group:
+            assert set(given.network.neighbours(v).tolist()) <= set(group)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            'neighbours = ["b"]\ngroup',
+            'neighbours = ["d"]\ngroup',
+            "'c' has the neighbour 'd', which is no node",
+        ),
+        ('name = "c"', 'name = "b"', "two nodes have the same name"),
+        ('type = "kmp"', 'type = "kpm"', "policy.type = 'kpm' is not allowed"),
+        ("zeta = 0.1\n", "", "needs zeta and moments"),
+        ('objective = "minimise"', 'objective = "least"', "games"),
+        ("gamma = 1", 'gamma = "half-diameter"', "a whole number"),
+        ("[[games]]", "[[games", "cannot be read"),
+    ],
+)
+def test_what_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    assert old in MESH
+    with pytest.raises(rm.RumormillError, match=message):
+        read_mesh(put(tmp_path, MESH.replace(old, new)))
+
+
+def test_files_that_are_no_mesh(tmp_path: Path) -> None:
+    with pytest.raises(rm.InputError, match="there is no such file"):
+        read_mesh(tmp_path / "gone.toml")
+    with pytest.raises(rm.DataError, match="missing required field"):
+        read_mesh(put(tmp_path, 'name = "x"\n'))
+    family = catalogue.make("network", {"kind": "mesh", "file": str(put(tmp_path, "nodes = [3]\n"))})
+    with pytest.raises(rm.DataError, match="has a name"):
+        family.build(np.random.default_rng(0))
