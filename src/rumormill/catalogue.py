@@ -55,6 +55,9 @@ POLICIES = Names(
         "kmp": "kmp:KMPUCB",
         "consensus": "consensus:ConsensusUCB",
         "robust": "robust:RobustUCB",
+        "coop-ucb2": "rivals.coop_ucb2:CoopUCB2",
+        "dducb": "rivals.dducb:DDUCB",
+        "robust-gossip": "rivals.robust_gossip:RobustGossip",
     },
 )
 ESTIMATORS = Names(
@@ -64,6 +67,11 @@ ESTIMATORS = Names(
         "median-of-means": "median_of_means:MedianOfMeans",
         "catoni": "catoni:Catoni",
         "empirical": "empirical:EmpiricalMean",
+        "clipped": "clipped:ClippedMean",
+        "self-tuned": "self_tuned:SelfTuned",
+        "median-bound": "median_bound:MedianBound",
+        "robust-moss": "robust_moss:RobustMOSS",
+        "huber-sgd": "huber_sgd:HuberSGD",
     },
 )
 LAWS = Names(

@@ -253,7 +253,8 @@ def check_estimator(estimator: Estimator) -> None:
     - online form equals its definition along heavy-tailed streams as L grows;
     - `count` counts every sample; `state()` is plain data, and the stream goes on identically from it;
     - `merge`, if offered, equals the one stream that saw both;
-    - sign is right: the mean of negated samples is the negated mean;
+    - sign is right: the mean of negated samples is the negated mean (an estimator that brings its own index
+      may treat the two sides differently; its index is never below its mean, and no number without one);
     - constants are positive, and validity implies definedness.
     """
     if not isinstance(estimator, Estimator):
@@ -269,26 +270,43 @@ def check_estimator(estimator: Estimator) -> None:
         _check_stream(name, estimator, samples, moments, lambda t: 3 * math.log(t) + math.log(7))
         _check_state(name, estimator, samples, moments)
         _check_merge(name, estimator, samples, moments)
-        L = 3.0
-        _require_close(
-            name,
-            estimator.of([-x for x in samples], L, moments),
-            -estimator.of(samples, L, moments),
-            "changes with the sign of the samples",
-        )
-        if not estimator.moment(moments) > 0:
-            raise ContractError(f"{name}.moment() is not positive")
-        try:
-            c = estimator.theory(moments).c
-        except InputError:
-            c = 1.0  # no lemma, and it says so
-        if not c > 0:
-            raise ContractError(f"{name}.theory() gives c = {c}, which is not positive")
-        for n, level in ((1, 0.5), (5, 2.0), (400, 10.0)):
-            if estimator.valid(n, level, moments) and not estimator.defined(n, level, moments):
-                raise ContractError(
-                    f"{name} claims validity for n = {n}, L = {level}, where it is not defined"
-                )
+        if estimator.brings_index:
+            _check_index(name, estimator, samples, moments)
+        else:
+            _check_radius(name, estimator, samples, moments)
+
+
+def _check_radius(name: str, estimator: Estimator, samples: Sequence[float], moments: Moments) -> None:
+    L = 3.0
+    _require_close(
+        name,
+        estimator.of([-x for x in samples], L, moments),
+        -estimator.of(samples, L, moments),
+        "changes with the sign of the samples",
+    )
+    if not estimator.moment(moments) > 0:
+        raise ContractError(f"{name}.moment() is not positive")
+    try:
+        c = estimator.theory(moments).c
+    except InputError:
+        c = 1.0  # no lemma, and it says so
+    if not c > 0:
+        raise ContractError(f"{name}.theory() gives c = {c}, which is not positive")
+    for n, level in ((1, 0.5), (5, 2.0), (400, 10.0)):
+        if estimator.valid(n, level, moments) and not estimator.defined(n, level, moments):
+            raise ContractError(f"{name} claims validity for n = {n}, L = {level}, where it is not defined")
+
+
+def _check_index(name: str, estimator: Estimator, samples: Sequence[float], moments: Moments) -> None:
+    stream = estimator.online(moments, last_L=9.0)
+    for L in (1.0, 2.0, 4.0, 9.0):
+        for x in samples:
+            stream.update(x)
+        mean, index = stream.mean(L), stream.index(L)
+        if not index >= mean:
+            raise ContractError(f"{name} has the index {index} below its mean {mean} (L = {L})")
+        if not math.isfinite(index):
+            raise ContractError(f"{name} has no index yet at {stream.count} samples (L = {L})")
 
 
 def _check_stream(

@@ -18,7 +18,7 @@ from rumormill.live.setup import LAST_DECISION, MOST_ARMS, GameSetup, Limits, No
 from rumormill.policies import Agent, Policy, Seat
 from rumormill.policies.centralized import LeaderPart
 from rumormill.policies.decentralized import CliquePart
-from rumormill.policies.samples import HopPart
+from rumormill.policies.message_passing import HopPart
 from rumormill.text import nearest, one_line
 
 

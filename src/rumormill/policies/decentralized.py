@@ -17,19 +17,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
-from rumormill.policies.samples import (
-    HopPart,
-    HopPlan,
-    MessagePassingPolicy,
-    RobustPolicy,
-    Samples,
-)
+from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
+from rumormill.policies.passer import Passer
 from rumormill.policies.seat import Seat
-from rumormill.protocol import Message, Relay
+from rumormill.protocol import Message
 from rumormill.validate import refused, truth
 
 Groups = tuple[tuple[int, ...], ...]
@@ -53,7 +48,8 @@ class CliquePlan(HopPlan):
         return {v: clique for clique in map(frozenset, self.groups or ()) for v in clique}
 
     def part(self, agent: int) -> CliquePart:
-        return CliquePart(self.gamma, None if self.groups is None else self._clique_of[agent])
+        clique = None if self.groups is None else self._clique_of[agent]
+        return CliquePart(self.gamma, clique, group=self.group(agent))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,12 +74,15 @@ class DecentralizedMPUCB(MessagePassingPolicy):
 
     def plan(self, network: Network) -> CliquePlan:
         gamma = network.resolve_gamma(self.gamma)
+        return CliquePlan(gamma, self._groups(network, gamma), reach=network.neighbourhoods(gamma).sizes)
+
+    def _groups(self, network: Network, gamma: int) -> Groups | None:
         if not self.clique_filter:
-            return CliquePlan(gamma, None)
+            return None
         if self.cover is None:
-            return CliquePlan(gamma, clique_cover(network, gamma).groups)
+            return clique_cover(network, gamma).groups
         verify_cover(network, gamma, self.cover)
-        return CliquePlan(gamma, tuple(tuple(int(v) for v in group) for group in self.cover))
+        return tuple(tuple(int(v) for v in group) for group in self.cover)
 
     def plan_key(self) -> object:
         return (type(self), self.gamma, self.clique_filter, self.cover)
@@ -93,29 +92,17 @@ class DecentralizedMPUCB(MessagePassingPolicy):
         return DecentralizedAgent(self, seat, self.hops(seat), clique)
 
 
-class DecentralizedAgent:
+class DecentralizedAgent(Passer):
     """Algorithm 1 for one agent."""
 
     def __init__(
         self, policy: RobustPolicy, seat: Seat, gamma: int, clique: frozenset[int] | None = None
     ) -> None:
-        self.agent = seat.agent
-        self.n_arms = seat.n_arms
+        super().__init__(policy, seat, gamma)
         self.clique = clique
-        self.samples = Samples(policy, seat)
-        self.relay = Relay(seat.agent, gamma)
 
-    def choose(self, t: int) -> int:
-        if t <= self.n_arms:
-            return t - 1
-        return self.samples.best(t, self.samples.estimates(t))
-
-    def observe(self, t: int, arm: int, reward: float) -> None:
-        self.samples.add(arm, reward)
-        self.relay.post(Message(self.agent, t, arm, reward))
-
-    def outgoing(self, t: int) -> list[Message]:
-        return self.relay.outgoing(t)
+    def decide(self, t: int) -> int:
+        return self.samples.best(t, self.samples.rows(t))
 
     def receive(self, messages: Sequence[Message]) -> None:
         for message in self.relay.accept(messages):
@@ -125,16 +112,3 @@ class DecentralizedAgent:
         """One more sample of another agent, known to be news."""
         if self.clique is None or origin in self.clique:
             self.samples.add(arm, reward)
-
-    def awaiting(self, pending: Sequence[int]) -> None:
-        """How many pulls of every arm are still without a reward."""
-        self.samples.pending = pending
-
-    def state(self) -> dict[str, Any]:
-        """Everything needed to go on later, as plain data."""
-        return {"samples": self.samples.state(), "relay": self.relay.state()}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state()` described."""
-        self.samples.restore(state["samples"])
-        self.relay.restore(state["relay"])

@@ -11,17 +11,21 @@ Regret O(α(G_γ) K Δ^(-1/eps) ln T) without knowing the graph.
 What differs from the printed text:
 - δ = t⁻², not 2 ln t; the table of rows starts empty, not with ones; rows carry the round they are from.
 - in rounds t <= K nothing is known, so messages carry N = 0, which never wins.
+
+With an estimator that brings its own index a row is (index, N), and the index of the best informed counts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from rumormill.policies.samples import MessagePassingPolicy, RobustPolicy, Samples
+from rumormill.policies.message_passing import MessagePassingPolicy, RobustPolicy
+from rumormill.policies.passer import Passer, Rows
 from rumormill.policies.seat import Seat
-from rumormill.protocol import Message, Relay
+from rumormill.protocol import Message
+from rumormill.protocol.message import plain_rows, rows_from_plain
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,21 +38,21 @@ class KMPUCB(MessagePassingPolicy):
         return KMPAgent(self, seat, self.hops(seat))
 
 
-class KMPAgent:
+class KMPAgent(Passer):
     """The appendix's algorithm for one agent."""
 
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int) -> None:
-        self.agent = seat.agent
-        self.n_arms = seat.n_arms
-        self.samples = Samples(policy, seat)
-        self.relay = Relay(seat.agent, gamma)
+        super().__init__(policy, seat, gamma)
         self.heard: dict[int, Message] = {}  # per origin, its newest message
-        self.rows: tuple[tuple[float, float], ...] = ((0.0, 0.0),) * seat.n_arms
+        self.nothing: Rows = ((0.0, 0.0),) * seat.n_arms
+        self.rows = self.nothing
 
     def choose(self, t: int) -> int:
-        if t <= self.n_arms:
-            return t - 1
-        self.rows = self.samples.estimates(t)
+        self.rows = self.nothing
+        return super().choose(t)
+
+    def decide(self, t: int) -> int:
+        self.rows = self.samples.rows(t)
         best = [self._best_informed(arm) for arm in range(self.n_arms)]
         return self.samples.best(t, best)
 
@@ -60,21 +64,13 @@ class KMPAgent:
                 mean, n = other_mean, other_n
         return mean, n
 
-    def observe(self, t: int, arm: int, reward: float) -> None:
-        self.samples.add(arm, reward)
-        self.relay.post(Message(self.agent, t, arm, reward, self.rows))
-
-    def outgoing(self, t: int) -> list[Message]:
-        return self.relay.outgoing(t)
+    def message(self, t: int, arm: int, reward: float) -> Message:
+        return Message(self.agent, t, arm, reward, self.rows)
 
     def receive(self, messages: Sequence[Message]) -> None:
         for message in self.relay.accept(messages):
             self.take(message.origin, message.arm, message.reward)
             self.hear(message)
-
-    def take(self, origin: int, arm: int, reward: float) -> None:
-        """One more sample of another agent, known to be news."""
-        self.samples.add(arm, reward)
 
     def hear(self, message: Message) -> None:
         """Note what another agent knew, if it is its newest word."""
@@ -82,23 +78,12 @@ class KMPAgent:
         if newest is None or message.round > newest.round:
             self.heard[message.origin] = message
 
-    def awaiting(self, pending: Sequence[int]) -> None:
-        """How many pulls of every arm are still without a reward."""
-        self.samples.pending = pending
-
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on later, as plain data."""
-        return {
-            "samples": self.samples.state(),
-            "relay": self.relay.state(),
-            "heard": [message.plain() for message in self.heard.values()],
-            "rows": [list(row) for row in self.rows],
-        }
+        heard = [message.plain() for message in self.heard.values()]
+        return {**super().state(), "heard": heard, "rows": plain_rows(self.rows)}
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state()` described."""
-        self.samples.restore(state["samples"])
-        self.relay.restore(state["relay"])
+        super().restore(state)
         heard = [Message.from_plain(each) for each in state["heard"]]
         self.heard = {message.origin: message for message in heard}
-        self.rows = tuple((float(mean), float(n)) for mean, n in state["rows"])
+        self.rows = rows_from_plain(state["rows"])
