@@ -140,6 +140,8 @@ def test_the_client_says_what_the_node_said(made: Cluster) -> None:
 
 
 def test_export(made: Cluster, tmp_path: Path) -> None:
+    for choice in call(made, "/v1/choose", {"count": 12})[1]["choices"]:
+        assert call(made, "/v1/observe", {"token": choice["token"], "reward": 12.5})[0] == 200
     part, rows = observations(made.mesh, [made.data(0)], None)
     assert part.name == GAME
     count = export(made.mesh, [made.data(0)], tmp_path / "log.csv")
