@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rumormill.policies.message_passing import MessagePassingPolicy, RobustPolicy
 from rumormill.policies.passer import Passer, Rows
