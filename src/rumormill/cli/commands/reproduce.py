@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rumormill.cli.options import Bounds, Executor, ExecutorName, Horizon, Jobs, Json, Report, Trials
+from rumormill.cli.options import Address, Bounds, Executor, ExecutorName, Horizon, Jobs, Json, Report, Trials
 from rumormill.cli.printing import note
 from rumormill.cli.results import conclude
 from rumormill.cli.runs import default_folder, play
@@ -36,6 +36,7 @@ def reproduce(
     horizon: Horizon = None,
     jobs: Jobs = None,
     executor: Executor = ExecutorName.threads,
+    address: Address = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder; with `all`, the folder of all runs. runs/ by default.")
     ] = None,
@@ -58,7 +59,7 @@ def reproduce(
         ready = at_scale(named_spec(each), "full" if full else "quick", trials=trials, horizon=horizon)
         folder = default_folder(ready, out or Path("runs")) if everything else out or default_folder(ready)
         try:
-            runs.append(play(ready, folder, jobs, executor))
+            runs.append(play(ready, folder, jobs, executor, address))
         except MissingDataError as error:
             if not everything:
                 raise

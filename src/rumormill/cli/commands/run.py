@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from rumormill.cli.options import Bounds, Executor, ExecutorName, Horizon, Jobs, Json, Out, Report, Trials
+from rumormill.cli.options import (
+    Address,
+    Bounds,
+    Executor,
+    ExecutorName,
+    Horizon,
+    Jobs,
+    Json,
+    Out,
+    Report,
+    Trials,
+)
 from rumormill.cli.results import conclude
 from rumormill.cli.runs import default_folder, play
 
@@ -19,6 +30,7 @@ def run(
     horizon: Horizon = None,
     jobs: Jobs = None,
     executor: Executor = ExecutorName.threads,
+    address: Address = None,
     out: Out = None,
     report: Report = True,
     bounds: Bounds = False,
@@ -31,5 +43,5 @@ def run(
     from rumormill.experiments.spec.reading import at_scale, read_spec
 
     ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)
-    played = play(ready, out or default_folder(ready), jobs, executor)
+    played = play(ready, out or default_folder(ready), jobs, executor, address)
     conclude([played], json, report=report, bounds=bounds)
