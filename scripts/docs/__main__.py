@@ -17,7 +17,8 @@ def build(folder: Path) -> int:
     stage(source)
     _mathjax(source / "_static")
     shutil.rmtree(html, ignore_errors=True)
-    return sphinx(["-W", "--keep-going", "-n", "-q", "-E", "-b", "html", str(source), str(html)])
+    code: int = sphinx(["-W", "--keep-going", "-n", "-q", "-E", "-b", "html", str(source), str(html)])
+    return code
 
 
 def _mathjax(static: Path) -> None:

@@ -19,7 +19,8 @@ from rumormill.cli.app import COMMANDS
 HEAD = """# Commands
 
 What `rumormill COMMAND --help` says. Exit codes: 0 well, 1 failed, 2 wrong input, 130 stopped by
-Ctrl-C, 143 stopped by SIGTERM. `--debug`, anywhere, shows a traceback when something fails. This page is made from the code.
+Ctrl-C, 143 stopped by SIGTERM. `--debug`, anywhere, shows a traceback when something fails. This page is made
+from the code.
 """
 WORDS = {int: "whole number", float: "number", str: "text", Path: "path"}
 

@@ -19,8 +19,8 @@ RUNS = {
 HEAD = """# Gallery
 
 Every figure that a run writes into its folder, with the command that makes it. What is shown here was drawn
-when this site was built, from the same experiments with few trials and rounds: the shapes are right, the bands
-are wide. The figures at the paper's size are on [the page of the reproduction](reproduction.md).
+when this site was built, from the same experiments with few trials and rounds: the shapes are right, the
+bands are wide. The figures at the paper's size are on [the page of the reproduction](reproduction.md).
 """
 
 

@@ -15,8 +15,8 @@ from rumormill.experiments.spec.tables import PARTS
 
 HEAD = """# Experiment files
 
-An experiment is a TOML file. It is read strictly: an unknown key, a wrong type or a combination that no run can
-play is refused in one line that says what is allowed. `rumormill run FILE` plays it; see
+An experiment is a TOML file. It is read strictly: an unknown key, a wrong type or a combination that no run
+can play is refused in one line that says what is allowed. `rumormill run FILE` plays it; see
 [your own policy](../tutorials/own-policy.md) for a first one. This page is made from the code.
 
 ```toml

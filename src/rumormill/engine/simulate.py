@@ -57,7 +57,7 @@ def simulate(
     - `horizon`: how many rounds a trial has.
     - `trials`: how many trials.
     - `rng`: a seed, a generator or a seed sequence: all chance comes from it.
-    - `engine`: "auto" (compiled where it can be), "compiled" or "reference".
+    - `engine`: "auto" (compiled where it can be), "fast" (compiled) or "reference".
     - `actions`: keep every action of every agent in the result.
     - `checkpoints`: how many rounds to keep regret at (200), or which ones.
     - `channel`: what happens to messages on their way; nothing, if left out.
