@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rumormill.cli.options import (
+    Address,
     Baseline,
     Bounds,
     Executor,
@@ -47,6 +48,7 @@ def reproduce(
     horizon: Horizon = None,
     jobs: Jobs = None,
     executor: Executor = ExecutorName.threads,
+    address: Address = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder; with `all`, the folder of all runs. runs/ by default.")
     ] = None,
@@ -73,7 +75,7 @@ def reproduce(
         ready, without = with_data_at_hand(ready)
         missing += without
         try:
-            runs.append(play(ready, folder, jobs, executor))
+            runs.append(play(ready, folder, jobs, executor, address))
         except MissingDataError as error:
             if not everything:
                 raise

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -21,13 +22,17 @@ from rumormill.engine.workers import Tick, no_tick
 from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell
 from rumormill.experiments.spec.building import build_bandit, is_fresh, trial_seed
-from rumormill.experiments.spec.own import own_errors
+from rumormill.experiments.spec.own import own_errors, own_names
 from rumormill.experiments.spec.reading import SweepPoint, axes_of, points
 from rumormill.experiments.spec.schema import PolicyPart, Spec
+from rumormill.graphs.datasets import find
+from rumormill.own_modules import files_in
 
 if TYPE_CHECKING:
     import polars as pl
 
+# Kinds of networks that are read from a file.
+FILED = ("file", "mesh")
 QUANTILES = {
     "agent_min": 0.0,
     "agent_q10": 0.1,
@@ -48,8 +53,6 @@ class CellOutcome:
     """Group regret at the horizon, by policy."""
     kernel_s: float
     prepare_s: float
-    deliveries: float
-    """Messages that reached agents, about: what a display counts."""
 
 
 @dataclass(frozen=True)
@@ -97,9 +100,8 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
         bandit = build_bandit(here, cell.trial)
         tick(0)
         ready = time.thread_time()
-        deliveries = float(sum(contender.deliveries for contender in missing.values()))
         if missing:
-            each = deliveries / len(missing)
+            each = float(sum(contender.deliveries for contender in missing.values())) / len(missing)
             played = play_trial(
                 list(missing.values()),
                 bandit,
@@ -120,8 +122,32 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
         },
         kernel_s=done - ready,
         prepare_s=ready - start,
-        deliveries=deliveries * here.size.horizon,
     )
+
+
+@dataclass(frozen=True)
+class PlayCells:
+    """The cells of a spec as work, for any executor. What it reads can be taken elsewhere: see `cluster`."""
+
+    spec: Spec
+
+    def __call__(self, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
+        return play_cell(self.spec, cell, tick)
+
+    def files(self) -> dict[str, Path]:
+        """Own modules beside the spec, and graph files; an absolute path must be good everywhere."""
+        found = {} if self.spec.folder is None else files_in(self.spec.folder, own_names(self.spec))
+        for point in _sweep_of(self.spec).points:
+            network = point.spec.network
+            name = str(network.settings.get("file", "")) if network.kind in FILED else ""
+            if name and not Path(name).is_absolute():
+                path = find(name) if network.kind == "file" else Path(name)
+                found[name if path == Path(name) else path.name] = path
+        return found
+
+    def at(self, folder: str) -> PlayCells:
+        """The same where its files lie in this folder."""
+        return PlayCells(msgspec.structs.replace(self.spec, folder=folder))
 
 
 def _sweep_of(spec: Spec) -> _Sweep:
