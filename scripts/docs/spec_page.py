@@ -54,6 +54,8 @@ def page() -> str:
     parts += ["### sweep", SWEEP]
     for name in PARTS:
         parts += _part(name)
+    for word, cls, hidden in (("verdicts", schema.VerdictPart, ()), ("tune", schema.TunePart, ("added",))):
+        parts += [f"## {word}", inspect.getdoc(cls) or "", _fields(cls, leave_out=hidden)]
     parts += ["## claims", CLAIMS]
     for claim in typing.get_args(schema.Claim):
         tag = msgspec.inspect.type_info(claim)

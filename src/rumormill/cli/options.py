@@ -37,5 +37,15 @@ Address = Annotated[
 Out = Annotated[Path | None, typer.Option(help="Folder of the run; runs/NAME-SCALE by default.")]
 Report = Annotated[bool, typer.Option(help="Write report.html and figures/ into the folder.")]
 Bounds = Annotated[bool, typer.Option("--bounds", help="Also the theory's bounds, drawn and as a table.")]
+Baseline = Annotated[
+    str | None,
+    typer.Option(help="Compare with this policy (its label) instead of every pair.", show_default=False),
+]
+Margin = Annotated[
+    float | None,
+    typer.Option(
+        min=0, max=0.99, help="Share of regret not worth speaking of; 0.1 by default.", show_default=False
+    ),
+]
 Folder = Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of all randomness.")]

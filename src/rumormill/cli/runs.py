@@ -21,10 +21,26 @@ def play(
     from rumormill.experiments.run.progress import progress_for
     from rumormill.graphs.datasets import find
 
-    if spec.network.kind == "file":
-        find(spec.network.settings["file"])  # before a folder is made for a run that cannot begin
+    for part in spec.networks.values() or [spec.network]:
+        if part.kind == "file":
+            find(part.settings["file"])  # before a folder is made for a run that cannot begin
     workers = executor_of(executor.value, jobs, address)
     return runner.run(spec, folder, jobs, progress_for(spec.name), workers)
+
+
+def with_data_at_hand(spec: Spec) -> tuple[Spec, list[str]]:
+    """The spec without those of its networks whose data are not there, and a line about each of them."""
+    from rumormill.experiments.spec.reading import without_networks
+    from rumormill.graphs.datasets import MissingDataError, find
+
+    missing = {}
+    for name, part in spec.networks.items():
+        try:
+            if part.kind == "file":
+                find(part.settings["file"])
+        except MissingDataError as error:
+            missing[name] = f"{spec.name} goes without the network {name}: {error}"
+    return (without_networks(spec, missing) if missing else spec), list(missing.values())
 
 
 def default_folder(spec: Spec, base: Path = Path("runs")) -> Path:

@@ -9,17 +9,19 @@ import typer
 
 from rumormill.cli.options import (
     Address,
+    Baseline,
     Bounds,
     Executor,
     ExecutorName,
     Horizon,
     Jobs,
     Json,
+    Margin,
     Out,
     Report,
     Trials,
 )
-from rumormill.cli.results import conclude
+from rumormill.cli.results import Against, conclude
 from rumormill.cli.runs import default_folder, play
 
 
@@ -34,6 +36,8 @@ def run(
     out: Out = None,
     report: Report = True,
     bounds: Bounds = False,
+    baseline: Baseline = None,
+    margin: Margin = None,
     json: Json = False,
 ) -> None:
     """Run an experiment of your own.
@@ -44,4 +48,4 @@ def run(
 
     ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)
     played = play(ready, out or default_folder(ready), jobs, executor, address)
-    conclude([played], json, report=report, bounds=bounds)
+    conclude([played], json, report=report, bounds=bounds, against=Against(baseline, margin))

@@ -23,7 +23,7 @@ from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell
 from rumormill.experiments.spec.building import build_bandit, is_fresh, trial_seed
 from rumormill.experiments.spec.own import own_errors, own_names
-from rumormill.experiments.spec.reading import SweepPoint, points
+from rumormill.experiments.spec.reading import SweepPoint, axes_of, points
 from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.graphs.datasets import find
 from rumormill.own_modules import files_in
@@ -70,11 +70,13 @@ def cells_of(spec: Spec, jobs: int) -> list[Cell]:
 
     Workers get different trials at a time: what one point leaves for the next is then there.
     """
-    trials, count = spec.size.trials, len(_sweep_of(spec).points)
+    trials, found = spec.size.trials, _sweep_of(spec).points
+    # Where there are several networks, one after the other: only a few are kept at hand.
+    order = sorted(range(len(found)), key=lambda i: repr(found[i].spec.network)) if spec.networks else None
     return [
         Cell(point, trial)
         for first in range(0, trials, jobs)
-        for point in range(count)
+        for point in order or range(len(found))
         for trial in range(first, min(first + jobs, trials))
     ]
 
@@ -203,31 +205,28 @@ def _table(
 ) -> pl.DataFrame:
     import polars as pl
 
-    types = axis_types(spec)
-    frames = []
-    for label, one in zip(point.spec.labels, trials, strict=True):
-        spread = np.quantile(one.agent_regret, list(QUANTILES.values()), axis=1)
-        columns: dict[str, Any] = {
-            "experiment": pl.repeat(spec.name, len(marks), eager=True),
-            "policy": pl.repeat(label, len(marks), eager=True),
-        }
-        for axis, value in point.values.items():
-            kind = types[axis]
-            columns[axis] = pl.repeat(kind(value), len(marks), dtype=column_type(kind), eager=True)
-        columns["trial"] = np.full(len(marks), trial, dtype=np.int64)
-        columns["t"] = marks
-        columns["regret"] = one.agent_regret.sum(axis=1)
-        columns.update(zip(QUANTILES, spread, strict=True))
-        columns["messages"] = one.messages.astype(np.int64)
-        columns["wire_bytes"] = one.wire_bytes.astype(np.int64)
-        frames.append(pl.DataFrame(columns))
-    return pl.concat(frames)
+    types, rows = axis_types(spec), len(marks) * len(trials)
+    agents = np.concatenate([one.agent_regret for one in trials])
+    columns: dict[str, Any] = {
+        "experiment": pl.repeat(spec.name, rows, eager=True),
+        "policy": pl.concat([pl.repeat(label, len(marks), eager=True) for label in point.spec.labels]),
+    }
+    for axis, value in point.values.items():
+        kind = types[axis]
+        columns[axis] = pl.repeat(kind(value), rows, dtype=column_type(kind), eager=True)
+    columns["trial"] = np.full(rows, trial, dtype=np.int64)
+    columns["t"] = np.tile(marks, len(trials))
+    columns["regret"] = agents.sum(axis=1)
+    columns.update(zip(QUANTILES, np.quantile(agents, list(QUANTILES.values()), axis=1), strict=True))
+    columns["messages"] = np.concatenate([one.messages for one in trials]).astype(np.int64)
+    columns["wire_bytes"] = np.concatenate([one.wire_bytes for one in trials]).astype(np.int64)
+    return pl.DataFrame(columns)
 
 
 def axis_types(spec: Spec) -> dict[str, type]:
     """The type of every sweep column: whole numbers, numbers, true/false, or words for a mixture."""
     types: dict[str, type] = {}
-    for axis, values in spec.sweep.items():
+    for axis, values in axes_of(spec).items():
         kinds = {type(value) for value in values}
         if len(kinds) == 1:
             types[axis] = kinds.pop()

@@ -12,6 +12,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 import rumormill
 from rumormill.engine.workers import Executor
 from rumormill.errors import DataError, RumormillError, SlowEngineNotice
@@ -27,13 +29,16 @@ from rumormill.experiments.run.manifest import (
     of_spec,
     read_manifest,
     refuse_difference,
+    spec_of,
     write_manifest,
 )
 from rumormill.experiments.run.networks import describe_networks, slow_notices
 from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell, RunFolder
+from rumormill.experiments.run.tuning import best_constants
 from rumormill.experiments.spec.reading import at_scale, encode, own_sources
 from rumormill.experiments.spec.schema import Spec
+from rumormill.experiments.spec.tuning import n_choosing, wider
 
 LIBRARIES = ("numpy", "numba", "scipy", "networkx", "rustworkx", "dwave-samplers", "polars")
 
@@ -85,6 +90,7 @@ def run(
     workers = executor_of(executor, jobs)
     store.refuse_foreign(path)
     with store.locked(path):
+        spec = _with_added(path, spec)
         manifest = _open_manifest(path, spec)
         try:
             _Session(path, spec, manifest, progress or Silence()).complete(workers)
@@ -105,13 +111,31 @@ class _Session:
         self.store_s = 0.0
 
     def complete(self, executor: Executor) -> None:
-        """Play what is missing, then write the table."""
+        """Play what is missing, then write the table; where the best lies at an end of a grid, go on."""
+        described_s, more = self.play(executor), self.more()
+        while more is not None:
+            self.spec, self.manifest.status = more, "running"
+            self.manifest.spec, self.manifest.points = encode(more), of_spec(more)["points"]
+            described_s, more = described_s + self.play(executor), self.more()
+        if self.manifest.status == "running":
+            self.finish(described_s)
+
+    def more(self) -> Spec | None:
+        """The spec with a wider grid, where it asks for one."""
+        tune = self.spec.tune
+        if tune is None or self.manifest.status == "done":
+            return None
+        some = store.assemble(self.path, self.manifest, trials=n_choosing(tune, self.spec.size.trials))
+        return wider(self.spec, best_constants(self.spec, some))
+
+    def play(self, executor: Executor) -> float:
+        """Play what is missing; the seconds it took to describe the networks."""
         done = store.valid_parts(self.path, self.manifest.key)
         store.remove_invalid(self.path, done)
         cells = cells_of(self.spec, executor.jobs)
         todo = [cell for cell in cells if cell not in done]
         if not todo and self.manifest.status == "done" and _results_intact(self.path, self.manifest):
-            return
+            return 0.0
         with one_blas_thread():
             self.manifest.status = "running"
             started = time.thread_time()
@@ -126,7 +150,7 @@ class _Session:
                 executor.run(todo, PlayCells(self.spec), self.keep, self.tick)
             finally:
                 self.progress.finish()
-        self.finish(described_s)
+        return described_s
 
     def tick(self, deliveries: float) -> None:
         self.progress.rounds(int(deliveries))
@@ -152,6 +176,20 @@ class _Session:
             store_s=round(self.store_s + time.thread_time() - started, 3),
         )
         write_manifest(self.path, self.manifest)
+
+
+def _with_added(path: Path, spec: Spec) -> Spec:
+    """The spec with the values that this very run has added to its grid before."""
+    if spec.tune is None or not (path / MANIFEST).exists():
+        return spec
+    try:
+        old = read_manifest(path)
+    except DataError:
+        return spec
+    before = spec_of(old).tune
+    if old.spec_sha256 != fingerprint(spec) or before is None:
+        return spec
+    return replace(spec, tune=replace(spec.tune, added=before.added))
 
 
 def _open_manifest(path: Path, spec: Spec) -> Manifest:

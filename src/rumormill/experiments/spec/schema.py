@@ -18,7 +18,7 @@ AxisValues = Annotated[list[Any], Meta(min_length=1)]
 Settings = dict[str, Any]
 
 # What the numbers of a run do not depend on.
-WORDS = ("title", "question", "claims")
+WORDS = ("title", "question", "claims", "verdicts")
 
 
 class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
@@ -186,6 +186,55 @@ class LargerGain(ClaimPart, tag="larger-gain", frozen=True, kw_only=True):
 Claim = Beats | AtLeastAsGood | Matters | HardlyMatters | Worsens | LargerGain
 
 
+class VerdictPart(Form, frozen=True, kw_only=True):
+    """How all policies of a run are compared with each other, whatever is claimed.
+
+    `baseline`: with this policy only; left out, every pair. `margin`: regret that is larger by less than this
+    share is not worth speaking of.
+    """
+
+    baseline: str | None = None
+    """The label of the policy that all others are compared with; every pair if left out."""
+    margin: Annotated[float, Meta(ge=0, lt=1)] = 0.1
+    """The share of regret below which a difference is not worth speaking of."""
+
+
+# --- tuning ---------------------------------------------------------------------------------------------
+
+
+class Added(Form, frozen=True, kw_only=True):
+    """A value that was added beyond an end of the grid, for the policies that were best at that end."""
+
+    value: float
+    """The value."""
+    policies: list[str]
+    """Their labels."""
+
+
+class TunePart(Form, frozen=True, kw_only=True):
+    """Every policy is played at every value of a constant, and reported at the one that is best for it.
+
+    Which setting the constant is may differ between policies: it is the first of `knobs` that a policy takes
+    ("zeta", or with a dot a setting of its estimator, "estimator.C"). The best value is chosen on the first
+    `choose` of the trials, by mean regret, at every sweep point; what is reported are the others. Where it
+    lies at an end of the grid, the grid is extended, at most `extend` times. `over`: a swept parameter over
+    which the worst case of one fixed value is sought.
+    """
+
+    knobs: Annotated[list[str], Meta(min_length=1)]
+    """The settings that may be the constant; a policy's is the first that it takes."""
+    grid: Annotated[list[Annotated[float, Meta(gt=0)]], Meta(min_length=2)]
+    """The values to try."""
+    choose: Annotated[float, Meta(gt=0, lt=1)] = 0.5
+    """The share of the trials on which the best value is chosen; the others are reported."""
+    extend: Natural = 3
+    """How often the grid may be extended where the best value lies at its end."""
+    over: str | None = None
+    """A swept parameter over which the worst case of one fixed value is sought."""
+    added: list[Added] = []
+    """Written by a run, not by people: what the numbers of its other points do not depend on."""
+
+
 # --- the whole ------------------------------------------------------------------------------------------
 
 
@@ -215,6 +264,8 @@ class Spec(Form, frozen=True, kw_only=True):
     """The seed of all randomness."""
     network: NetworkPart
     """Who is linked to whom."""
+    networks: dict[Name, NetworkPart] = {}
+    """Several networks by name: then `network` is an axis of the sweep."""
     arms: ArmsPart
     """What the arms pay."""
     channel: ChannelPart = ChannelPart()
@@ -225,8 +276,12 @@ class Spec(Form, frozen=True, kw_only=True):
     """Values to try, by the key that takes them (`gamma`, `alpha`, …); several keys make a grid."""
     scale: Annotated[dict[ScaleName, Scale], Meta(min_length=1)]
     """Sizes by name: `quick`, `full`, …; or `horizon` and `trials` at the top."""
+    tune: TunePart | None = None
+    """A constant to choose on trials of its own, before the run."""
     claims: list[Claim] = []
     """Sentences to test on the outcome."""
+    verdicts: VerdictPart = VerdictPart()
+    """Which policies are compared, and by which margin."""
     folder: str | None = None
     """Where the file lies, so that own classes beside it can be imported. No part of what is run."""
 
