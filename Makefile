@@ -15,6 +15,10 @@ $(VENV)/.node: $(VENV)/.lab
 	$(PIP) -e ".[lab,node]"
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.lab
+	$(PIP) -e ".[lab,docs]"
+	touch $@
+
 $(VENV)/.dev: $(VENV)/.lab
 	$(PIP) -e ".[dev]"
 	touch $@
@@ -31,7 +35,7 @@ reproduce: $(VENV)/.lab
 	$(BIN)/rumormill reproduce all --quick --out runs/quick
 
 # The site, in build/site/html; no network, and every warning is an error.
-docs: $(VENV)/.dev
+docs: $(VENV)/.docs
 	$(BIN)/python -m scripts.docs
 
 test: $(VENV)/.dev
