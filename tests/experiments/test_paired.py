@@ -156,7 +156,9 @@ def test_every_pair_at_every_sweep_point() -> None:
     regret: dict[Key, float] = {
         (policy, gamma): base * gamma for policy, base in (("KMP", 100), ("Robust", 300)) for gamma in (1, 2)
     }
-    two = {"policies": [{"type": "kmp", "label": "KMP"}, {"type": "robust", "label": "Robust"}]}
+    two: dict[str, Any] = {
+        "policies": [{"type": "kmp", "label": "KMP"}, {"type": "robust", "label": "Robust"}]
+    }
     run = made_up(spec(claims=[], sweep={"gamma": [1, 2]}, **two), regret)
     assert [(pair.values, pair.first, pair.second) for pair in run.pairs] == [
         ({"gamma": 1}, "KMP", "Robust"),

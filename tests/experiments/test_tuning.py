@@ -12,7 +12,7 @@ from rumormill.errors import InputError
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.analyse.tuning import claims_by_column, shown_row, tuned_rows
 from rumormill.experiments.figures.table import drawn
-from rumormill.experiments.run import runner
+from rumormill.experiments.run import cell, runner
 from rumormill.experiments.run.manifest import fingerprint
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder, open_run
@@ -173,7 +173,7 @@ def test_a_tuned_run_goes_on_where_it_stopped(
     whole, kept = played.path / "results.parquet", tmp_path / "run"
     cells = len(list((played.path / "parts").iterdir()))
     calls = 0
-    play = runner.play_cell
+    play = cell.play_cell
 
     def stopping(*args: Any) -> Any:
         nonlocal calls

@@ -149,7 +149,9 @@ class Summary:
         """Mean regret of the first K rounds of the paper's start: every agent tries every arm once."""
         if self.games is None:
             return None
-        here = self.games.filter([pl_column(axis) == value for axis, value in values.items()])
+        here = self.games
+        for axis, value in values.items():
+            here = here.filter(here[axis] == value)
         trials = set(self.of(self.policies[0], values).trials)
         costs: dict[int, float] = {}
         for trial, gap, agents in here.select("trial", "gap", "agents").iter_rows():
@@ -219,12 +221,6 @@ def _games(run: RunFolder) -> pl.DataFrame | None:
     if games is None or CONSTANT not in games.columns:
         return games
     return games.filter(games[CONSTANT] == PRINTED).drop(CONSTANT)
-
-
-def pl_column(name: str) -> pl.Expr:
-    import polars as pl
-
-    return pl.col(name)
 
 
 def _series(policy: str, values: Values, frame: pl.DataFrame) -> Series:
