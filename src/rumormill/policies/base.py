@@ -81,6 +81,11 @@ class Policy(metaclass=NamedArguments):
                 f"{tail_index:.6g}; give eps below {tail_index - 1:.6g}"
             )
 
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        """What its index is made of for arms with these moments, by name; nothing where it cannot say."""
+        del moments
+        return {}
+
     def require_usable(self, moments: Moments) -> None:
         """Raise InputError if the policy cannot play arms with these moments."""
         del moments  # a policy without a robust mean bears any

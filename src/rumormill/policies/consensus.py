@@ -86,6 +86,10 @@ class ConsensusUCB(Policy):
     def plan_key(self) -> object:
         return (type(self), self.kappa, self.epsilon)
 
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        used = self.moments or moments
+        return {"radius": self.radius, "zeta": self.zeta, "eps": used.eps, "rho": used.rho}
+
     def rule(self, moments: Moments) -> AveragingRule:
         """The index for arms with these moments."""
         zeta, rho, p = self.zeta, moments.rho, moments.p

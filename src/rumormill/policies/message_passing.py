@@ -94,6 +94,20 @@ class RobustPolicy(Policy):
         if not self.estimator.brings_index:
             self.radius(moments)
 
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        estimator = self.estimator
+        found: dict[str, str | int | float] = {"mean": type(estimator).__name__, "schedule": self.confidence}
+        if estimator.needs_moments:
+            used = self.moments or moments
+            found |= {"eps": used.eps, "u": used.u, "rho": used.rho}
+        if estimator.brings_index:
+            own = {name: getattr(estimator, name) for name in getattr(estimator, "__dataclass_fields__", ())}
+            return found | {
+                name: value for name, value in own.items() if isinstance(value, str | int | float)
+            }
+        radius = self.radius(moments)
+        return found | ({"c": radius.constant} if radius.zeta is None else {"zeta": radius.zeta})
+
     @property
     def manners(self) -> Manners:
         """How its agents begin, and how quiet they are."""

@@ -61,6 +61,10 @@ class CoopUCB2(Policy):
     def needs_moments(self) -> bool:
         return self.sigma is None
 
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        sigma = root_moment(self.moments or moments) if self.sigma is None else self.sigma
+        return {"sigma": sigma, "gamma_c": self.gamma_c, "zeta": self.zeta}
+
     def rule(self, moments: Moments | None) -> AveragingRule:
         """The index; moments are not needed where sigma is given."""
         sigma = self.sigma

@@ -72,6 +72,10 @@ class DDUCB(Policy):
     def needs_moments(self) -> bool:
         return self.sigma is None
 
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        sigma = root_moment(self.moments or moments) if self.sigma is None else self.sigma
+        return {"sigma": sigma, "eta": self.eta, "zeta": self.zeta}
+
     def scale(self, moments: Moments | None) -> float:
         """ζ σ."""
         if self.sigma is not None:

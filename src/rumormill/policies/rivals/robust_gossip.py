@@ -54,6 +54,10 @@ class RobustGossip(Policy):
     def plan_key(self) -> object:
         return "averages without a spectrum"
 
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        used = self.moments or moments
+        return {"zeta": self.zeta, "eps": used.eps, "u": used.u, "tau": clipping_factor(used.p)}
+
     def rule(self, moments: Moments) -> AveragingRule:
         """The index, and where rewards are clipped."""
         zeta, p, exponent = self.zeta, moments.p, moments.eps / moments.p
