@@ -62,6 +62,7 @@ class CentralizedMPUCB(MessagePassingPolicy):
 
     label: ClassVar[str] = "Centralized"
     leaders: Literal["independent", "dominating"] | Sequence[int] = "independent"
+    """Who leads: an "independent" set of large weight (the paper), a "dominating" set, or these agents."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -58,7 +58,9 @@ class DecentralizedMPUCB(MessagePassingPolicy):
 
     label: ClassVar[str] = "Decentralized"
     clique_filter: bool = True
+    """Listen to the own clique only (the paper), or to everybody in reach."""
     cover: Sequence[Sequence[int]] | None = None
+    """The cliques, as lists of agents; computed if left out."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -64,10 +64,15 @@ class RobustPolicy(Policy):
     """
 
     estimator: Estimator = field(default_factory=TrimmedMean)
+    """The robust mean that the index is built on."""
     c: float | Literal["theory"] | None = None
+    """The constant of the radius: a number, or "theory" for that of the estimator's lemma."""
     zeta: float | None = None
+    """The same constant as a plain factor on the radius, c = zeta^(p/eps); 1 if neither is given."""
     confidence: Confidence = "paper"
+    """L_t: 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the proofs' union bound holds."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, Estimator):
@@ -133,8 +138,11 @@ class MessagePassingPolicy(RobustPolicy):
     """
 
     gamma: int | Literal["half-diameter"] = "half-diameter"
+    """How many hops messages travel; "half-diameter" is ⌈diameter/2⌉."""
     quiet: float | None = None
+    """Tell only what can still matter; None tells everything."""
     start: Start = "round-robin"
+    """How the first K rounds are played: "round-robin" or "shared"."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

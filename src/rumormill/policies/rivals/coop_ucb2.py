@@ -39,9 +39,13 @@ class CoopUCB2(Policy):
     label: ClassVar[str] = "coop-UCB2"
 
     sigma: float | None = None
+    """The scale of the rewards; rho^(1/p) if left out."""
     gamma_c: float = 1.01
+    """The constant in the logarithm's factor, above 1."""
     zeta: float = 1.0
+    """A factor on the radius."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         if self.sigma is not None:

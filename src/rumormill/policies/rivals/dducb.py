@@ -44,11 +44,17 @@ class DDUCB(Policy):
     label: ClassVar[str] = "DDUCB"
 
     sigma: float | None = None
+    """The scale of the rewards; rho^(1/p) if left out."""
     eta: float = 2.0
+    """The exploration constant, above 1."""
     accelerated: bool = True
+    """Mix by accelerated gossip, or by plain averages in longer stages."""
     own: bool = True
+    """Decide every round and count own pulls at once, or decide once per stage."""
     zeta: float = 1.0
+    """A factor on the radius."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         if self.sigma is not None:

@@ -41,7 +41,9 @@ class RobustGossip(Policy):
     label: ClassVar[str] = "Robust gossip"
 
     zeta: float = 1.0
+    """A factor on the radius."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
