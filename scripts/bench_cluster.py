@@ -15,9 +15,9 @@ from typing import Any
 
 import ray
 
-from rumormill.engine.workers import Executor, Processes, Threads, Tick
+from rumormill.engine.workers import Executor, Tick
 from rumormill.experiments.run.cell import CellOutcome, PlayCells, cells_of
-from rumormill.experiments.run.cluster import Ray
+from rumormill.experiments.run.executors import EXECUTORS
 from rumormill.experiments.spec.reading import at_scale, named_spec
 
 TASKS = 500
@@ -55,8 +55,7 @@ def main() -> None:
     print(f"a Ray of its own starts in {time.perf_counter() - start:.1f} s")
     spec = at_scale(named_spec("fig1b"), "quick", trials=cells_wanted, horizon=2000)
     cells = cells_of(spec, 2)
-    made = {"threads": Threads, "processes": Processes, "ray": Ray}
-    for name, make in made.items():
+    for name, make in EXECUTORS.items():
         tasks = list(range(TASKS))
         cost = best_of_three(make(2), tasks, nothing)[0] / TASKS
         one, one_inside = best_of_three(make(1), cells, PlayCells(spec))

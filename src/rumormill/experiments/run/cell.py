@@ -171,7 +171,7 @@ def _laid_out(plain: bytes) -> _Sweep:
 
 def _game(spec: Spec, part: PolicyPart) -> str:
     """Everything that decides a policy's outcome in a trial, as a key."""
-    return repr((spec.network, spec.arms, spec.channel, spec.size, part.type, part.settings))
+    return repr((spec.network, spec.arms, spec.surroundings, spec.size, part.type, part.settings))
 
 
 # --- one thread of linear algebra -----------------------------------------------------------------------
@@ -225,6 +225,8 @@ def _table(
     columns.update(zip(QUANTILES, np.quantile(agents, list(QUANTILES.values()), axis=1), strict=True))
     columns["messages"] = np.concatenate([one.messages for one in trials]).astype(np.int64)
     columns["wire_bytes"] = np.concatenate([one.wire_bytes for one in trials]).astype(np.int64)
+    if not spec.all_pull:
+        columns["agent_rounds"] = np.concatenate([one.pulls_at(marks) for one in trials]).astype(np.int64)
     return pl.DataFrame(columns)
 
 
