@@ -15,14 +15,15 @@ from rumormill.advice.replays import Interval, Replayed, Stage
 from rumormill.advice.settings import ALONE, IN_GROUPS, TOGETHER, Setting, has_lemma
 
 ZETAS = (0.03, 0.1, 0.3, 1.0)
-STEP, MOST_STEPS = math.sqrt(10.0), 4
+# Where the last constant tried is the best, the next of these is tried too.
+LADDER = (0.001, 0.003, 0.01, *ZETAS, 3.0, 10.0)
 # Catoni's mean solves an equation over all samples every round: far too slow to be tried unasked.
 QUICK_ESTIMATORS = ("trimmed", "median-of-means", "empirical")
 SHARING = ("decentralized", "centralized", "kmp")
 # A setting may lose so much more than the best, as a share of what the best loses, for being cheaper.
 MARGIN = 0.1
 # How many logs a first look takes, and how many settings of each kind come into the final.
-LOOK, FINALISTS = 4, 4
+LOOK, FINALISTS, CAREFUL = 4, 4, 2
 RESTARTS = (2, 4, 8)
 
 
@@ -44,7 +45,7 @@ class Choice:
     rejected: tuple[Setting, ...]
     """Settings that looked better at first and did worse than agents alone on the rest."""
     at_edge: bool
-    """Whether the best constant is the last one that was tried."""
+    """Whether the constant is the last one that there was to try."""
 
 
 def explore(stage: Stage, estimators: Sequence[str], light: bool, drifts: bool) -> dict[str, list[Replayed]]:
@@ -71,6 +72,8 @@ def explore(stage: Stage, estimators: Sequence[str], light: bool, drifts: bool) 
         lengths = [stage.rounds // part for part in RESTARTS if stage.rounds // part >= 20]
         stage.play([replace(leader, restart=length) for leader in leaders for length in lengths], LOOK, 1)
     finals = {kind: [each.setting for each in _finalists(_ranked(stage, kind))] for kind in kinds}
+    for settings in finals.values():
+        settings += [each for each in _more_careful(settings[0]) if each not in settings]
     return {kind: stage.play(settings) for kind, settings in finals.items()}
 
 
@@ -111,32 +114,20 @@ def _others(stage: Stage, kind: str) -> list[Setting]:
 
 
 def _extend(stage: Stage, kind: str) -> None:
-    """While the best constant of a kind is the last that was tried, try the next one."""
-    for _ in range(MOST_STEPS):
+    """While the best constant of a kind has a neighbour that was not tried with it, try that."""
+    for _ in LADDER:
         leader = _ranked(stage, kind)[0].setting
-        tried = _tried(stage, leader)
-        if leader.zeta == min(tried):
-            stage.play([replace(leader, zeta=_rounded(leader.zeta / STEP))], LOOK, 1)
-        elif leader.zeta == max(tried):
-            stage.play([replace(leader, zeta=_rounded(leader.zeta * STEP))], LOOK, 1)
-        else:
-            near = [zeta for zeta in (*ZETAS, leader.zeta) if leader.zeta / 4 < zeta < 4 * leader.zeta]
-            stage.play([replace(leader, zeta=zeta) for zeta in near], LOOK, 1)
-            if _ranked(stage, kind)[0].setting == leader:
-                return
+        place = LADDER.index(leader.zeta)
+        beside = [replace(leader, zeta=zeta) for zeta in LADDER[max(0, place - 1) : place + 2]]
+        if all(setting in stage.played for setting in beside):
+            return
+        stage.play(beside, LOOK, 1)
 
 
-def _tried(stage: Stage, setting: Setting) -> list[float]:
-    """The constants tried with this estimator by this kind, whatever the policy."""
-    return [
-        other.zeta
-        for other in stage.played
-        if kind_of(other) == kind_of(setting) and other.estimator == setting.estimator
-    ]
-
-
-def _rounded(zeta: float) -> float:
-    return float(f"{zeta:.1g}")
+def _more_careful(setting: Setting) -> list[Setting]:
+    """The same with larger constants: few replays do not show how often a group gets stuck with a bad arm."""
+    place = LADDER.index(setting.zeta)
+    return [replace(setting, zeta=zeta) for zeta in LADDER[place + 1 : place + 1 + CAREFUL]]
 
 
 def choose(first: Stage, rest: Stage, finals: dict[str, list[Replayed]], *, best_differs: bool) -> Choice:
@@ -166,7 +157,7 @@ def choose(first: Stage, rest: Stage, finals: dict[str, list[Replayed]], *, best
         rest.excess(chosen, lone),
         rest.excess(chosen, lone, paid=True),
         tuple(rejected),
-        chosen.setting.zeta in (min(_tried(first, chosen.setting)), max(_tried(first, chosen.setting))),
+        chosen.setting.zeta in (LADDER[0], LADDER[-1]),
     )
 
 

@@ -30,7 +30,7 @@ Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
 
 # So many other logs, each played so often: what the log leaves open is told from chance.
-LOGS, TIMES = 8, 2
+LOGS, TIMES = 16, 2
 # Blocks hold the cube root of the rounds, some more; in a log that drifts they come from a tenth around.
 LEAST_BLOCK, NEAR = 5, 0.1
 CONFIDENCE = 0.95
@@ -66,8 +66,8 @@ class Replayed:
 
     @property
     def score(self) -> float:
-        """The mean and a standard error: what now and then gets stuck with a bad arm is no bargain."""
-        return self.mean + float(self.loss.std()) / math.sqrt(self.loss.size)
+        """The mean and two standard errors: what now and then gets stuck with a bad arm is no bargain."""
+        return self.mean + 2.0 * float(self.loss.std()) / math.sqrt(self.loss.size)
 
 
 class Stage:
