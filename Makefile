@@ -4,11 +4,15 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo reproduce docs test test-slow mutants lint bench clean
+.PHONY: mesh-demo demo reproduce docs test test-slow mutants lint bench clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e ".[lab]"
+	touch $@
+
+$(VENV)/.node: $(VENV)/.lab
+	$(PIP) -e ".[lab,node]"
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.lab
@@ -17,6 +21,10 @@ $(VENV)/.dev: $(VENV)/.lab
 
 demo: $(VENV)/.lab
 	$(BIN)/rumormill reproduce fig1a --quick
+
+# Eight live nodes on this machine, one killed, one cut off; under a minute.
+mesh-demo: $(VENV)/.node
+	$(BIN)/python scripts/mesh_demo.py
 
 # All panels at their small scale, with the verdicts; real graphs if they are in the data directory.
 reproduce: $(VENV)/.lab
@@ -42,10 +50,11 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-bench: $(VENV)/.lab
+bench: $(VENV)/.node
 	$(BIN)/python scripts/bench.py
 	$(BIN)/python scripts/bench_advice.py
 	$(BIN)/python scripts/bench_advice.py --large
+	$(BIN)/python scripts/bench_live.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -25,6 +25,8 @@ ESTIMATOR_WORDS = {
     "catoni": "catoni",
 }
 KNOWN_TO_THE_ORACLE = ("decentralized", "centralized", "kmp", "consensus", "robust")
+# Policies that refuse a network in parts.
+CONNECTED_ONLY = ("consensus", "coop-ucb2", "dducb", "robust-gossip")
 # What both engines can play.
 COMPILED_POLICIES = [name for name, cls in catalogue.POLICIES.items() if cls in LAYOUTS]
 COMPILED_ESTIMATORS = [name for name, cls in catalogue.ESTIMATORS.items() if cls in MEANS]

@@ -218,9 +218,9 @@ def policies(draw: st.DrawFn, name: str, source: RewardSource) -> rm.Policy:
     takes = {setting.name for setting in catalogue.settings(catalogue.POLICIES[name])}
     if "estimator" in takes:
         estimator = draw(st.sampled_from(COMPILED_ESTIMATORS))
-        lemma = catalogue.make("estimator", estimator).has_lemma
+        found = catalogue.make("estimator", estimator)
         table |= {"estimator": estimator, "confidence": draw(st.sampled_from(("paper", "anytime")))}
-        table |= draw(constants(lemma))
+        table |= {} if found.brings_index else draw(constants(found.has_lemma))
     if "gamma" in takes:
         table["gamma"] = draw(st.integers(0, 5))
     if "clique_filter" in takes:

@@ -29,16 +29,25 @@ sys.meta_path.insert(0, Refuse())
 GAME = """
 import rumormill as rm
 from rumormill.policies.centralized import LeaderPart
-from rumormill.policies.consensus import ConsensusPart
+from rumormill.policies.averaging import ConsensusPart
+from rumormill.policies.rivals.stages import DelayedPlan
 
 LINKS = {0: (1,), 1: (0, 2), 2: (1,)}
 MEANS = (0.0, 0.4, 1.0)
 MOMENTS = rm.Moments(eps=0.8, u=4.0, rho=3.4)
 
 
-def play(policy, parts, rounds=60):
+def play(policy, parts, rounds=60, horizon=None):
     places = [
-        rm.Seat(agent=v, n_arms=3, neighbours=LINKS[v], moments=MOMENTS, n_agents=3, part=parts.get(v))
+        rm.Seat(
+            agent=v,
+            n_arms=3,
+            neighbours=LINKS[v],
+            moments=MOMENTS,
+            n_agents=3,
+            part=parts.get(v),
+            horizon=horizon,
+        )
         for v in LINKS
     ]
     agents = [policy.agent(place) for place in places]
@@ -63,8 +72,24 @@ POLICIES = {
         "{v: LeaderPart(gamma=1, leader=1, distance=int(v != 1)) for v in LINKS})"
     ),
     "consensus": "play(rm.ConsensusUCB(), {v: ConsensusPart(weight=1 / 3, epsilon=1.0) for v in LINKS})",
+    "coop-ucb2": "play(rm.CoopUCB2(), {v: ConsensusPart(weight=1 / 3, epsilon=0.0) for v in LINKS})",
+    "robust-gossip": "play(rm.RobustGossip(), {v: ConsensusPart(weight=1 / 3, epsilon=0.0) for v in LINKS})",
+    "dducb": (
+        "play(rm.DDUCB(sigma=0.3), "
+        "{v: DelayedPlan(weight=1 / 3, forward=(1.0,) * 4, back=(0.0,) * 4) for v in LINKS})"
+    ),
 }
-ESTIMATORS = ("TrimmedMean", "MedianOfMeans", "Catoni", "EmpiricalMean")
+ESTIMATORS = (
+    "TrimmedMean",
+    "MedianOfMeans",
+    "Catoni",
+    "EmpiricalMean",
+    "ClippedMean",
+    "SelfTuned",
+    "MedianBound",
+    "RobustMOSS",
+    "HuberSGD",
+)
 
 
 def run_in_the_core(code: str) -> subprocess.CompletedProcess[str]:
@@ -94,7 +119,7 @@ def test_every_estimator_is_light() -> None:
 
     assert {cls.__name__ for cls in catalogue.ESTIMATORS.values()} == set(ESTIMATORS)
     games = "\n".join(
-        f"play(rm.KMPUCB(gamma=1, estimator=rm.{estimator}()), {{}}, rounds=20)" for estimator in ESTIMATORS
+        f"play(rm.KMPUCB(gamma=1, estimator=rm.{estimator}()), {{}}, 20, 20)" for estimator in ESTIMATORS
     )
     done = run_in_the_core(GAME + games)
     assert done.returncode == 0, done.stderr

@@ -36,21 +36,29 @@ if TYPE_CHECKING:
     from rumormill.errors import SlowEngineNotice as SlowEngineNotice
     from rumormill.errors import SolverError as SolverError
     from rumormill.estimators import Catoni as Catoni
+    from rumormill.estimators import ClippedMean as ClippedMean
     from rumormill.estimators import EmpiricalMean as EmpiricalMean
     from rumormill.estimators import Estimator as Estimator
+    from rumormill.estimators import HuberSGD as HuberSGD
+    from rumormill.estimators import MedianBound as MedianBound
     from rumormill.estimators import MedianOfMeans as MedianOfMeans
     from rumormill.estimators import OnlineMean as OnlineMean
+    from rumormill.estimators import RobustMOSS as RobustMOSS
+    from rumormill.estimators import SelfTuned as SelfTuned
     from rumormill.estimators import TrimmedMean as TrimmedMean
     from rumormill.experiments.run.store import load as load
     from rumormill.graphs import Network as Network
     from rumormill.graphs import Topology as Topology
+    from rumormill.policies import DDUCB as DDUCB
     from rumormill.policies import KMPUCB as KMPUCB
     from rumormill.policies import Agent as Agent
     from rumormill.policies import CentralizedMPUCB as CentralizedMPUCB
     from rumormill.policies import ConsensusUCB as ConsensusUCB
+    from rumormill.policies import CoopUCB2 as CoopUCB2
     from rumormill.policies import DecentralizedMPUCB as DecentralizedMPUCB
     from rumormill.policies import Plan as Plan
     from rumormill.policies import Policy as Policy
+    from rumormill.policies import RobustGossip as RobustGossip
     from rumormill.policies import RobustUCB as RobustUCB
     from rumormill.policies import Seat as Seat
     from rumormill.protocol import Carrier as Carrier
@@ -69,10 +77,16 @@ _ROOMS = {
     ),
     "engine": "Result simulate",
     "errors": "ContractError DataError InputError RumormillError SlowEngineNotice SolverError",
-    "estimators": "Catoni EmpiricalMean Estimator MedianOfMeans OnlineMean TrimmedMean",
+    "estimators": (
+        "Catoni ClippedMean EmpiricalMean Estimator HuberSGD MedianBound MedianOfMeans OnlineMean RobustMOSS "
+        "SelfTuned TrimmedMean"
+    ),
     "experiments.run.store": "load",
     "graphs": "Network Topology",
-    "policies": ("Agent CentralizedMPUCB ConsensusUCB DecentralizedMPUCB KMPUCB Plan Policy RobustUCB Seat"),
+    "policies": (
+        "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB KMPUCB Plan Policy "
+        "RobustGossip RobustUCB Seat"
+    ),
     "protocol": "Carrier Channel Message PerfectChannel Relay",
 }
 _MODULES = ("catalogue", "checks", "theory")

@@ -8,14 +8,12 @@ it. What settings a name takes follows from the fields of its dataclass. A user'
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import importlib
 import inspect
-import sys
 import typing
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from types import ModuleType, UnionType
+from types import UnionType
 from typing import Any
 
 import msgspec
@@ -24,6 +22,7 @@ from rumormill.arms import Arm
 from rumormill.errors import InputError
 from rumormill.estimators import Estimator
 from rumormill.graphs import Topology
+from rumormill.own_modules import import_own
 from rumormill.policies import OwnPolicy, Policy, as_policy
 from rumormill.policies.base import AGENT_METHODS
 from rumormill.protocol import Channel
@@ -56,6 +55,9 @@ POLICIES = Names(
         "kmp": "kmp:KMPUCB",
         "consensus": "consensus:ConsensusUCB",
         "robust": "robust:RobustUCB",
+        "coop-ucb2": "rivals.coop_ucb2:CoopUCB2",
+        "dducb": "rivals.dducb:DDUCB",
+        "robust-gossip": "rivals.robust_gossip:RobustGossip",
     },
 )
 ESTIMATORS = Names(
@@ -65,6 +67,11 @@ ESTIMATORS = Names(
         "median-of-means": "median_of_means:MedianOfMeans",
         "catoni": "catoni:Catoni",
         "empirical": "empirical:EmpiricalMean",
+        "clipped": "clipped:ClippedMean",
+        "self-tuned": "self_tuned:SelfTuned",
+        "median-bound": "median_bound:MedianBound",
+        "robust-moss": "robust_moss:RobustMOSS",
+        "huber-sgd": "huber_sgd:HuberSGD",
     },
 )
 LAWS = Names(
@@ -273,7 +280,7 @@ def _at(where: str, key: str) -> str:
 
 def _own(known: Kind, name: str, where: str, folder: str | Path | None) -> Any:
     module_name, _, path = name.partition(":")
-    module = import_module(module_name, folder, f"{where} = {name!r}")
+    module = import_own(module_name, folder, f"{where} = {name!r}")
     found: Any = module
     for step in path.split("."):
         if not step or not hasattr(found, step):
@@ -289,91 +296,6 @@ def _own(known: Kind, name: str, where: str, folder: str | Path | None) -> Any:
         kind = f"an {known.name}" if known.name[0] in "aeiou" else f"a {known.name}"
         raise InputError(f"{where} = {name!r} is not {kind}: {needs}")
     return found
-
-
-def import_module(name: str, folder: str | Path | None, where: str) -> ModuleType:
-    """A user's module: from the folder if it is there, else from wherever Python looks."""
-    home = None if folder is None else Path(folder).resolve()
-    if home is not None:
-        if str(home) not in sys.path:
-            sys.path.insert(0, str(home))
-        top = name.split(".")[0]
-        here = (home / f"{top}.py").exists() or (home / top).is_dir()
-        loaded = sys.modules.get(top)
-        # A module of the same name from another folder would silently stand in for this one.
-        if here and loaded is not None and not _is_at(loaded, home / top):
-            for each in [each for each in sys.modules if each == top or each.startswith(f"{top}.")]:
-                del sys.modules[each]
-            importlib.invalidate_caches()
-            sys.path.remove(str(home))
-            sys.path.insert(0, str(home))
-    try:
-        module = importlib.import_module(name)
-    except Exception as error:  # whatever a user's file may raise
-        looked = "where Python looks" if home is None else f"{home} and where Python looks"
-        raise InputError(
-            f"{where} cannot be imported: {type(error).__name__}: {one_line(str(error))} (looked in {looked})"
-        ) from error
-    if _loaded.get(name, (None, ""))[0] is not module:
-        _loaded[name] = (module, _sha256(module))
-    return module
-
-
-# The own modules that were imported, with the checksum that their file had then.
-_loaded: dict[str, tuple[ModuleType, str]] = {}
-
-
-def _sha256(module: ModuleType) -> str:
-    file = getattr(module, "__file__", None)
-    return hashlib.sha256(Path(file).read_bytes()).hexdigest() if file else ""
-
-
-def _is_at(module: ModuleType, place: Path) -> bool:
-    """Whether a module is the file `place.py`, or the package in the folder `place`."""
-    file = getattr(module, "__file__", None)
-    if file is None:  # a package without a file of its own
-        return any(Path(each).resolve() == place for each in getattr(module, "__path__", []))
-    return Path(file).resolve() == place.with_suffix(".py") or Path(file).resolve().parent == place
-
-
-def sources(names: Iterable[str], folder: str | Path | None = None) -> dict[str, str]:
-    """Checksums of the files in which own classes stand, by module, with what they use beside them.
-
-    Only what has been imported is found: a name that means nothing has no file. A file that was changed
-    after its import is refused: what would be noted is not what runs.
-    """
-    found: dict[str, Path] = {}
-    home = None if folder is None else Path(folder).resolve()
-    for name in names:
-        module, _, path = name.partition(":")
-        if hasattr(sys.modules.get(module), path.split(".")[0]):
-            _add_sources(module, home, found)
-    sums = {module: hashlib.sha256(file.read_bytes()).hexdigest() for module, file in found.items()}
-    for module, file in found.items():
-        if module in _loaded and _loaded[module][1] != sums[module]:
-            raise InputError(f"{file} was changed after it was loaded: start Python again to use it")
-    return sums
-
-
-def _add_sources(module: str, home: Path | None, found: dict[str, Path]) -> None:
-    loaded = sys.modules.get(module)
-    file = getattr(loaded, "__file__", None)
-    if module in found or not file:
-        return
-    found[module] = Path(file)
-    for value in vars(loaded).values():
-        used = value.__name__ if isinstance(value, ModuleType) else getattr(value, "__module__", None)
-        if isinstance(used, str) and _is_beside(used, module, home):
-            _add_sources(used, home, found)
-
-
-def _is_beside(used: str, module: str, home: Path | None) -> bool:
-    """Whether a module is of the same package, or lies directly in the folder."""
-    top = used.split(".")[0]
-    if top == module.split(".")[0]:
-        return True
-    file = getattr(sys.modules.get(top), "__file__", None)
-    return home is not None and file is not None and home in list(Path(file).resolve().parents)[:2]
 
 
 def _is_of_kind(known: Kind, found: Any) -> bool:

@@ -39,6 +39,7 @@ def check_policy(policy: Any) -> None:
     - do not mind the order in which the messages of a round come, nor copies of them;
     - know nothing that a real node would not: neither the seat nor the agent leads to the bandit, its means,
       the network or another agent;
+    - go on identically from their state, if they offer `state()` (plain data) and `restore(state)`;
     - work alone, and on a network in two parts (a policy may refuse the latter with an InputError).
     """
     made = as_policy(policy)
@@ -50,6 +51,7 @@ def check_policy(policy: Any) -> None:
         trial.require_same(plain, trial.play(PerfectCarrier()), "did not repeat itself with the same seed")
         trial.require_same(plain, trial.play(_Copying()), "acted differently when messages came twice")
         trial.require_same(plain, trial.play(_Reversed()), "minded the order of messages within a round")
+        trial.require_same(plain, trial.play_resumed(), "does not go on identically from its state")
         for actions in trial.play_in_turns():
             trial.require_same(plain, actions, "shares state between two games")
     _TrialGame(made, bandit, Network.complete(1)).play(PerfectCarrier())
@@ -97,6 +99,29 @@ class _TrialGame:
     def play(self, carrier: Carrier) -> NDArray[np.int64]:
         game = self.game(carrier)
         return np.array([game.play_round(t).arms for t in range(1, _HORIZON + 1)])
+
+    def play_resumed(self) -> NDArray[np.int64]:
+        """Half of the game, then the rest with fresh agents that were given the state of the first ones."""
+        game, half = self.game(PerfectCarrier()), _HORIZON // 2
+        rows = []
+        for t in range(1, _HORIZON + 1):
+            if t == half:
+                game.replace_agents([self._resumed(agent, v) for v, agent in enumerate(game.agents)])
+            rows.append(game.play_round(t).arms)
+        return np.array(rows)
+
+    def _resumed(self, agent: Any, v: int) -> Any:
+        if not (
+            callable(getattr(agent.inner, "state", None)) and callable(getattr(agent.inner, "restore", None))
+        ):
+            return agent
+        try:
+            state = json.loads(json.dumps(agent.inner.state()))
+        except (TypeError, ValueError):
+            raise ContractError(f"the state() of {self.name}'s agents is not plain data") from None
+        fresh = seated(self.policy, self.seats()[v])
+        fresh.restore(state)  # type: ignore[attr-defined]
+        return agent.around(fresh)
 
     def play_in_turns(self) -> list[NDArray[np.int64]]:
         """Two copies of the game, a round of one, then a round of the other."""
@@ -189,6 +214,16 @@ class _Honest:
         self._heard: set[Message] = set()
         self._own: dict[int, tuple[int, float]] = {}  # round -> (arm, reward)
 
+    @property
+    def inner(self) -> Agent:
+        return self._agent
+
+    def around(self, agent: Agent) -> _Honest:
+        """The same watch over an agent that takes the place of the first."""
+        watch = _Honest(agent, self._v)
+        watch._heard, watch._own = self._heard, self._own
+        return watch
+
     def choose(self, t: int) -> int:
         return self._agent.choose(t)
 
@@ -218,7 +253,8 @@ def check_estimator(estimator: Estimator) -> None:
     - online form equals its definition along heavy-tailed streams as L grows;
     - `count` counts every sample; `state()` is plain data, and the stream goes on identically from it;
     - `merge`, if offered, equals the one stream that saw both;
-    - sign is right: the mean of negated samples is the negated mean;
+    - sign is right: the mean of negated samples is the negated mean (an estimator that brings its own index
+      may treat the two sides differently; its index is never below its mean, and no number without one);
     - constants are positive, and validity implies definedness.
     """
     if not isinstance(estimator, Estimator):
@@ -234,26 +270,43 @@ def check_estimator(estimator: Estimator) -> None:
         _check_stream(name, estimator, samples, moments, lambda t: 3 * math.log(t) + math.log(7))
         _check_state(name, estimator, samples, moments)
         _check_merge(name, estimator, samples, moments)
-        L = 3.0
-        _require_close(
-            name,
-            estimator.of([-x for x in samples], L, moments),
-            -estimator.of(samples, L, moments),
-            "changes with the sign of the samples",
-        )
-        if not estimator.moment(moments) > 0:
-            raise ContractError(f"{name}.moment() is not positive")
-        try:
-            c = estimator.theory(moments).c
-        except InputError:
-            c = 1.0  # no lemma, and it says so
-        if not c > 0:
-            raise ContractError(f"{name}.theory() gives c = {c}, which is not positive")
-        for n, level in ((1, 0.5), (5, 2.0), (400, 10.0)):
-            if estimator.valid(n, level, moments) and not estimator.defined(n, level, moments):
-                raise ContractError(
-                    f"{name} claims validity for n = {n}, L = {level}, where it is not defined"
-                )
+        if estimator.brings_index:
+            _check_index(name, estimator, samples, moments)
+        else:
+            _check_radius(name, estimator, samples, moments)
+
+
+def _check_radius(name: str, estimator: Estimator, samples: Sequence[float], moments: Moments) -> None:
+    L = 3.0
+    _require_close(
+        name,
+        estimator.of([-x for x in samples], L, moments),
+        -estimator.of(samples, L, moments),
+        "changes with the sign of the samples",
+    )
+    if not estimator.moment(moments) > 0:
+        raise ContractError(f"{name}.moment() is not positive")
+    try:
+        c = estimator.theory(moments).c
+    except InputError:
+        c = 1.0  # no lemma, and it says so
+    if not c > 0:
+        raise ContractError(f"{name}.theory() gives c = {c}, which is not positive")
+    for n, level in ((1, 0.5), (5, 2.0), (400, 10.0)):
+        if estimator.valid(n, level, moments) and not estimator.defined(n, level, moments):
+            raise ContractError(f"{name} claims validity for n = {n}, L = {level}, where it is not defined")
+
+
+def _check_index(name: str, estimator: Estimator, samples: Sequence[float], moments: Moments) -> None:
+    stream = estimator.online(moments, last_L=9.0)
+    for L in (1.0, 2.0, 4.0, 9.0):
+        for x in samples:
+            stream.update(x)
+        mean, index = stream.mean(L), stream.index(L)
+        if not index >= mean:
+            raise ContractError(f"{name} has the index {index} below its mean {mean} (L = {L})")
+        if not math.isfinite(index):
+            raise ContractError(f"{name} has no index yet at {stream.count} samples (L = {L})")
 
 
 def _check_stream(

@@ -143,6 +143,182 @@ def catoni_step(
     return middle, low, high, middle in (low, high)
 
 
+# --- clipped means --------------------------------------------------------------------------------------
+
+
+def clipped(x: float, low: float, high: float) -> float:
+    """x, but at least -low and at most high."""
+    return min(max(x, -low), high)
+
+
+def clipping_curvature(s: float, p: float) -> float:
+    """b: exp(clip(y, -s, s)) <= 1 + y + b |y|^p for every y."""
+    eps = p - 1.0
+    near = (math.exp(s) - 1.0 - s) / math.pow(s, p)
+    far = math.pow((1.0 - math.exp(-s)) * p / eps, -eps) / p
+    return max(near, far)
+
+
+def clipping_point(p: float) -> float:
+    """The s of the least b, to four digits; b is valid for any s, so the digits only cost optimality.
+
+    The first term of b grows with s and the second falls: they are halved together where they meet.
+    """
+    low, high, eps = 0.05, 3.0, p - 1.0
+    while high - low > 1e-12:
+        s = (low + high) / 2.0
+        near = (math.exp(s) - 1.0 - s) / math.pow(s, p)
+        if near > math.pow((1.0 - math.exp(-s)) * p / eps, -eps) / p:
+            high = s
+        else:
+            low = s
+    return round((low + high) / 2.0, 4)
+
+
+def clipping_factor(p: float) -> float:
+    """tau = s^p eps b: samples are clipped at (tau u n / L)^(1/p)."""
+    s = clipping_point(p)
+    return math.pow(s, p) * (p - 1.0) * clipping_curvature(s, p)
+
+
+def clip_level(n: float, L: float, budget: float, p: float) -> float:
+    """(budget n / L)^(1/p), the size at which n samples are clipped; budget = tau u."""
+    return math.pow(budget * n / L, 1.0 / p) if L > 0.0 else math.inf
+
+
+# --- a sketch of the largest samples --------------------------------------------------------------------
+# top holds the samples of largest |y| in descending order, an earlier one before a later of equal size;
+# rest and squares are the sums of y and of y² over all others. Lists and arrays serve alike.
+
+
+def sketch_add(top: Any, filled: int, y: float, rest: float, squares: float) -> tuple[int, float, float]:
+    """Take one more sample; the new filled, rest and squares."""
+    room, size = len(top), abs(y)
+    i = filled
+    if filled == room:
+        least = top[room - 1]
+        if size <= abs(least):
+            return filled, rest + y, squares + y * y
+        rest += least
+        squares += least * least
+        i = room - 1
+    else:
+        filled += 1
+    while i > 0 and abs(top[i - 1]) < size:
+        top[i] = top[i - 1]
+        i -= 1
+    top[i] = y
+    return filled, rest, squares
+
+
+def sketch_clipsum(top: Any, filled: int, rest: float, low: float, high: float) -> float:
+    """The sum of all samples clipped to [-low, high]; a full sketch clips nothing below its least sample."""
+    if filled == len(top):
+        least = abs(top[filled - 1])
+        low, high = max(low, least), max(high, least)
+    total = rest
+    for j in range(filled - 1, -1, -1):
+        total += min(max(top[j], -low), high)
+    return total
+
+
+def sketch_root(top: Any, filled: int, squares: float, c: float) -> float:
+    """The M > 0 with sum min(y²/M², 1) = c; 0 if no more than c samples differ from zero.
+
+    Never the total minus the squares of the largest: with heavy tails nothing would be left of it.
+    """
+    for j in range(filled, -1, -1):  # j of the listed samples exceed M
+        if j < c:
+            threshold = math.sqrt(squares / (c - j))
+            least = abs(top[j]) if j < filled else 0.0
+            if threshold >= least and (j == 0 or threshold <= abs(top[j - 1])):
+                return threshold
+        if j > 0:
+            squares += top[j - 1] * top[j - 1]
+    return 0.0
+
+
+# --- means that bring their own index -------------------------------------------------------------------
+
+
+def tuned_reach(C: float, threshold: float, L: float, n: float) -> float:
+    """C M L / n: the radius of a mean that was clipped at its own M."""
+    return C * threshold * L / n
+
+
+HISTOGRAM_BINS = 4096
+HISTOGRAM_END = math.asinh(1e6)
+HISTOGRAM_STEP = 2.0 * HISTOGRAM_END / HISTOGRAM_BINS
+
+
+def histogram_bin(x: float, scale: float) -> int:
+    """The bin of a sample, on a grid that is even around 0 and logarithmic outside."""
+    place = math.floor((math.asinh(x / scale) + HISTOGRAM_END) / HISTOGRAM_STEP)
+    return int(min(max(place, 0), HISTOGRAM_BINS - 1))
+
+
+def histogram_edge(place: int, scale: float) -> float:
+    """The upper edge of a bin."""
+    return scale * math.sinh((place + 1) * HISTOGRAM_STEP - HISTOGRAM_END)
+
+
+def upper_rank(n: float, L: float) -> float:
+    """j: the j-th smallest of n samples lies below the median with probability at most exp(-L)."""
+    return math.ceil(n / 2.0 + math.sqrt(n * L / 2.0))
+
+
+def moss_phi(n: float, budget: float) -> float:
+    """max(ln(budget/n), 1)/n; budget = rounds times agents heard, per arm."""
+    return max(math.log(budget / n), 1.0) / n
+
+
+def moss_clip(phi: float, root: float, p: float) -> float:
+    """u^(1/p) phi^(-1/p), at which a sample is clipped on arrival; root = u^(1/p)."""
+    return root * math.pow(phi, -1.0 / p)
+
+
+def moss_reach(phi: float, scale: float, exponent: float) -> float:
+    """scale phi^(eps/p)."""
+    return scale * math.pow(phi, exponent)
+
+
+def huber_step(theta: float, x: float, rank: float, reach: float) -> float:
+    """theta + clip(x - theta, +-reach)/rank."""
+    return theta + min(max(x - theta, -reach), reach) / rank
+
+
+def huber_reach(L: float, n: float, scale: float) -> float:
+    """scale sqrt(L/n)."""
+    return scale * math.sqrt(L / n)
+
+
+# --- how message passers begin, and what they tell -------------------------------------------------------
+
+
+def shared_arm(t: int, agent: int, counts: Any) -> int:
+    """The first arm without samples from (t - 1 + agent) mod K on, in a circle; -1 if there is none."""
+    n_arms = len(counts)
+    for i in range(n_arms):
+        arm = (t - 1 + agent + i) % n_arms
+        if counts[arm] == 0:
+            return arm
+    return -1
+
+
+def worth_telling(arm: int, means: Any, counts: Any, theta: float) -> bool:
+    """Whether a pull can still matter to others: not of the favourite, or of one that does not dominate.
+
+    Arms without a finite mean cannot be the favourite; if no arm has one, everything is told.
+    """
+    favourite, other = -1, 0.0
+    for k in range(len(means)):
+        if means[k] < math.inf and (favourite < 0 or means[k] > means[favourite]):
+            favourite = k
+        if k != arm:
+            other = max(other, counts[k])
+    return favourite < 0 or arm != favourite or counts[arm] <= theta * other
+
+
 # --- consensus ------------------------------------------------------------------------------------------
 
 
@@ -162,3 +338,38 @@ def consensus_index(
 def consensus_average(own: float, heard: float, n_heard: float, weight: float) -> float:
     """One row of P: what was not heard keeps the own value, so that the weights still sum to one."""
     return (1.0 - weight * n_heard) * own + weight * heard
+
+
+def variance_scale(t: float, rho: float) -> float:
+    """√(6 ρ t^(2/3)), the paper's letter: ρ taken for a variance whatever eps is."""
+    return math.sqrt(6.0 * rho * math.pow(t, 2.0 / 3.0))
+
+
+def coop_scale(t: float, sigma: float, gamma_c: float) -> float:
+    """σ √(2 γ_c ln(t-1) / G), the radius of coop-UCB at n_eff = 1; G = 1 - η²/16 with η = 2."""
+    return sigma * math.sqrt(2.0 * gamma_c / 0.75 * math.log(t - 1.0)) if t > 2 else 0.0
+
+
+def coop_drift(t: float) -> float:
+    """√ln(t-1), which coop-UCB2 takes for the ε_v that depends on the spectrum."""
+    return math.sqrt(math.log(t - 1.0)) if t > 2 else 0.0
+
+
+def source_clip(n: float, n_agents: float, level: float, p: float) -> float:
+    """(level (M n + 1))^(1/p), level = tau u / L: where a reward is clipped before it is averaged."""
+    return math.pow(level * (n_agents * n + 1.0), 1.0 / p)
+
+
+def delayed_index(s: float, n: float, n_agents: float, scale: float) -> float:
+    """s/n + scale / √(M n): DDUCB, with s and n averages per agent."""
+    return s / n + scale / math.sqrt(n_agents * n)
+
+
+def delayed_scale(seen: float, sigma: float, eta: float) -> float:
+    """σ √(2 η ln max(seen, 2))."""
+    return sigma * math.sqrt(2.0 * eta * math.log(max(seen, 2.0)))
+
+
+def chebyshev_step(mixed: float, before: float, forward: float, back: float) -> float:
+    """forward (P y_r) - back y_(r-1): one step of accelerated gossip."""
+    return forward * mixed - back * before

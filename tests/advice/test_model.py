@@ -6,6 +6,13 @@ import itertools
 
 import numpy as np
 import pytest
+
+import rumormill as rm
+from rumormill.advice.dependence import check_dependence
+from rumormill.advice.drift import Drift, check_drift
+from rumormill.advice.log import Log
+from rumormill.advice.sameness import LEVEL, Sameness, check_sameness, group_agents
+from rumormill.advice.table import Table, lay_out
 from truths import (
     LAWS,
     Truth,
@@ -19,13 +26,6 @@ from truths import (
     slow_drift,
     two_clusters,
 )
-
-import rumormill as rm
-from rumormill.advice.dependence import check_dependence
-from rumormill.advice.drift import Drift, check_drift
-from rumormill.advice.log import Log
-from rumormill.advice.sameness import LEVEL, Sameness, check_sameness, group_agents
-from rumormill.advice.table import Table, lay_out
 
 
 def table_of(log: Log, seed: int = 0) -> Table:

@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 import oracle
+import oracle_reality
 import rumormill as rm
+import sides_reality
 from rumormill import catalogue
+from rumormill.estimators import Terms
 from samples import every, made
 from sides import ESTIMATOR_WORDS
 
 # Estimators whose definition is not written down a second time, each with the reason.
-NOT_IN_THE_ORACLE: dict[str, str] = {}
+NOT_IN_THE_ORACLE = dict.fromkeys(sides_reality.ESTIMATOR_NAMES, "written down in oracle_reality")
 # Settings that make another estimator of one: the oracle knows the default.
 OTHERS = {"trimmed": {"variant": "literal"}}
 
@@ -61,6 +64,39 @@ def test_equals_the_oracle(name: str, table: dict[str, Any], moments: rm.Moments
     )
     factor = rm.RobustUCB(estimator=estimator, zeta=0.7).radius(moments)
     assert factor.at(40, 3.0) == pytest.approx(oracle.radius(40, 3.0, zeta), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "table"), [p for p in every("estimator") if p.values[0] in sides_reality.ESTIMATOR_NAMES]
+)
+@pytest.mark.parametrize("moments", MOMENTS, ids=repr)
+def test_equals_the_second_oracle(name: str, table: dict[str, Any], moments: rm.Moments) -> None:
+    """Mean and index, in a game of 400 rounds with three arms and five agents in reach."""
+    estimator: Any = made("estimator", table)
+    word = sides_reality.ESTIMATOR_NAMES[name]
+    options = {key: value for key, value in table.items() if key not in ("type", "group")}
+    rules = oracle_reality.Rules(
+        "robust",
+        estimator=word,
+        options=options,
+        c="theory",
+        eps=moments.eps,
+        u=moments.u,
+        rho=moments.rho,
+    )
+    terms = Terms(moments=moments, last_L=2 * math.log(400), horizon=400, n_arms=3, group=5)
+    stream = estimator.stream_for(terms)
+    x = np.random.default_rng(5).standard_cauchy(300).tolist()
+    for n, sample in enumerate(x, 1):
+        stream.update(sample)
+        L = 2 * math.log(n + 1)
+        mean, index, _ = oracle_reality.estimate(x[:n], L, rules, 400 * table.get("group", 5) / 3)
+        assert stream.mean(L) == pytest.approx(mean, rel=1e-9, abs=1e-9)
+        if estimator.brings_index:
+            assert stream.index(L) == pytest.approx(index, rel=1e-9, abs=1e-9)
+        else:
+            radius = rm.RobustUCB(estimator=estimator, c="theory").radius(moments)
+            assert radius.index(stream.mean(L), n, L) == pytest.approx(index, rel=1e-9, abs=1e-9)
 
 
 @each

@@ -1,6 +1,8 @@
 """The conformance tests read the catalogue: what enters it without a sample is an error, not an omission."""
 
+import sys
 from dataclasses import dataclass
+from types import ModuleType
 
 import pytest
 
@@ -32,8 +34,11 @@ def test_a_newcomer_without_samples_is_an_error(monkeypatch: pytest.MonkeyPatch)
     class Choosy(rm.Estimator):
         depth: int = 3
 
-    monkeypatch.setitem(catalogue.ESTIMATORS, "needy", Needy)
-    monkeypatch.setitem(catalogue.ESTIMATORS, "choosy", Choosy)
+    newcomers = ModuleType("rumormill.estimators.newcomers")
+    vars(newcomers).update(Needy=Needy, Choosy=Choosy)
+    monkeypatch.setitem(sys.modules, newcomers.__name__, newcomers)
+    for name in ("needy", "choosy"):
+        monkeypatch.setitem(catalogue.ESTIMATORS._places, name, f"newcomers:{name.capitalize()}")
     with pytest.raises(LookupError, match="the estimator needy needs depth"):
         samples("estimator", "needy")
     with pytest.raises(LookupError, match="the estimator choosy takes depth"):

@@ -15,6 +15,7 @@ from rumormill.arms import RewardSource
 from sides import (
     COMPILED_ESTIMATORS,
     COMPILED_POLICIES,
+    CONNECTED_ONLY,
     EngineName,
     actions_in,
     actions_of,
@@ -32,7 +33,7 @@ Played = tuple[RewardSource, rm.Network, rm.Policy, int]
 @st.composite
 def games(draw: st.DrawFn, name: str, largest: int = 30, longest: int = 90) -> Played:
     network = draw(networks(largest))
-    if name == "consensus" and not network.connected:
+    if name in CONNECTED_ONLY and not network.connected:
         network = rm.Network.path(network.n_agents)
     source, horizon = draw(sources(network.n_agents, longest))
     return source, network, draw(policies(name, source)), horizon
@@ -60,7 +61,7 @@ def test_same_actions_in_thousands(name: str) -> None:
 
 def medium_policies() -> Iterator[Any]:
     for name, estimator in ESTIMATORS.items():
-        common: dict[str, Any] = {"estimator": estimator, "zeta": 0.3}
+        common: dict[str, Any] = {"estimator": estimator, "zeta": None if estimator.brings_index else 0.3}
         for gamma in (1, 2):
             yield pytest.param(rm.KMPUCB(gamma=gamma, **common), id=f"kmp-{name}-{gamma}")
             yield pytest.param(
@@ -172,7 +173,8 @@ def test_workers_and_blocks_change_nothing(name: str) -> None:
 @pytest.mark.parametrize("estimator", sorted(ESTIMATORS))
 def test_blocks_change_nothing_for_any_estimator(estimator: str) -> None:
     bandit, network = bandit_of("stable", 3, 1), rm.Network.complete(25)
-    policy = rm.KMPUCB(gamma=1, estimator=ESTIMATORS[estimator], zeta=0.3)
+    zeta = None if ESTIMATORS[estimator].brings_index else 0.3
+    policy = rm.KMPUCB(gamma=1, estimator=ESTIMATORS[estimator], zeta=zeta)
     runs = [
         rm.simulate(bandit, network, policy, horizon=140, trials=1, rng=3, actions=True, block=block)
         for block in (None, 1, 7, 64)

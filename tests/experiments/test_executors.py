@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tiny import fails_at, square
 
 from rumormill.engine.workers import Processes, Threads, Tick, no_tick
 from rumormill.errors import InputError, RumormillError
+from tiny import fails_at, square
 
 
 def endless(task: int, tick: Tick) -> int:

@@ -16,7 +16,6 @@ from typing import IO, Any
 
 import polars as pl
 import pytest
-from tiny import SWEPT, TINY
 
 from rumormill.engine import play_trial
 from rumormill.engine.workers import Done, Executor, Processes, Task, Threads, Tick, Work, no_tick
@@ -31,6 +30,7 @@ from rumormill.experiments.run.store import Cell, RunFolder
 from rumormill.experiments.spec.building import build_network
 from rumormill.experiments.spec.reading import parse_spec, points
 from rumormill.graphs import Network
+from tiny import SWEPT, TINY
 
 LONG = SWEPT.replace("horizon = 400", "horizon = 600")
 

@@ -14,7 +14,6 @@ import msgspec
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
-from tiny import SWEPT, TINY
 
 import rumormill
 from rumormill.errors import DataError, InputError
@@ -24,6 +23,7 @@ from rumormill.experiments.run.manifest import fingerprint, read_manifest, write
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder, load, open_run
 from rumormill.experiments.spec.reading import parse_spec
+from tiny import SWEPT, TINY
 
 COLUMNS = [
     "experiment", "policy", "gamma", "trial", "t", "regret", "agent_min", "agent_q10", "agent_q25",

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import oracle
 import rumormill as rm
 from channels import Unreliable
+from rumormill.policies.averaging import ConsensusPart
 from rumormill.policies.centralized import LeaderPart
-from rumormill.policies.consensus import ConsensusPart
 from sides import actions_of, policy_of
 from strategies import SLOW_TO_DRAW, Game, games
 

@@ -10,7 +10,7 @@ import pytest
 import rumormill as rm
 from rumormill.policies import CliquePlan
 from rumormill.theory import Form, individual_bound, regret_bound
-from rumormill.theory.bounds import BOUNDS
+from rumormill.theory.bounds import BOUNDS, UNBOUNDED
 
 # Two coins with P(1) = 1/4 and 3/4: one gap of 1/2.
 COINS = rm.Bandit([rm.TwoPoint(probability=0.25), rm.TwoPoint(probability=0.75)])
@@ -245,7 +245,8 @@ def test_a_printed_bound_is_no_promise(policy: rm.Policy) -> None:
 
 
 def test_every_policy_of_the_catalogue_has_its_bounds() -> None:
-    assert set(rm.catalogue.POLICIES.values()) == set(BOUNDS)
+    assert set(rm.catalogue.POLICIES.values()) == {*BOUNDS, *UNBOUNDED}
+    assert not set(BOUNDS) & set(UNBOUNDED)
 
 
 def test_arms_below_the_range_of_the_lemma_are_pulled() -> None:
@@ -287,3 +288,52 @@ def test_a_given_plan_is_used() -> None:
     assert alone.terms["learning"] == near(2 * regret_bound(COINS, network, policy, 100).terms["learning"])
     with pytest.raises(rm.InputError, match="plan"):
         regret_bound(COINS, network, policy, 100, plan=rm.CentralizedMPUCB(gamma=1).plan(network))
+
+
+def test_rivals() -> None:
+    network = rm.Network.ring(6)
+    policy = rm.DDUCB(sigma=0.5)
+    bound = regret_bound(COINS, network, policy, 1000)
+    stage, gap = policy.plan(network).stage, float(COINS.gaps.max())
+    learning = 16 * 2 * (1 + 1 / 44) * 0.25 * math.log(6000) / gap
+    assert bound.terms["learning"] == near(learning)
+    assert bound.value == near(learning + gap * (6 * (6 * stage + 1) + stage + 4))
+    assert bound.covered
+    assert not regret_bound(COINS, network, rm.DDUCB(sigma=0.5, eta=1.01), 1000).covered
+    heavy = rm.Bandit([rm.AlphaStable(alpha=1.6, loc=loc) for loc in (0.0, 1.0)])
+    assert not regret_bound(heavy, network, rm.DDUCB(), 1000).covered
+    for rival in (rm.CoopUCB2(), rm.RobustGossip()):
+        with pytest.raises(rm.InputError, match=f"no bound for {type(rival).__name__}"):
+            regret_bound(COINS, network, rival, 1000)
+    with pytest.raises(rm.InputError, match="brings an index of its own"):
+        regret_bound(COINS, network, rm.KMPUCB(estimator=rm.SelfTuned()), 1000)
+
+
+def test_other_radii_of_consensus_are_not_covered() -> None:
+    network = rm.Network.path(3)
+    assert regret_bound(COINS, network, rm.ConsensusUCB(), 100).covered
+    for policy in (rm.ConsensusUCB(radius="logarithmic"), rm.ConsensusUCB(zeta=0.5)):
+        assert not regret_bound(COINS, network, policy, 100).covered
+
+
+def test_the_clipped_mean_has_the_small_constant() -> None:
+    network = rm.Network.path(3)
+    clipped, trimmed = (
+        regret_bound(COINS, network, rm.RobustUCB(estimator=estimator, c="theory"), 1000)
+        for estimator in (rm.ClippedMean(), rm.TrimmedMean())
+    )
+    assert clipped.covered
+    assert clipped.terms["learning"] < 0.2 * trimmed.terms["learning"]
+
+
+def test_quiet_talk_and_a_shared_start_are_paid_for() -> None:
+    network = rm.Network.path(3)
+    plain, quiet, shared = (
+        regret_bound(COINS, network, rm.DecentralizedMPUCB(gamma=1, c="theory", **extra), 1000)
+        for extra in ({}, {"quiet": 0.25}, {"start": "shared"})
+    )
+    alone = regret_bound(COINS, network, rm.RobustUCB(c="theory"), 1000)
+    assert quiet.value == near(plain.value + alone.terms["learning"])
+    assert shared.terms["failures"] >= plain.terms["failures"]
+    first = regret_bound(COINS, network, rm.KMPUCB(gamma=1, start="shared"), 1)
+    assert first.value == near(3 * COINS.gaps.max())

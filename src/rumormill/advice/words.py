@@ -208,11 +208,12 @@ def _why(advice: LogAdvice) -> list[str]:
             f"alone on the rest: {choice.rejected[0]}{', ...' if len(choice.rejected) > 1 else ''}."
         )
     if chosen != choice.alone.setting:
-        paid = choice.against_alone
+        lost, paid = choice.against_alone, choice.paid_against_alone
         words.append(
-            f"Against agents alone it saves {log.amount(-paid.estimate)} per request on the rest "
-            f"({log.amount(-paid.high)} to {log.amount(-paid.low)}, 95 %), for "
-            f"{choice.chosen.messages:,.0f} messages a round."
+            f"Against agents alone it loses {log.amount(-lost.estimate)} less per request on the rest, by "
+            f"the means of the arms it chose ({log.amount(-lost.high)} to {log.amount(-lost.low)}, 95 %); "
+            f"what was really measured differs by {log.amount(paid.estimate)} ({log.amount(paid.low)} to "
+            f"{log.amount(paid.high)}). It takes {choice.chosen.messages:,.0f} messages a round."
         )
     return words
 

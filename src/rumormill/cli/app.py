@@ -27,6 +27,8 @@ COMMANDS: dict[str, str] = {
     "data": "data:data",
     "advise": "advise:advise",
     "coverage": "coverage:coverage",
+    "mesh": "mesh:mesh",
+    "node": "node:node",
 }
 
 app = typer.Typer(
@@ -38,7 +40,11 @@ app = typer.Typer(
 )
 for name, place in COMMANDS.items():
     file, _, function = place.partition(":")
-    app.command(name)(getattr(import_module(f"rumormill.cli.commands.{file}"), function))
+    command = getattr(import_module(f"rumormill.cli.commands.{file}"), function)
+    if isinstance(command, typer.Typer):  # a command with commands of its own
+        app.add_typer(command, name=name)
+    else:
+        app.command(name)(command)
 
 
 def _version(wanted: bool) -> None:

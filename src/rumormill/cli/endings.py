@@ -69,9 +69,9 @@ def explained(error: BaseException, arguments: Sequence[str], stop: Stop) -> int
 
 
 def _rumormill_error(error: RumormillError, again: str, stop: Stop) -> int:
-    from rumormill.experiments.run.runner import RunInterrupted
-
-    if isinstance(error, RunInterrupted):
+    # Whoever raised it has imported it; on a node without the laboratory nobody has.
+    runner: Any = sys.modules.get("rumormill.experiments.run.runner")
+    if runner is not None and isinstance(error, runner.RunInterrupted):
         kept = f"{error.done:,} of {error.total:,} cells are done and kept in {error.path}"
         return _say(f"stopped: {kept}; go on with: {again}", stop.code)
     return _say(f"error: {error}", WRONG_INPUT if isinstance(error, InputError | DataError) else FAILED)

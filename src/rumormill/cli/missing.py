@@ -3,4 +3,5 @@
 
 def missing_library(error: ModuleNotFoundError) -> str:
     """Which extra brings the library that is not there."""
-    return f"{error.name} is not installed, and this needs it: pip install 'rumormill[lab]'"
+    extra = "node" if (error.name or "").partition(".")[0] == "cryptography" else "lab"
+    return f"{error.name} is not installed, and this needs it: pip install 'rumormill[{extra}]'"

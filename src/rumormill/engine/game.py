@@ -92,6 +92,14 @@ class Game:
         places = seats(policy, plan, source, network, horizon, seed)
         return cls([seated(policy, seat) for seat in places], network, rewards, carrier, horizon)
 
+    @property
+    def agents(self) -> Sequence[Agent]:
+        return self._agents
+
+    def replace_agents(self, agents: Sequence[Agent]) -> None:
+        """Others take the seats between two rounds."""
+        self._agents = agents
+
     def play_round(self, t: int) -> PlayedRound:
         """Everybody chooses and is paid, then everybody sends, then everybody receives."""
         row = (t - 1) % BLOCK

@@ -28,6 +28,19 @@ class Theory:
     shift: float = 0.0
 
 
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """What is known where a stream begins: in a game all of it, elsewhere what the caller knows."""
+
+    moments: Moments | None = None
+    last_L: float = math.inf
+    """No question will be asked beyond it: storage may rely on it."""
+    horizon: int | None = None
+    n_arms: int = 1
+    group: int = 1
+    """How many agents' samples the stream may get, the own included."""
+
+
 class OnlineMean(ABC):
     """One stream of samples. L = ln(1/delta) is given with each question and must never shrink."""
 
@@ -43,6 +56,10 @@ class OnlineMean(ABC):
     @abstractmethod
     def mean(self, L: float) -> float:
         """The estimate at confidence L; +inf where the estimator is not defined."""
+
+    def index(self, L: float) -> float:
+        """The upper confidence index at L, of an estimator that brings its own; +inf: pull the arm."""
+        raise TypeError(f"{type(self).__name__} has no index of its own: its radius comes from a Radius")
 
     def merge(self, other: Self) -> None:
         """Append the other stream behind this one. Not every law allows it."""
@@ -63,6 +80,15 @@ class Estimator(metaclass=NamedArguments):
 
     has_lemma: bool = True
     """Whether a concentration lemma stands behind `theory`; a baseline has none."""
+
+    brings_index: bool = False
+    """Whether its streams answer `index(L)` themselves; c and zeta of a policy then have no meaning."""
+    needs_moments: bool = True
+    """Whether it cannot do without moment bounds."""
+    needs_horizon: bool = False
+    """Whether an agent cannot use it without knowing the number of rounds."""
+    symmetric_only: bool = False
+    """Whether what it promises holds for laws that are symmetric about their mean, and for no others."""
 
     @abstractmethod
     def moment(self, moments: Moments) -> float:
@@ -95,6 +121,17 @@ class Estimator(metaclass=NamedArguments):
     @abstractmethod
     def online(self, moments: Moments, *, last_L: float = float("inf")) -> OnlineMean:
         """A fresh stream. No question will be asked beyond last_L: storage may rely on it."""
+
+    def stream_for(self, terms: Terms) -> OnlineMean:
+        """A fresh stream for a game; estimators that use more than the moments read it from the terms."""
+        return self.online(require_moments(self, terms.moments), last_L=terms.last_L)
+
+
+def require_moments(estimator: Estimator, moments: Moments | None) -> Moments:
+    """The moments; refused if there are none."""
+    if moments is None:
+        raise InputError(f"{type(estimator).__name__} needs moment bounds: give moments=")
+    return moments
 
 
 def check_level(L: float) -> None:

@@ -12,11 +12,14 @@ import numpy as np
 from rumormill import formulas
 from rumormill.kernels.jit import kernel, part, step
 from rumormill.kernels.kmp import best_informed, publish_rows
+from rumormill.kernels.manners import begin, note_sent, publish_told, tell
 from rumormill.kernels.regret import record
 from rumormill.kernels.running import add_dense, add_own, add_sparse, rank_needed, sure_size, take_out
 from rumormill.kernels.state import (
+    CATONI,
     MEDIAN_OF_MEANS,
     RUNNING,
+    Flags,
     Floats,
     Hearing,
     Ids,
@@ -32,6 +35,7 @@ from rumormill.kernels.state import (
     shrinkage,
 )
 from rumormill.kernels.stored import catoni, group_count, median_of_means, store
+from rumormill.kernels.streams import choose_by_index, deliver_streams, estimate_streams
 
 upper_index = step(formulas.upper_index)
 
@@ -49,29 +53,40 @@ def play_block(
     for row in range(draws.shape[0]):
         t = first + row
         slot = t % slots
-        if t > n_arms:
+        if t > n_arms or (rules.shared_start and t > 1):
             decide(t, hearing, rules, memory)
-        act(t, hearing.learner_of, rules, state.action, ring.arm)
+        if t <= n_arms and rules.shared_start:
+            begin(t, hearing, memory)
+        act(t, hearing.learner_of, rules, state, ring.arm)
+        if rules.quiet >= 0.0:
+            tell(t, hearing, rules, memory)
+        if rules.shares_rows and told_apart(t, rules):
+            publish_told(t, rows_told(rules, memory), rules, memory)
         draw(slot, draws[row], law, ring, state.pulls)
         if rules.trims:
             for v in range(ring.x.shape[1]):
                 ring.need[slot, v] = rank_needed(
                     ring.x[slot, v], state.sure_x[ring.arm[slot, v]], rules.u, rules.p, last_L
                 )
-        sort_by_arm(ring.arm[slot], ring.order[slot], ring.start[slot])
+        sort_by_arm(ring.arm[slot], ring.told[slot], ring.order[slot], ring.start[slot])
         if output.actions.shape[0] > 0:
             for v in range(ring.arm.shape[1]):
                 output.actions[t - 1, v] = ring.arm[slot, v]
+        note_sent(t, memory, output)
         record(t, state.mark, state.pulls, rules.gaps, output)
         if t == rules.horizon:
             return
 
         if rules.kind != RUNNING:
-            deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, hearing, ring, state)
+            if rules.kind > CATONI:
+                deliver_streams(t, hearing, rules, memory)
+            else:
+                deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, hearing, ring, state)
             continue
         # What has to leave leaves, then come the own samples, then the farthest hop first, by origin.
-        asked = min(max(t, n_arms) + 1, rules.horizon)  # the round of the next question, if there is one
-        if rules.trims and t >= n_arms:
+        # The round of the next question, if there is one.
+        asked = min(t + 1 if rules.shared_start else max(t, n_arms) + 1, rules.horizon)
+        if rules.trims and (t >= n_arms or rules.shared_start):
             take_out(t + 1, state.total, calendar)
         add_own(slot, asked, hearing.learners, trimming, ring, sums, calendar)
         for hop in range(min(hearing.gamma, t), 0, -1):
@@ -86,7 +101,7 @@ def play_block(
 
 @step
 def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
-    """The arm of every learner in round t > K."""
+    """The arm of every learner in round t, as if it knew every arm."""
     state, rows = memory.state, memory.rows
     n, mean, changed = state.n, state.mean, state.changed
     if rules.kind == RUNNING:
@@ -94,23 +109,44 @@ def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
             divide(state.total[arm], n[arm], mean[arm])
     elif rules.kind == MEDIAN_OF_MEANS:
         estimate_by_medians(rules.L[t], state)
-    else:
+    elif rules.kind == CATONI:
         estimate_by_roots(rules.L[t], rules.p, rules.rho, state)
+    else:
+        estimate_streams(t, rules, memory)
     last_L = rules.L[rules.horizon]
     for arm in range(rules.n_arms):
-        if changed[arm]:
+        if changed[arm] and not rules.own_index:
             fewest = refresh_powers(n[arm], state.power[arm], rules.powers, rules.exponent)
             state.sure_x[arm] = sure_size(fewest, rules.u, rules.p, last_L) if rules.trims else np.inf
     if rules.shares_rows:
-        publish_rows(t, t == rules.n_arms + 1, state, rows)
-        best_informed(t, hearing, rows, state)
-        for arm in range(rules.n_arms):
-            refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
-        choose(rules.scale[t], rules.least_n[t], state.best_mean, state.best_n, state.best_power, state)
+        values = rows_told(rules, memory)
+        if not told_apart(t, rules):
+            publish_rows(t, t == rules.n_arms + 1, values, state, rows)
+        best_informed(t, 0 if rules.shared_start else rules.n_arms, values, hearing, rows, state)
+        if rules.own_index:
+            choose_by_index(state.best_mean, state.best_index, state.action)
+        else:
+            for arm in range(rules.n_arms):
+                refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
+            choose(rules.scale[t], rules.least_n[t], state.best_mean, state.best_n, state.best_power, state)
+    elif rules.own_index:
+        choose_by_index(memory.streams.upper, state.best_index, state.action)
     else:
         choose(rules.scale[t], rules.least_n[t], mean, n, state.power, state)
     for arm in range(rules.n_arms):
         changed[arm] = False
+
+
+@part
+def told_apart(t: int, rules: Rules) -> bool:
+    """Whether the rows of round t depend on who tells, or on who has begun."""
+    return rules.quiet >= 0.0 or t <= rules.n_arms
+
+
+@part
+def rows_told(rules: Rules, memory: Memory) -> Floats:
+    """What a row carries besides the count: the mean, or the index where the estimator brings its own."""
+    return memory.streams.upper if rules.own_index else memory.state.mean
 
 
 @part
@@ -126,7 +162,7 @@ def estimate_by_medians(L: float, state: State) -> None:
         for j in range(state.n.shape[1]):
             n = state.n[arm, j]
             groups = group_count(n, L)
-            if state.known[arm, j] != n or state.groups[arm, j] != groups:
+            if n > 0.0 and (state.known[arm, j] != n or state.groups[arm, j] != groups):
                 state.known[arm, j] = n
                 state.groups[arm, j] = groups
                 start = state.pool_start[arm, j]
@@ -178,18 +214,24 @@ def choose(scale: float, least: float, mean: Floats, n: Floats, power: Floats, s
 
 
 @step
-def act(t: int, learner_of: Ids, rules: Rules, action: Ids, ring_arm: Ids) -> None:
-    """Who plays what in round t: arm t - 1, what the leader played, or the own choice."""
+def act(t: int, learner_of: Ids, rules: Rules, state: State, ring_arm: Ids) -> None:
+    """Who plays what in round t: one of the first arms, what the leader played, or the own choice."""
     leader_of, distance = rules.leader_of, rules.leader_distance
     slots = ring_arm.shape[0]
     slot = t % slots
     for v in range(ring_arm.shape[1]):
-        if t <= rules.n_arms:
+        if t <= rules.n_arms and not rules.shared_start:
             ring_arm[slot, v] = t - 1
-        elif leader_of[v] >= 0 and t > distance[v]:
+        elif leader_of[v] >= 0 and t > distance[v] and not begins(t, learner_of[v], rules, state.begins):
             ring_arm[slot, v] = ring_arm[(t - distance[v]) % slots, leader_of[v]]
         else:
-            ring_arm[slot, v] = action[learner_of[v]]
+            ring_arm[slot, v] = state.action[learner_of[v]]
+
+
+@part
+def begins(t: int, learner: int, rules: Rules, flags: Flags) -> bool:
+    """Whether a learner is still getting to know the arms."""
+    return t <= rules.n_arms and flags[learner]
 
 
 @step
@@ -202,17 +244,19 @@ def draw(slot: int, draws: Floats, law: Law, ring: Ring, pulls: Ints) -> None:
 
 
 @part
-def sort_by_arm(arms: Ids, order: Ids, start: Ids) -> None:
-    """order lists the agents by arm, then id; arm k begins at start[k]."""
+def sort_by_arm(arms: Ids, told: Flags, order: Ids, start: Ids) -> None:
+    """order lists the agents that tell by arm, then id; arm k begins at start[k]."""
     for k in range(start.shape[0]):
         start[k] = 0
     for v in range(arms.shape[0]):
-        start[arms[v] + 1] += 1
+        if told[v]:
+            start[arms[v] + 1] += 1
     for k in range(1, start.shape[0]):
         start[k] += start[k - 1]
     for v in range(arms.shape[0]):
-        order[start[arms[v]]] = v
-        start[arms[v]] += 1
+        if told[v]:
+            order[start[arms[v]]] = v
+            start[arms[v]] += 1
     for k in range(start.shape[0] - 1, 0, -1):  # filling moved every start to its end
         start[k] = start[k - 1]
     start[0] = 0
@@ -230,4 +274,5 @@ def deliver_stored(t: int, prefix_sums: bool, hearing: Hearing, ring: Ring, stat
             slot = (t - hop + 1) % slots
             for i in range(hearing.source_ptr[j, hop - 1], hearing.source_ptr[j, hop]):
                 origin = hearing.sources[i]
-                store(ring.x[slot, origin], ring.arm[slot, origin], j, prefix_sums, state)
+                if ring.told[slot, origin]:
+                    store(ring.x[slot, origin], ring.arm[slot, origin], j, prefix_sums, state)

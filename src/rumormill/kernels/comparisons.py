@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels import block, consensus, running, state, stored
+from rumormill.kernels import block, consensus, delayed, manners, running, state, stored, streams
 
 Case = tuple[Any, ...]
 
@@ -130,6 +130,130 @@ def _averages(rng: np.random.Generator, n: int) -> list[Case]:
     )
 
 
+def _clip_levels(rng: np.random.Generator, n: int) -> list[Case]:
+    L = np.where(rng.random(n) < 0.1, 0.0, rng.exponential(8.0, n))
+    return _columns(rng.integers(1, 10**6, n).astype(float), L, 10.0 ** rng.uniform(-60, 200, n), _p(rng, n))
+
+
+def _clips(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(_sizes(rng, n), rng.exponential(5.0, n), rng.exponential(5.0, n))
+
+
+def _sketch(rng: np.random.Generator) -> tuple[Any, int, float, float]:
+    """A list of largest samples, as it may be at any time: top, filled, rest, squares."""
+    room, n = int(rng.integers(1, 9)), int(rng.integers(0, 30))
+    top, filled, rest, squares = np.zeros(room), 0, 0.0, 0.0
+    ties = rng.choice([-2.0, -1.0, 0.0, 0.5, 1.0, 2.0], n)
+    for y in np.where(rng.random(n) < 0.5, ties, rng.standard_cauchy(n)).tolist():
+        filled, rest, squares = formulas.sketch_add(top, filled, y, rest, squares)
+    return top, filled, rest, squares
+
+
+def _additions(rng: np.random.Generator, n: int) -> list[Case]:
+    found = []
+    for y in _sizes(rng, n // 10).tolist():
+        top, filled, rest, squares = _sketch(rng)
+        found.append((top, filled, y, rest, squares))
+    return found
+
+
+def _clipsums(rng: np.random.Generator, n: int) -> list[Case]:
+    found = []
+    for _ in range(n // 10):
+        top, filled, rest, _squares = _sketch(rng)
+        found.append((top, filled, rest, float(rng.exponential(2.0)), float(rng.exponential(2.0))))
+    return found
+
+
+def _roots(rng: np.random.Generator, n: int) -> list[Case]:
+    found = []
+    for _ in range(n // 10):
+        top, filled, _rest, squares = _sketch(rng)
+        found.append((top, filled, squares, float(rng.exponential(2.0))))
+    return found
+
+
+def _on_a_copy(add: Callable[..., Any]) -> Callable[..., Any]:
+    """What an addition returns and what it leaves behind, without changing the case."""
+
+    def added(top: Any, *rest: Any) -> list[float]:
+        copy = top.copy()
+        return [*add(copy, *rest), *copy]
+
+    return added
+
+
+def _four(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(*(rng.exponential(3.0, n) for _ in range(4)))
+
+
+def _bins(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(_sizes(rng, n), 10.0 ** rng.uniform(-3, 3, n))
+
+
+def _ranks(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.integers(1, 10**5, n).astype(float), rng.exponential(9.0, n))
+
+
+def _phis(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.uniform(1.0, 1e5, n), 10.0 ** rng.uniform(-3, 8, n))
+
+
+def _moss_clips(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.uniform(1e-6, 2.0, n), rng.exponential(3.0, n), _p(rng, n))
+
+
+def _moss_reaches(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.uniform(1e-6, 2.0, n), rng.exponential(3.0, n), rng.uniform(1e-3, 0.5, n))
+
+
+def _walks(rng: np.random.Generator, n: int) -> list[Case]:
+    ranks = rng.integers(1, 10**5, n).astype(float)
+    return _columns(rng.standard_normal(n), _sizes(rng, n), ranks, rng.exponential(3.0, n))
+
+
+def _huber(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.exponential(9.0, n), rng.integers(1, 10**5, n).astype(float), rng.exponential(2.0, n))
+
+
+def _beginnings(rng: np.random.Generator, n: int) -> list[Case]:
+    found = []
+    for _ in range(n):
+        n_arms = int(rng.integers(1, 7))
+        counts = rng.integers(0, 3, n_arms).astype(float)
+        found.append((int(rng.integers(1, n_arms + 1)), int(rng.integers(0, 50)), counts))
+    return found
+
+
+def _tellings(rng: np.random.Generator, n: int) -> list[Case]:
+    found = []
+    for _ in range(n):
+        n_arms = int(rng.integers(2, 7))
+        means = rng.choice([0.0, 1.0, 2.0, np.inf, np.nan], n_arms)
+        counts = rng.integers(1, 20, n_arms).astype(float)
+        theta = float(rng.choice([0.0, 0.25, 1.0, 3.0]))
+        found.append((int(rng.integers(0, n_arms)), means, counts, theta))
+    return found
+
+
+def _source_clips(rng: np.random.Generator, n: int) -> list[Case]:
+    agents = rng.integers(1, 500, n).astype(float)
+    return _columns(rng.exponential(50.0, n), agents, 10.0 ** rng.uniform(-60, 200, n), _p(rng, n))
+
+
+def _delayed(rng: np.random.Generator, n: int) -> list[Case]:
+    counts = 10.0 ** rng.uniform(-9, 4, n)
+    return _columns(
+        rng.standard_cauchy(n), counts, rng.integers(1, 500, n).astype(float), rng.exponential(5.0, n)
+    )
+
+
+def _delays(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(
+        rng.integers(1, 10**6, n).astype(float), rng.exponential(2.0, n), rng.uniform(1.0, 3.0, n)
+    )
+
+
 COMPARISONS = (
     Comparison("leaving_level", running.leaving_level, formulas.leaving_level, _trimming),
     Comparison("shrinkage", state.shrinkage, formulas.shrinkage, _shrinking),
@@ -144,4 +268,23 @@ COMPARISONS = (
     Comparison("catoni_step", stored.catoni_step, formulas.catoni_step, _steps),
     Comparison("consensus_index", consensus.consensus_index, formulas.consensus_index, _consensus),
     Comparison("consensus_average", consensus.consensus_average, formulas.consensus_average, _averages),
+    Comparison("source_clip", consensus.source_clip, formulas.source_clip, _source_clips),
+    Comparison("delayed_index", delayed.delayed_index, formulas.delayed_index, _delayed),
+    Comparison("delayed_scale", delayed.delayed_scale, formulas.delayed_scale, _delays),
+    Comparison("chebyshev_step", delayed.chebyshev_step, formulas.chebyshev_step, _four),
+    Comparison("shared_arm", manners.shared_arm, formulas.shared_arm, _beginnings),
+    Comparison("worth_telling", manners.worth_telling, formulas.worth_telling, _tellings),
+    Comparison("clip_level", streams.clip_level, formulas.clip_level, _clip_levels),
+    Comparison("clipped", streams.clipped, formulas.clipped, _clips),
+    Comparison("sketch_add", _on_a_copy(streams.sketch_add), _on_a_copy(formulas.sketch_add), _additions),
+    Comparison("sketch_clipsum", streams.sketch_clipsum, formulas.sketch_clipsum, _clipsums),
+    Comparison("sketch_root", streams.sketch_root, formulas.sketch_root, _roots),
+    Comparison("tuned_reach", streams.tuned_reach, formulas.tuned_reach, _four),
+    Comparison("histogram_bin", streams.histogram_bin, formulas.histogram_bin, _bins),
+    Comparison("upper_rank", streams.upper_rank, formulas.upper_rank, _ranks),
+    Comparison("moss_phi", streams.moss_phi, formulas.moss_phi, _phis),
+    Comparison("moss_clip", streams.moss_clip, formulas.moss_clip, _moss_clips),
+    Comparison("moss_reach", streams.moss_reach, formulas.moss_reach, _moss_reaches),
+    Comparison("huber_step", streams.huber_step, formulas.huber_step, _walks),
+    Comparison("huber_reach", streams.huber_reach, formulas.huber_reach, _huber),
 )

@@ -13,6 +13,7 @@ from rumormill.kernels.state import Floats, Ids, Ints, Law, Mask, Output
 
 consensus_index = step(formulas.consensus_index)
 consensus_average = step(formulas.consensus_average)
+source_clip = step(formulas.source_clip)
 
 
 class ConsensusRules(NamedTuple):
@@ -22,10 +23,16 @@ class ConsensusRules(NamedTuple):
     weight: float
     """κ/d_max."""
     exponent: float
-    """eps/p."""
+    """n_eff^-exponent is how the radius shrinks."""
     scale: Floats
-    """Per round, (6 ρ t^(2/3))^(1/p)."""
+    """Per round, the radius at n_eff = 1."""
     epsilon: Floats
+    drift: Floats
+    """Per round, what is added to ε_v."""
+    clips: bool
+    clip: Floats
+    """Per round, the level at which rewards are clipped before they are averaged."""
+    p: float
     gaps: Floats
     mask: Mask
     """[origin, hearer]: the adjacency of a dense network; empty for a sparse one."""
@@ -60,13 +67,17 @@ def play_consensus_block(
             choose_by_consensus(t, rules, state)
         for v in range(n_agents):
             arm = state.action[v]
-            opinion[arm, v] += law.loc[arm] + law.scale[arm] * draws[row, v, 0 if law.shared else arm]
+            x = law.loc[arm] + law.scale[arm] * draws[row, v, 0 if law.shared else arm]
+            if rules.clips:
+                most = source_clip(opinion[n_arms + arm, v], n_agents, rules.clip[t], rules.p)
+                x = min(max(x, -most), most)
+            opinion[arm, v] += x
             opinion[n_arms + arm, v] += 1.0
             state.pulls[v, arm] += 1
         if output.actions.shape[0] > 0:
             output.actions[t - 1] = state.action
         record(t, state.mark, state.pulls, rules.gaps, output)
-        average(rules, state)
+        average(rules.mask, rules.indptr, rules.indices, rules.weight, opinion, state.heard)
 
 
 @step
@@ -77,37 +88,35 @@ def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) ->
     for arm in range(rules.n_arms):
         total, count = state.opinion[arm], state.opinion[rules.n_arms + arm]
         for v in range(n_agents):
-            index = consensus_index(
-                total[v], count[v], n_agents, rules.epsilon[v], rules.scale[t], rules.exponent
-            )
+            epsilon = rules.epsilon[v] + rules.drift[t]
+            index = consensus_index(total[v], count[v], n_agents, epsilon, rules.scale[t], rules.exponent)
             if index > best[v]:
                 best[v] = index
                 action[v] = arm
 
 
 @step
-def average(rules: ConsensusRules, state: ConsensusState) -> None:
+def average(mask: Mask, indptr: Ints, indices: Ids, weight: float, opinion: Floats, heard: Floats) -> None:
     """opinion <- P opinion: own part plus weight times the sum over neighbours in ascending order."""
-    opinion, heard = state.opinion, state.heard
-    n_agents = opinion.shape[1]
+    n_arms, n_agents = opinion.shape[0] // 2, opinion.shape[1]
     heard[:] = 0.0
-    if rules.mask.shape[0] > 0:
+    if mask.shape[0] > 0:
         for r in range(opinion.shape[0]):
-            _sum_dense(opinion[r], heard[r], rules.mask)
+            _sum_dense(opinion[r], heard[r], mask)
     else:
-        for arm in range(rules.n_arms):  # sums and counts together: two chains of additions at a time
-            totals, counts = opinion[arm], opinion[rules.n_arms + arm]
+        for arm in range(n_arms):  # sums and counts together: two chains of additions at a time
+            totals, counts = opinion[arm], opinion[n_arms + arm]
             for v in range(n_agents):
                 total, count = 0.0, 0.0
-                for i in range(rules.indptr[v], rules.indptr[v + 1]):
-                    total += totals[rules.indices[i]]
-                    count += counts[rules.indices[i]]
+                for i in range(indptr[v], indptr[v + 1]):
+                    total += totals[indices[i]]
+                    count += counts[indices[i]]
                 heard[arm, v] = total
-                heard[rules.n_arms + arm, v] = count
+                heard[n_arms + arm, v] = count
     for r in range(opinion.shape[0]):
         for v in range(n_agents):
-            degree = rules.indptr[v + 1] - rules.indptr[v]
-            opinion[r, v] = consensus_average(opinion[r, v], heard[r, v], degree, rules.weight)
+            degree = indptr[v + 1] - indptr[v]
+            opinion[r, v] = consensus_average(opinion[r, v], heard[r, v], degree, weight)
 
 
 @masked_part

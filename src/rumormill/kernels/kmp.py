@@ -10,24 +10,24 @@ from rumormill.kernels.state import Floats, Hearing, Ids, Mask, Rows, State
 
 
 @step
-def publish_rows(t: int, first: bool, state: State, rows: Rows) -> None:
+def publish_rows(t: int, first: bool, values: Floats, state: State, rows: Rows) -> None:
     """Note what every agent knows in round t, and per arm who knows most."""
-    n, mean, changed = state.n, state.mean, state.changed
+    n, changed = state.n, state.changed
     slots = rows.n.shape[0]
     slot, before = t % slots, (t - 1) % slots
     for arm in range(n.shape[0]):
         for v in range(n.shape[1]):
             rows.n[slot, arm, v] = n[arm, v]
-            rows.mean[slot, arm, v] = mean[arm, v]
+            rows.mean[slot, arm, v] = values[arm, v]
         if changed[arm] or first:
-            _rank_best(n[arm], rows.top[slot, arm])
+            rank_best(n[arm], rows.top[slot, arm])
         else:
             for i in range(rows.top.shape[2]):
                 rows.top[slot, arm, i] = rows.top[before, arm, i]
 
 
 @part
-def _rank_best(n: Floats, top: Ids) -> None:
+def rank_best(n: Floats, top: Ids) -> None:
     """The agents with most samples, most first, equal ones by id (insertion into a short list)."""
     filled, room = 0, top.shape[0]
     bar = -1.0  # what it takes to enter a full list
@@ -45,17 +45,17 @@ def _rank_best(n: Floats, top: Ids) -> None:
 
 
 @step
-def best_informed(t: int, hearing: Hearing, rows: Rows, state: State) -> None:
-    """Fill best_mean and best_n for the decision of round t."""
-    n, mean = state.n, state.mean
+def best_informed(t: int, since: int, values: Floats, hearing: Hearing, rows: Rows, state: State) -> None:
+    """Fill best_mean and best_n for the decision of round t; rows were told in rounds after `since`."""
+    n = state.n
     best_n, best_mean, best_from = state.best_n, state.best_mean, state.best_from
     for arm in range(n.shape[0]):
         for v in range(n.shape[1]):
             best_n[arm, v] = n[arm, v]
-            best_mean[arm, v] = mean[arm, v]
+            best_mean[arm, v] = values[arm, v]
             best_from[arm, v] = -1
     n_arms, slots = n.shape[0], rows.n.shape[0]
-    for hop in range(1, min(hearing.gamma, t - n_arms - 1) + 1):
+    for hop in range(1, min(hearing.gamma, t - since - 1) + 1):
         slot = (t - hop) % slots
         if hearing.dense[hop - 1] >= 0:
             mask = hearing.masks[hearing.dense[hop - 1]]

@@ -166,7 +166,7 @@ def add_sparse(
     n, total, changed = sums
     for origin in range(ptr.shape[0] - 1):
         start, end = ptr[origin], ptr[origin + 1]
-        if start == end:
+        if start == end or not ring.told[slot, origin]:
             continue
         arm, x, need = ring.arm[slot, origin], ring.x[slot, origin], ring.need[slot, origin]
         changed[arm] = True

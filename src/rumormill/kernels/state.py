@@ -22,6 +22,7 @@ factor_scale = part(formulas.factor_scale)
 
 # Kinds of estimator.
 RUNNING, MEDIAN_OF_MEANS, CATONI = 0, 1, 2
+CLIPPED, SELF_TUNED, MEDIAN_BOUND, ROBUST_MOSS, HUBER_SGD = 3, 4, 5, 6, 7
 
 
 class Law(NamedTuple):
@@ -38,6 +39,8 @@ class Output(NamedTuple):
     marks: Ints
     agent_regret: Floats
     actions: Ints
+    messages: Ints
+    """Sent so far, at the marks; filled only where it depends on what agents decide."""
 
 
 class Hearing(NamedTuple):
@@ -58,6 +61,33 @@ class Hearing(NamedTuple):
     source_ptr: Ints
     """[learner, hop]: its sources h hops away, sorted by id, end there; at hop 0 they begin."""
     sources: Ids
+
+
+class Tuning(NamedTuple):
+    """Parameters of the means in kernels/streams.py; each kind uses a few of them."""
+
+    clip_budget: float
+    """τ u (CLIPPED)."""
+    C: float
+    kappa: float
+    omega: float
+    guard: float
+    pilot: int
+    """Samples kept until the centre or the scale is known."""
+    scale: float
+    """Of the histogram (MEDIAN_BOUND), or of the rewards where it is given (HUBER_SGD)."""
+    lam: float
+    coeff: float
+    growth: float
+    """The base a of the levels (ROBUST_MOSS)."""
+    root: float
+    """u^(1/p)."""
+    reach: float
+    """The factor times u^(1/p)."""
+    budgets: Floats
+    """Per learner, T group / K."""
+    edges: Floats
+    """Upper edges of the histogram's bins."""
 
 
 class Rules(NamedTuple):
@@ -86,6 +116,16 @@ class Rules(NamedTuple):
     """Whom an agent copies; -1 for agents that decide for themselves."""
     leader_distance: Ids
     gaps: Floats
+    own_index: bool
+    """Whether the estimator brings its own index."""
+    shared_start: bool
+    quiet: float
+    """θ of quiet talk; negative: everything is told."""
+    always_tells: Flags
+    """Per agent: leaders are never quiet."""
+    copies: Ints
+    """[hop, agent]: messages that agents so many hops away send of one message (quiet talk)."""
+    tuning: Tuning
 
 
 class Ring(NamedTuple):
@@ -94,11 +134,14 @@ class Ring(NamedTuple):
     arm: Ids
     x: Floats
     need: Floats
-    """The rank from which the sample surely stays to the end; 0: whatever its rank."""
+    """The rank from which the sample surely stays to the end; 0: whatever its rank (trimmed mean). Its bin
+    (MEDIAN_BOUND)."""
     order: Ids
     """[slot, .]: agents sorted by arm, then id."""
     start: Ids
     """[slot, arm]: where the agents of an arm begin in `order`."""
+    told: Flags
+    """Whether anybody hears of it. Those who do not tell are not in `order`."""
 
 
 class Calendar(NamedTuple):
@@ -154,6 +197,37 @@ class State(NamedTuple):
     mark: Ints
     """[the next checkpoint]."""
     scratch: Floats
+    begins: Flags
+    """Per learner, whether it pulls an arm it has not heard of (shared start)."""
+    sent: Ints
+    """[messages sent so far] (quiet talk)."""
+
+
+class Streams(NamedTuple):
+    """Means that keep a few numbers per arm and learner; what a kind does not use is empty."""
+
+    upper: Floats
+    """The index, of estimators that bring their own."""
+    top: Floats
+    """[arm, learner, .]: the largest samples (CLIPPED, SELF_TUNED)."""
+    filled: Ids
+    rest: Floats
+    squares: Floats
+    centre: Floats
+    """The centre (SELF_TUNED), or where the walk is (HUBER_SGD)."""
+    pilot: Floats
+    counts: Ids
+    """[arm, learner, bin] (MEDIAN_BOUND)."""
+    place: Ids
+    """[mean or index, arm, learner]: a bin, and in `below` how many samples are below it."""
+    below: Ids
+    level: Floats
+    """The level of the next samples (ROBUST_MOSS); 1 where nothing was clipped (CLIPPED)."""
+    clip: Floats
+    """Where samples are clipped (ROBUST_MOSS), the scale (HUBER_SGD)."""
+    arms: Ids
+    """What a learner gets in a round: arms, and in `xs` the samples (or their bins)."""
+    xs: Floats
 
 
 class Sums(NamedTuple):
@@ -179,6 +253,7 @@ class Memory(NamedTuple):
     ring: Ring
     calendar: Calendar
     rows: Rows
+    streams: Streams
 
 
 @kernel

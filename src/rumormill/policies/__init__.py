@@ -1,12 +1,14 @@
 """The agents, one file per family; each reads like its pseudo-code."""
 
+from rumormill.policies.averaging import ConsensusPlan
 from rumormill.policies.base import Agent, NoPlan, OwnPolicy, Plan, Policy, as_policy, policy_name, seated
 from rumormill.policies.centralized import CentralizedMPUCB, LeaderPlan
-from rumormill.policies.consensus import ConsensusPlan, ConsensusUCB
+from rumormill.policies.consensus import ConsensusUCB
 from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
 from rumormill.policies.kmp import KMPUCB
+from rumormill.policies.message_passing import HopPlan, RobustPolicy
+from rumormill.policies.rivals import DDUCB, CoopUCB2, DelayedPlan, RobustGossip
 from rumormill.policies.robust import RobustUCB
-from rumormill.policies.samples import HopPlan, RobustPolicy
 from rumormill.policies.seat import Seat
 
 __all__ = [
@@ -15,7 +17,10 @@ __all__ = [
     "CliquePlan",
     "ConsensusPlan",
     "ConsensusUCB",
+    "CoopUCB2",
+    "DDUCB",
     "DecentralizedMPUCB",
+    "DelayedPlan",
     "HopPlan",
     "KMPUCB",
     "LeaderPlan",
@@ -23,6 +28,7 @@ __all__ = [
     "OwnPolicy",
     "Plan",
     "Policy",
+    "RobustGossip",
     "RobustPolicy",
     "RobustUCB",
     "Seat",

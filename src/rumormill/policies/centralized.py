@@ -10,20 +10,22 @@ What differs from the printed text:
 - the leader of v is sought in N_γ(v), not N_1(v), and is the one of largest degree(leader), not degree(v);
 - the weight of a vertex is its degree in G_γ plus one: plain degree would drop isolated vertices;
 - the newest action is the newest of the *leader*, not the newest of any message.
+
+A quiet leader would leave its followers behind, so leaders always tell; followers judge by what they know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.graphs import Network, assign_followers, dominating_set, independent_set
 from rumormill.policies.decentralized import DecentralizedAgent
-from rumormill.policies.samples import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
+from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.validate import refused
@@ -50,7 +52,8 @@ class LeaderPlan(HopPlan):
         return np.unique(self.leader_of)
 
     def part(self, agent: int) -> LeaderPart:
-        return LeaderPart(self.gamma, int(self.leader_of[agent]), int(self.distance[agent]))
+        leader, distance = int(self.leader_of[agent]), int(self.distance[agent])
+        return LeaderPart(self.gamma, leader, distance, group=self.group(agent))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +80,8 @@ class CentralizedMPUCB(MessagePassingPolicy):
         else:
             chosen = self.leaders
         found = assign_followers(network, gamma, chosen)
-        return LeaderPlan(gamma, found.leader_of, found.distance)
+        reach = network.neighbourhoods(gamma).sizes
+        return LeaderPlan(gamma, found.leader_of, found.distance, reach=reach)
 
     def plan_key(self) -> object:
         return (type(self), self.gamma, self.leaders)
@@ -95,14 +99,31 @@ class CentralizedAgent(DecentralizedAgent):
         self.leader = part.leader
         self.distance = part.distance
         self.heard: Message | None = None  # the leader's newest
+        self.deaf = False  # set by a driver with a clock while the leader has been silent for too long
 
-    def choose(self, t: int) -> int:
-        if t <= self.n_arms or self.heard is None or t <= self.distance:
-            return super().choose(t)
+    def decide(self, t: int) -> int:
+        if self.heard is None or t <= self.distance or self.deaf:
+            return super().decide(t)
+        if self.manners.quiet is not None:
+            self.samples.estimates(t)  # what it would prefer itself says what is worth telling
         return self.heard.arm
+
+    def tells(self, t: int, arm: int) -> bool:
+        return self.leader == self.agent or super().tells(t, arm)
 
     def receive(self, messages: Sequence[Message]) -> None:
         for message in self.relay.accept(messages):
-            self.samples.add(message.arm, message.reward)
-            if message.origin == self.leader and (self.heard is None or message.round > self.heard.round):
-                self.heard = message
+            self.take(message.origin, message.arm, message.reward)
+            self.hear(message)
+
+    def hear(self, message: Message) -> None:
+        """Note what another agent decided, if it is the leader's newest."""
+        if message.origin == self.leader and (self.heard is None or message.round > self.heard.round):
+            self.heard = message
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "heard": None if self.heard is None else self.heard.plain()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.heard = None if state["heard"] is None else Message.from_plain(state["heard"])

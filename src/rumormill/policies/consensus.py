@@ -1,55 +1,46 @@
 """Consensus-UCB (Landgren et al. 2016, as the paper adapts it): the baseline that averages.
 
-Sums and counts of every arm are averaged with the neighbours each round, with P = I - κ/d_max · Laplacian:
+Sums and counts of every arm are averaged with the neighbours each round, with P = I - κ/d_max · Laplacian.
+Index s/n + zeta r(t), n_eff = M n² / (n + ε_v), with one of three radii:
 
-    s_k(t) = P (s_k(t-1) + r ∘ ζ)        n_k(t) = P (n_k(t-1) + ζ)
+    "printed"      (6 ρ t^(2/3) / n_eff^eps)^(1/p)            regret O(T^(2/3)) at eps = 1
+    "variance"     √(6 ρ t^(2/3) / n_eff)                     the paper's letter, ρ taken for a variance
+    "logarithmic"  ρ^(1/p) √(2 γ_c ln(t-1) / (G n_eff))       that of coop-UCB, γ_c = 1.01, G = 3/4
 
-Index s/n + (6 ρ t^(2/3) / n_eff^eps)^(1/p),  n_eff = M n² / (n + ε_v); for eps = 1 this is the paper's
-√(6 ρ t^(2/3)/M · (n + ε_v)/n²). Regret O(T^(2/3)).
+For eps = 1 the first two are the paper's √(6 ρ t^(2/3)/M · (n + ε_v)/n²).
 
 What differs from the printed text:
 - ε^k there is indexed like an arm; it belongs to the *agent* v;
 - κ = 1 gives P the eigenvalue -1 on regular bipartite graphs: the default is κ = d_max/(d_max + 1);
-- the variance is infinite for eps < 1, so the radius is the polynomial one for the p-th moment.
+- the variance is infinite for eps < 1, so the default radius is the polynomial one for the p-th moment.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rumormill.arms import Moments
 from rumormill.errors import InputError
-from rumormill.formulas import consensus_average, consensus_index, consensus_scale
-from rumormill.graphs import Network, consensus_epsilon, consensus_weights
+from rumormill.formulas import consensus_scale, coop_scale, variance_scale
+from rumormill.graphs import Network, consensus_epsilon
+from rumormill.policies.averaging import (
+    AveragingAgent,
+    AveragingRule,
+    ConsensusPart,
+    ConsensusPlan,
+    link_weight,
+    root_moment,
+)
 from rumormill.policies.base import Policy
-from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
-from rumormill.protocol import Message
-from rumormill.validate import LARGEST_CONSTANT, LEAST_KAPPA, between, refused
+from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, LEAST_KAPPA, between, one_of, refused
 
-
-@dataclass(frozen=True)
-class ConsensusPart:
-    """One row of P: the weight of a neighbour, and ε_v."""
-
-    weight: float
-    epsilon: float
-
-
-@dataclass(frozen=True, eq=False)
-class ConsensusPlan:
-    """The off-diagonal weight κ/d_max of P and ε_v of every agent."""
-
-    weight: float
-    epsilon: NDArray[np.float64]
-
-    def part(self, agent: int) -> ConsensusPart:
-        return ConsensusPart(self.weight, float(self.epsilon[agent]))
+RADII = ("printed", "variance", "logarithmic")
+GAMMA_C = 1.01
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +48,18 @@ class ConsensusUCB(Policy):
     """Running consensus. `epsilon` (a number, or one per agent) replaces the spectral ε_v."""
 
     label: ClassVar[str] = "Consensus"
+
     moments: Moments | None = None
     kappa: float | None = None
     epsilon: float | Sequence[float] | None = None
+    radius: Literal["printed", "variance", "logarithmic"] = "printed"
+    zeta: float = 1.0
 
     def __post_init__(self) -> None:
         if self.moments is not None and not isinstance(self.moments, Moments):
             raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
+        one_of("radius", self.radius, RADII)
+        between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
         if self.kappa is not None:
             between("kappa", self.kappa, LEAST_KAPPA, 1)
         if self.epsilon is not None:
@@ -79,12 +75,7 @@ class ConsensusUCB(Policy):
             object.__setattr__(self, "epsilon", float(values[0]) if scalar else tuple(values.tolist()))
 
     def plan(self, network: Network) -> ConsensusPlan:
-        if not network.connected:
-            raise InputError(
-                f"consensus needs a connected network, this one has {len(network.components)} parts: "
-                "take one of them, or a message-passing policy"
-            )
-        _, weight = consensus_weights(network, self.kappa)
+        weight = link_weight(network, self.kappa)
         if self.epsilon is None:
             return ConsensusPlan(weight, consensus_epsilon(network, self.kappa))
         given = np.asarray(self.epsilon, dtype=np.float64)
@@ -95,53 +86,16 @@ class ConsensusUCB(Policy):
     def plan_key(self) -> object:
         return (type(self), self.kappa, self.epsilon)
 
-    def agent(self, seat: Seat) -> ConsensusAgent:
+    def rule(self, moments: Moments) -> AveragingRule:
+        """The index for arms with these moments."""
+        zeta, rho, p = self.zeta, moments.rho, moments.p
+        if self.radius == "printed":
+            return AveragingRule(moments.eps / p, lambda t: zeta * consensus_scale(t, rho, p))
+        if self.radius == "variance":
+            return AveragingRule(0.5, lambda t: zeta * variance_scale(t, rho))
+        sigma = zeta * root_moment(moments)
+        return AveragingRule(0.5, lambda t: coop_scale(t, sigma, GAMMA_C))
+
+    def agent(self, seat: Seat) -> AveragingAgent:
         part: ConsensusPart = seat.require_part(ConsensusPart)
-        return ConsensusAgent(seat, seat.require_moments(self.moments), part)
-
-
-class ConsensusAgent:
-    """One row of P."""
-
-    def __init__(self, seat: Seat, moments: Moments, part: ConsensusPart) -> None:
-        self.agent = seat.agent
-        self.n_arms = seat.n_arms
-        self.n_agents = seat.require_agents()
-        self.moments = moments
-        self.weight = part.weight
-        self.epsilon = part.epsilon
-        self.sums = [0.0] * seat.n_arms
-        self.counts = [0.0] * seat.n_arms
-        self.last: Message | None = None
-
-    def choose(self, t: int) -> int:
-        if t <= self.n_arms:
-            return t - 1
-        moments = self.moments
-        scale, exponent = consensus_scale(t, moments.rho, moments.p), moments.eps / moments.p
-        return first_best(
-            [
-                consensus_index(s, n, self.n_agents, self.epsilon, scale, exponent)
-                for s, n in zip(self.sums, self.counts, strict=True)
-            ]
-        )
-
-    def observe(self, t: int, arm: int, reward: float) -> None:
-        self.sums[arm] += reward
-        self.counts[arm] += 1.0
-        rows = tuple(zip(self.sums, self.counts, strict=True))
-        self.last = Message(self.agent, t, arm, reward, rows)
-
-    def outgoing(self, t: int) -> list[Message]:
-        return [self.last] if self.last is not None and self.n_agents > 1 else []
-
-    def receive(self, messages: Sequence[Message]) -> None:
-        # Two of one origin come together only if one was late: the newest holds, in either order.
-        rows = {m.origin: m.rows for m in sorted(messages, key=lambda m: m.round)}
-        for arm in range(self.n_arms):
-            s, n = 0.0, 0.0
-            for origin in sorted(rows):
-                s += rows[origin][arm][0]
-                n += rows[origin][arm][1]
-            self.sums[arm] = consensus_average(self.sums[arm], s, len(rows), self.weight)
-            self.counts[arm] = consensus_average(self.counts[arm], n, len(rows), self.weight)
+        return AveragingAgent(seat, self.rule(seat.require_moments(self.moments)), part)

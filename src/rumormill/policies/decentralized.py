@@ -21,16 +21,10 @@ from typing import ClassVar
 
 from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
-from rumormill.policies.samples import (
-    HopPart,
-    HopPlan,
-    MessagePassingPolicy,
-    RobustPolicy,
-    Samples,
-    first_best,
-)
+from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
+from rumormill.policies.passer import Passer
 from rumormill.policies.seat import Seat
-from rumormill.protocol import Message, Relay
+from rumormill.protocol import Message
 from rumormill.validate import refused, truth
 
 Groups = tuple[tuple[int, ...], ...]
@@ -54,7 +48,8 @@ class CliquePlan(HopPlan):
         return {v: clique for clique in map(frozenset, self.groups or ()) for v in clique}
 
     def part(self, agent: int) -> CliquePart:
-        return CliquePart(self.gamma, None if self.groups is None else self._clique_of[agent])
+        clique = None if self.groups is None else self._clique_of[agent]
+        return CliquePart(self.gamma, clique, group=self.group(agent))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,12 +74,15 @@ class DecentralizedMPUCB(MessagePassingPolicy):
 
     def plan(self, network: Network) -> CliquePlan:
         gamma = network.resolve_gamma(self.gamma)
+        return CliquePlan(gamma, self._groups(network, gamma), reach=network.neighbourhoods(gamma).sizes)
+
+    def _groups(self, network: Network, gamma: int) -> Groups | None:
         if not self.clique_filter:
-            return CliquePlan(gamma, None)
+            return None
         if self.cover is None:
-            return CliquePlan(gamma, clique_cover(network, gamma).groups)
+            return clique_cover(network, gamma).groups
         verify_cover(network, gamma, self.cover)
-        return CliquePlan(gamma, tuple(tuple(int(v) for v in group) for group in self.cover))
+        return tuple(tuple(int(v) for v in group) for group in self.cover)
 
     def plan_key(self) -> object:
         return (type(self), self.gamma, self.clique_filter, self.cover)
@@ -94,31 +92,23 @@ class DecentralizedMPUCB(MessagePassingPolicy):
         return DecentralizedAgent(self, seat, self.hops(seat), clique)
 
 
-class DecentralizedAgent:
+class DecentralizedAgent(Passer):
     """Algorithm 1 for one agent."""
 
     def __init__(
         self, policy: RobustPolicy, seat: Seat, gamma: int, clique: frozenset[int] | None = None
     ) -> None:
-        self.agent = seat.agent
-        self.n_arms = seat.n_arms
+        super().__init__(policy, seat, gamma)
         self.clique = clique
-        self.samples = Samples(policy, seat)
-        self.relay = Relay(seat.agent, gamma)
 
-    def choose(self, t: int) -> int:
-        if t <= self.n_arms:
-            return t - 1
-        return first_best(self.samples.indices(t, self.samples.estimates(t)))
-
-    def observe(self, t: int, arm: int, reward: float) -> None:
-        self.samples.add(arm, reward)
-        self.relay.post(Message(self.agent, t, arm, reward))
-
-    def outgoing(self, t: int) -> list[Message]:
-        return self.relay.outgoing(t)
+    def decide(self, t: int) -> int:
+        return self.samples.best(t, self.samples.rows(t))
 
     def receive(self, messages: Sequence[Message]) -> None:
         for message in self.relay.accept(messages):
-            if self.clique is None or message.origin in self.clique:
-                self.samples.add(message.arm, message.reward)
+            self.take(message.origin, message.arm, message.reward)
+
+    def take(self, origin: int, arm: int, reward: float) -> None:
+        """One more sample of another agent, known to be news."""
+        if self.clique is None or origin in self.clique:
+            self.samples.add(arm, reward)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rumormill.errors import DataError, InputError
 from rumormill.text import shown
@@ -42,6 +45,16 @@ class Message:
                 "number of rows below 2^16, the reward and both numbers of a row are floats"
             ) from None
 
+    def plain(self) -> list[Any]:
+        """The message as plain numbers and lists, for the state of an agent."""
+        return [self.origin, self.round, self.arm, self.reward, plain_rows(self.rows)]
+
+    @classmethod
+    def from_plain(cls, values: Sequence[Any]) -> Message:
+        """The message that `plain()` described."""
+        origin, round_, arm, reward, rows = values
+        return cls(int(origin), int(round_), int(arm), float(reward), rows_from_plain(rows))
+
     @classmethod
     def decode(cls, data: bytes) -> Message:
         """The message that `encode()` wrote; damaged bytes raise DataError."""
@@ -56,3 +69,14 @@ class Message:
 def wire_size(n_rows: int) -> int:
     """Bytes of a message that carries n_rows rows."""
     return _HEAD.size + n_rows * _ROW.size
+
+
+def plain_rows(rows: Sequence[tuple[float, float]]) -> list[list[float | None]]:
+    """Rows as plain lists; JSON has no infinity, so None stands for it."""
+    return [[None if value == math.inf else value for value in row] for row in rows]
+
+
+def rows_from_plain(rows: Sequence[Sequence[Any]]) -> tuple[tuple[float, float], ...]:
+    """The rows that `plain_rows` described."""
+    a_and_b = [[math.inf if value is None else float(value) for value in row] for row in rows]
+    return tuple((a, b) for a, b in a_and_b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from rumormill.protocol.message import Message
 
@@ -41,6 +42,15 @@ class Relay:
         self._to_send.extend(news)
         return news
 
+    def state(self) -> dict[str, Any]:
+        """What has come and what is still to be sent, as plain data."""
+        return {"seen": self._seen.state(), "to_send": [message.plain() for message in self._to_send]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state()` described."""
+        self._seen.restore(state["seen"])
+        self._to_send = [Message.from_plain(each) for each in state["to_send"]]
+
 
 class _Seen:
     """Which (origin, round) pairs have come. Rounds in sequence cost one number per origin."""
@@ -68,3 +78,14 @@ class _Seen:
         if not beyond:
             del self._beyond[origin]
         return True
+
+    def state(self) -> list[list[Any]]:
+        origins = sorted({*self._all_up_to, *self._beyond})
+        return [[v, self._all_up_to.get(v, 0), sorted(self._beyond.get(v, ()))] for v in origins]
+
+    def restore(self, state: Iterable[Iterable[Any]]) -> None:
+        self._all_up_to, self._beyond = {}, {}
+        for origin, floor, beyond in state:
+            self._all_up_to[origin] = floor
+            if beyond:
+                self._beyond[origin] = set(beyond)

@@ -14,7 +14,7 @@ from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy
 from rumormill.text import shown
 from rumormill.theory.bound import Bound, Form, check_form
-from rumormill.theory.bounds import BOUNDS, Family
+from rumormill.theory.bounds import BOUNDS, UNBOUNDED, Family
 from rumormill.validate import whole
 
 
@@ -72,12 +72,17 @@ def _family(bandit: RewardSource, network: Network, policy: Any, horizon: int, p
         )
     horizon = whole("horizon", horizon)
     family = BOUNDS.get(type(policy))
+    if type(policy) in UNBOUNDED:
+        raise InputError(f"there is no bound for {type(policy).__name__}: {UNBOUNDED[type(policy)]}")
     if family is None:
         raise InputError(
             f"there is no bound for {shown(policy)}: bounds are known for the built-in policies only"
         )
     if not (bandit.gaps > 0).any():
         raise InputError("all arms have the same mean: there is nothing to regret, and nothing to bound")
+    estimator = getattr(policy, "estimator", None)
+    if estimator is not None and estimator.brings_index:
+        raise InputError(f"there is no bound for {estimator!r}: it brings an index of its own")
     plan = policy.plan(network) if plan is None else plan
     if not isinstance(plan, family.plan_type):
         raise InputError(f"plan = {shown(plan)} is not allowed: give policy.plan(network), or leave it out")

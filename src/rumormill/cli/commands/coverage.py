@@ -90,7 +90,8 @@ def _estimators(names: list[str] | None, by_theory: bool) -> dict[str, Estimator
     if names:
         return {name: made_estimator(name) for name in names}
     every = {name: made_estimator(name) for name in catalogue.ESTIMATORS}
-    return {name: each for name, each in every.items() if each.has_lemma or not by_theory}
+    with_radius = {name: each for name, each in every.items() if not each.brings_index}
+    return {name: each for name, each in with_radius.items() if each.has_lemma or not by_theory}
 
 
 def _row(name: str, row: CoverageRow) -> dict[str, Any]:

@@ -57,7 +57,12 @@ def law_of(rewards: RewardStream) -> Law:
 def empty_output(n_agents: int, horizon: int, marks: NDArray[np.int64], keep_actions: bool) -> Output:
     """Where a trial writes."""
     rows = horizon if keep_actions else 0
-    return Output(marks, np.empty((len(marks), n_agents)), np.empty((rows, n_agents), dtype=np.int64))
+    return Output(
+        marks,
+        np.empty((len(marks), n_agents)),
+        np.empty((rows, n_agents), dtype=np.int64),
+        np.zeros(len(marks), dtype=np.int64),
+    )
 
 
 def finished(output: Output, messages: NDArray[np.int64], rows_sent: int) -> Trial:

@@ -1,6 +1,8 @@
-"""Consensus-UCB laid out for its kernel."""
+"""Consensus-UCB and the rivals that average like it, laid out for their kernel."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,25 +11,38 @@ from rumormill.arms import RewardSource, RewardStream
 from rumormill.engine.compiled.base import empty_output, finished, law_of, rounds_for
 from rumormill.engine.compiled.hearing import dense_enough
 from rumormill.engine.result import Trial
-from rumormill.formulas import consensus_scale
 from rumormill.graphs import Network
 from rumormill.kernels.consensus import ConsensusRules, ConsensusState, play_consensus_block
-from rumormill.policies import ConsensusPlan, ConsensusUCB
+from rumormill.policies import ConsensusPlan
 
 # A link carries sums and counts of all arms: about so many deliveries.
 COST_PER_LINK = 10
 
 
-class ConsensusLayout:
-    """Consensus-UCB on a network."""
+def adjacency_mask(network: Network) -> NDArray[np.float32]:
+    """[origin, hearer] of a dense network; empty for a sparse one."""
+    n_agents = network.n_agents
+    if not dense_enough(2 * network.n_edges, n_agents, n_agents):
+        return np.zeros((0, 0), dtype=np.float32)
+    mask = np.zeros((n_agents, n_agents), dtype=np.float32)
+    mask[np.repeat(np.arange(n_agents), network.degrees), network.indices] = 1.0
+    return mask
 
-    def __init__(self, policy: ConsensusUCB, network: Network, plan: ConsensusPlan, n_arms: int) -> None:
+
+def moments_for(policy: Any, source: RewardSource) -> Any:
+    """The moments that a policy plays with; None where it needs none."""
+    policy.require_moments_below(source.tail_index)
+    if not getattr(policy, "needs_moments", True):
+        return None
+    return policy.moments or source.moments()
+
+
+class ConsensusLayout:
+    """A policy with a `rule(moments)` for averages, on a network."""
+
+    def __init__(self, policy: Any, network: Network, plan: ConsensusPlan, n_arms: int) -> None:
         self.policy, self.network, self.plan = policy, network, plan
-        n_agents = network.n_agents
-        self.mask = np.zeros((0, 0), dtype=np.float32)
-        if dense_enough(2 * network.n_edges, n_agents, n_agents):
-            self.mask = np.zeros((n_agents, n_agents), dtype=np.float32)
-            self.mask[np.repeat(np.arange(n_agents), network.degrees), network.indices] = 1.0
+        self.mask = adjacency_mask(network)
         self.deliveries = int(network.degrees.sum())
         self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
 
@@ -38,7 +53,7 @@ class ConsensusLayout:
 
 
 class ConsensusTrial:
-    """One trial of Consensus-UCB."""
+    """One trial of such a policy."""
 
     def __init__(
         self,
@@ -50,17 +65,21 @@ class ConsensusTrial:
     ) -> None:
         network, n_arms = layout.network, source.n_arms
         n_agents = network.n_agents
-        layout.policy.require_moments_below(source.tail_index)
-        moments = layout.policy.moments or source.moments()
+        rule = layout.policy.rule(moments_for(layout.policy, source))
         self.layout, self.n_arms = layout, n_arms
         self.output = empty_output(n_agents, horizon, marks, keep_actions)
-        rounds = range(horizon + 1)
+        rounds = range(1, horizon + 1)
+        clip = rule.clip or (lambda t: 0.0)
         self.rules = ConsensusRules(
             n_arms=n_arms,
             weight=layout.plan.weight,
-            exponent=moments.eps / moments.p,
-            scale=np.array([consensus_scale(t, moments.rho, moments.p) for t in rounds]),
+            exponent=rule.exponent,
+            scale=np.array([0.0, *(rule.scale(t) for t in rounds)]),
             epsilon=np.array(layout.plan.epsilon),
+            drift=np.array([0.0, *(rule.drift(t) for t in rounds)]),
+            clips=rule.clip is not None,
+            clip=np.array([0.0, *(clip(t) for t in rounds)]),
+            p=rule.p,
             gaps=np.array(source.gaps),
             mask=layout.mask,
             indptr=network.indptr,

@@ -90,3 +90,14 @@ def messages_sent(network: Network, gamma: int, horizon: int) -> NDArray[np.int6
     reached = np.minimum(np.arange(horizon), gamma - 1)
     sent: NDArray[np.int64] = np.cumsum(per_distance)[reached]
     return sent
+
+
+def copies_sent(network: Network, gamma: int) -> NDArray[np.int64]:
+    """[hop, agent]: how many messages the agents so many hops away from it send of one of its messages."""
+    copies = np.zeros((gamma, network.n_agents), dtype=np.int64)
+    if gamma > 0:
+        copies[0] = network.degrees
+        near = network.neighbourhoods(gamma - 1)
+        origin = np.repeat(np.arange(network.n_agents), np.diff(near.indptr))
+        np.add.at(copies, (near.distances, origin), network.degrees[near.indices])
+    return copies

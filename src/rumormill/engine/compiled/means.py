@@ -2,12 +2,118 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, TrimmedMean
-from rumormill.kernels.state import CATONI, MEDIAN_OF_MEANS, RUNNING
+import numpy as np
+
+from rumormill.arms import Moments
+from rumormill.estimators import (
+    Catoni,
+    ClippedMean,
+    EmpiricalMean,
+    Estimator,
+    HuberSGD,
+    MedianBound,
+    MedianOfMeans,
+    RobustMOSS,
+    SelfTuned,
+    Terms,
+    TrimmedMean,
+)
+from rumormill.estimators.clipped import SKETCH_ROOM, clip_budget
+from rumormill.estimators.huber_sgd import PILOT
+from rumormill.formulas import HISTOGRAM_BINS, histogram_edge
+from rumormill.kernels.state import (
+    CATONI,
+    CLIPPED,
+    HUBER_SGD,
+    MEDIAN_BOUND,
+    MEDIAN_OF_MEANS,
+    ROBUST_MOSS,
+    RUNNING,
+    SELF_TUNED,
+    Tuning,
+)
+
+NO_TUNING = Tuning(
+    clip_budget=0.0,
+    C=0.0,
+    kappa=0.0,
+    omega=0.0,
+    guard=0.0,
+    pilot=0,
+    scale=0.0,
+    lam=0.0,
+    coeff=0.0,
+    growth=0.0,
+    root=0.0,
+    reach=0.0,
+    budgets=np.zeros(0),
+    edges=np.zeros(0),
+)
+
+
+@dataclass(frozen=True)
+class Room:
+    """What one arm of one learner needs: how many of the largest samples, of the first ones, of bins."""
+
+    top: int = 0
+    pilot: int = 0
+    bins: int = 0
+
+    @property
+    def bytes(self) -> int:
+        return 8 * (self.top + self.pilot) + 4 * self.bins
+
+
+Fitted = tuple[dict[str, Any], Room]
+"""Parameters of the kernel, and the room they need."""
+
+
+def _none(estimator: Any, terms: Sequence[Terms]) -> Fitted:
+    return {}, Room()
+
+
+def _clipped(estimator: ClippedMean, terms: Sequence[Terms]) -> Fitted:
+    moments = _moments(terms)
+    return {"clip_budget": clip_budget(moments.u, moments.p)}, Room(top=SKETCH_ROOM)
+
+
+def _self_tuned(estimator: SelfTuned, terms: Sequence[Terms]) -> Fitted:
+    names = ("C", "kappa", "omega", "guard")
+    given = {name: float(getattr(estimator, name)) for name in names}
+    pilot = int(estimator.pilot)
+    return {**given, "pilot": pilot}, Room(top=estimator.room(terms[0].last_L), pilot=pilot)
+
+
+def _median_bound(estimator: MedianBound, terms: Sequence[Terms]) -> Fitted:
+    scale = float(estimator.scale)
+    edges = np.array([histogram_edge(place, scale) for place in range(HISTOGRAM_BINS)])
+    return {"scale": scale, "edges": edges}, Room(bins=HISTOGRAM_BINS)
+
+
+def _robust_moss(estimator: RobustMOSS, terms: Sequence[Terms]) -> Fitted:
+    moments = _moments(terms)
+    root = math.pow(moments.u, 1.0 / moments.p)
+    budgets = np.array([estimator.budget(each) for each in terms])
+    given = {"growth": float(estimator.a), "root": root, "reach": estimator.factor * root}
+    return {**given, "budgets": budgets}, Room()
+
+
+def _huber_sgd(estimator: HuberSGD, terms: Sequence[Terms]) -> Fitted:
+    pilot = PILOT if estimator.scale is None else 0
+    scale = 0.0 if estimator.scale is None else float(estimator.scale)
+    given = {"lam": float(estimator.lam), "coeff": float(estimator.coeff), "scale": scale, "pilot": pilot}
+    return given, Room(pilot=pilot)
+
+
+def _moments(terms: Sequence[Terms]) -> Moments:
+    moments = terms[0].moments
+    assert moments is not None
+    return moments
 
 
 @dataclass(frozen=True)
@@ -26,6 +132,8 @@ class MeanLayout:
     """About how many times a plain delivery costs: decides how many rounds are played at a time."""
     knows: Callable[[Any], bool] = lambda estimator: True
     """Whether the kernels know this very setting of the estimator."""
+    fit: Callable[[Any, Sequence[Terms]], Fitted] = field(default=_none)
+    """Its parameters for the kernel, from the terms of every learner."""
 
 
 MEANS: dict[type[Estimator], MeanLayout] = {
@@ -33,4 +141,9 @@ MEANS: dict[type[Estimator], MeanLayout] = {
     EmpiricalMean: MeanLayout(RUNNING),
     MedianOfMeans: MeanLayout(MEDIAN_OF_MEANS, pool_rows=2, prefix_sums=True, slow=16),
     Catoni: MeanLayout(CATONI, pool_rows=1, slow=16),
+    ClippedMean: MeanLayout(CLIPPED, slow=8, fit=_clipped),
+    SelfTuned: MeanLayout(SELF_TUNED, slow=8, fit=_self_tuned),
+    MedianBound: MeanLayout(MEDIAN_BOUND, slow=8, fit=_median_bound),
+    RobustMOSS: MeanLayout(ROBUST_MOSS, slow=4, fit=_robust_moss),
+    HuberSGD: MeanLayout(HUBER_SGD, slow=4, fit=_huber_sgd),
 }

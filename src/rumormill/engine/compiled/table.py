@@ -9,19 +9,23 @@ import numpy as np
 
 from rumormill.engine.compiled.base import Layout
 from rumormill.engine.compiled.consensus import ConsensusLayout
+from rumormill.engine.compiled.delayed import DelayedLayout
 from rumormill.engine.compiled.means import MEANS
 from rumormill.engine.compiled.message_passing import MessagePassingLayout
 from rumormill.graphs import Network
 from rumormill.policies import (
+    DDUCB,
     KMPUCB,
     CentralizedMPUCB,
     CliquePlan,
     ConsensusUCB,
+    CoopUCB2,
     DecentralizedMPUCB,
     HopPlan,
     LeaderPlan,
     Plan,
     Policy,
+    RobustGossip,
     RobustUCB,
 )
 from rumormill.protocol import Channel, PerfectChannel
@@ -59,6 +63,9 @@ LAYOUTS: dict[type[Policy], Callable[[Any, Network, Any, int], Layout]] = {
     KMPUCB: _kmp,
     RobustUCB: _alone,
     ConsensusUCB: ConsensusLayout,
+    CoopUCB2: ConsensusLayout,
+    RobustGossip: ConsensusLayout,
+    DDUCB: DelayedLayout,
 }
 
 

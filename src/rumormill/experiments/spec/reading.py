@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from rumormill import catalogue
+from rumormill import catalogue, own_modules
 from rumormill.errors import InputError
 from rumormill.experiments.spec import checking
 from rumormill.experiments.spec.axes import keys_beside, place, size_key
@@ -120,7 +120,7 @@ def own_sources(spec: Spec) -> dict[str, str]:
     if names:
         for point in points(spec):
             _complete(point.spec)  # imports them
-    return catalogue.sources(names, spec.folder)
+    return own_modules.sources(names, spec.folder)
 
 
 # --- scales and points ----------------------------------------------------------------------------------

@@ -7,6 +7,6 @@ letter by letter the paper's, go wrong.
 """
 
 from rumormill.theory.bounds.family import Family
-from rumormill.theory.bounds.table import BOUNDS
+from rumormill.theory.bounds.table import BOUNDS, UNBOUNDED
 
-__all__ = ["BOUNDS", "Family"]
+__all__ = ["BOUNDS", "UNBOUNDED", "Family"]

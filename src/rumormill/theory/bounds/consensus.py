@@ -72,6 +72,11 @@ class Consensus(Family):
 
     def _rests_on(self) -> list[Assumption]:
         found = [self.moments_hold(self.moments)]
+        if self.policy.radius != "printed" or self.policy.zeta != 1.0:
+            used = f"radius = {self.policy.radius!r} and zeta = {self.policy.zeta:g}"
+            found.append(
+                Assumption(f"The bound is for the printed radius with zeta = 1, not {used}.", holds=False)
+            )
         if self.policy.epsilon is not None:
             found.append(Assumption("epsilon was given, and is taken to bound the variance of the averages."))
         if 2 / (3 * self.moments.eps) >= 1:

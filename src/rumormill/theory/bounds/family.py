@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Bandit, Moments, RewardSource
+from rumormill.errors import InputError
 from rumormill.graphs import Network
 from rumormill.theory.bound import Assumption, Form
 
@@ -44,7 +45,7 @@ class Family(ABC):
 
     def individual(self, agent: int, form: Form) -> Parts:
         """The bound of one agent."""
-        raise NotImplementedError
+        raise InputError(f"{type(self.policy).__name__} has no bound for single agents")
 
     @cached_property
     def gaps(self) -> NDArray[np.float64]:

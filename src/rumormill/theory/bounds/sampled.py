@@ -15,7 +15,7 @@ from rumormill.estimators import Radius
 from rumormill.formulas import log_confidence
 from rumormill.policies import HopPlan, RobustPolicy
 from rumormill.theory.bound import Assumption
-from rumormill.theory.bounds.family import Family, exp_or_inf
+from rumormill.theory.bounds.family import Family, Parts, exp_or_inf
 
 AS_PRINTED = Assumption("As printed: a constant or a delay is missing, so it need not hold.", holds=False)
 
@@ -80,11 +80,21 @@ class SampledFamily(Family):
     def shared(self, groups: int) -> dict[str, float]:
         """The terms that any partition into groups sharing their samples within gamma hops has."""
         m = self.n_agents
-        return {
+        terms = {
             "learning": groups * self.learning,
             "delay": self.gap_sum * (m - groups) * max(self.gamma - 1, 0),
             "start": self.gap_sum * (groups + 2 * m),
         }
+        if self.policy.manners.quiet is not None:  # pulls of a favourite that nobody is told of
+            terms["untold"] = m * self.learning
+        return terms
+
+    def first_rounds(self, agents: int) -> Parts:
+        if self.policy.manners.start == "round-robin":
+            return super().first_rounds(agents)
+        total = agents * self.horizon * float(self.bandit.gaps.max())
+        text = "The horizon ends within the first K rounds of a shared start: no more than the worst arm."
+        return {"start": total}, [Assumption(text)]
 
     def failures(self, heard: NDArray[np.int64], weight: NDArray[np.int64] | None = None) -> float:
         """Regret of the decisions that rest on an estimate outside its radius.
@@ -96,7 +106,9 @@ class SampledFamily(Family):
         weight = np.ones_like(heard) if weight is None else weight
         if self.policy.confidence == "anytime":
             return self.gap_sum * (math.pi**2 / 3 * float(weight.sum()))
-        t = np.arange(self.bandit.n_arms + 1, self.horizon + 1, dtype=np.float64)
+        # With a shared start an agent may decide as soon as it has heard of every arm.
+        first = 2 if self.policy.manners.start == "shared" else self.bandit.n_arms + 1
+        t = np.arange(first, self.horizon + 1, dtype=np.float64)
         total = 0.0
         for r in np.unique(heard).tolist():
             total += float(weight[heard == r].sum()) * float(np.minimum(1, 2 * r * (t - 1) / t**2).sum())
@@ -115,7 +127,11 @@ class SampledFamily(Family):
 
     def rests_on(self, *own: Assumption) -> list[Assumption]:
         """What the family says of itself, then the moments, the constant and the schedule."""
-        return [*own, self.moments_hold(self.moments), self._constant_covered(), self._schedule()]
+        quiet = []
+        if self.policy.manners.quiet is not None:
+            text = "Quiet talk: what is told obeys the bound, and every agent may learn once more for itself."
+            quiet = [Assumption(text)]
+        return [*own, *quiet, self.moments_hold(self.moments), self._constant_covered(), self._schedule()]
 
     def _constant_covered(self) -> Assumption:
         radius = self.radius

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from rumormill.policies import (
+    DDUCB,
     KMPUCB,
     CentralizedMPUCB,
     ConsensusUCB,
+    CoopUCB2,
     DecentralizedMPUCB,
     Policy,
+    RobustGossip,
     RobustUCB,
 )
 from rumormill.theory.bounds.alone import Alone
 from rumormill.theory.bounds.centralized import Centralized
 from rumormill.theory.bounds.consensus import Consensus
 from rumormill.theory.bounds.decentralized import Decentralized
+from rumormill.theory.bounds.delayed import Delayed
 from rumormill.theory.bounds.family import Family
 from rumormill.theory.bounds.kmp import KMP
 
@@ -24,4 +28,11 @@ BOUNDS: dict[type[Policy], type[Family]] = {
     KMPUCB: KMP,
     RobustUCB: Alone,
     ConsensusUCB: Consensus,
+    DDUCB: Delayed,
+}
+
+# Built-in policies without one, and why.
+UNBOUNDED: dict[type[Policy], str] = {
+    CoopUCB2: "the published one has a constant of the network that is nowhere given in numbers",
+    RobustGossip: "its argument is a sketch, without constants",
 }

@@ -1,0 +1,326 @@
+"""How fast a live node is: choose, take in, answer over HTTP, start, and how much memory it needs.
+
+Run by `make bench`. A node of its own is started on loopback; nothing leaves the machine. Times that the
+machine decides (HTTP, disk) are also given as ratios to a bare loop measured in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rumormill.live import frames as wire
+from rumormill.live import snapshot
+from rumormill.live.config import GamePart, read_mesh
+from rumormill.live.journal import Journal
+from rumormill.live.mesh import add, init, plan
+from rumormill.live.node import Node
+from rumormill.live.records import Reserve
+
+GAME = "mirrors"
+K = 10
+GOALS = {
+    "choose_us": 50.0,
+    "samples_per_s": 20_000.0,
+    "http_p99_ms": 5.0,
+    "rss_mb": 80.0,
+    "start_s": 1.0,
+}
+
+
+def free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
+
+
+def make_mesh(folder: Path, nodes: int = 2) -> Path:
+    arms = [f"arm{k}" for k in range(K)]
+    game = GamePart(
+        name=GAME,
+        arms=arms,
+        policy={"type": "decentralized", "gamma": 2, "clique_filter": False},
+        moments={"eps": 0.5, "u": 40.0, "rho": 30.0},
+    )
+    path = init(folder, "bench", game)
+    for v in range(nodes):
+        add(path, f"n{v}", f"127.0.0.1:{free_port()}", [f"n{v - 1}"] if v else [])
+    plan(path)
+    return path
+
+
+def ready_node(path: Path, name: str) -> Node:
+    node = Node(read_mesh(path).setup(name, 1))
+    node.start()
+    commit(node)
+    return node
+
+
+def commit(node: Node) -> None:
+    node.take_journal()
+    node.committed(node.records)
+
+
+def choosing(path: Path) -> dict[str, float]:
+    """choose in process at K = 10, with samples and a few open choices."""
+    node = ready_node(path, "n0")
+    rng = np.random.default_rng(1)
+    times = []
+    for i in range(6_000):
+        started = time.perf_counter()
+        token = node.choose(GAME, float(i), 60.0)
+        times.append(time.perf_counter() - started)
+        node.observe(GAME, token.t, token.arm, float(rng.standard_t(2.0)) + token.arm / 10)
+        commit(node)
+    return {
+        "choose_us": float(np.median(times[1000:])) * 1e6,
+        "choose_p99_us": float(np.quantile(times[1000:], 0.99)) * 1e6,
+    }
+
+
+def taking(path: Path) -> dict[str, float]:
+    """Samples of a neighbour taken in per second of CPU: decoded, checked, given, noted; beside bare sums."""
+    node = ready_node(path, "n0")
+    mesh = read_mesh(path)
+    node.link_up(1, 1)
+    games = [(game.name, mesh.fingerprint(game)) for game in mesh.file.games]
+    node.receive(1, wire.encode(wire.Hello(1, 1, "bench", 1, 1, games))[4:])
+    node.receive(1, wire.encode(wire.Have(GAME, []))[4:])
+    rng = np.random.default_rng(2)
+    batch, total = 512, 100_000
+    frames = []
+    for first in range(1, total + 1, batch):
+        arms = rng.integers(K, size=batch).tolist()
+        rewards = rng.standard_t(2.0, size=batch).tolist()
+        items = list(zip(range(first, first + batch), arms, rewards, strict=True))
+        frames.append(wire.encode(wire.Obs(GAME, 1, 1, 1, first, items))[4:])
+    started = time.process_time()
+    for frame in frames:
+        node.receive(1, frame)
+        node.choose(GAME, 1.0, 60.0)
+        commit(node)
+    spent = time.process_time() - started
+    sums = [0.0] * K
+    began = time.process_time()
+    for frame in frames:
+        decoded: Any = wire.decode(frame)
+        for _, arm, reward in decoded.items:
+            sums[arm] += reward
+    bare = time.process_time() - began
+    return {"samples_per_s": len(frames) * batch / spent, "ratio_to_bare_sums": spent / bare}
+
+
+def memory() -> dict[str, float]:
+    return {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
+
+
+async def _ask(port: int, rate: float, seconds: float) -> tuple[list[float], list[float]]:
+    """Pairs of choose and observe at a steady rate over a few connections; the times of both."""
+    chosen: list[float] = []
+    observed: list[float] = []
+    waiting: asyncio.Queue[float] = asyncio.Queue()
+
+    async def worker() -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+
+        async def call(path: str, body: bytes, times: list[float]) -> Any:
+            head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+            started = time.perf_counter()
+            writer.write(head.encode() + body)
+            found = await reader.readuntil(b"\r\n\r\n")
+            length = int(found.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            text = await reader.readexactly(length)
+            times.append(time.perf_counter() - started)
+            return json.loads(text)
+
+        while (await waiting.get()) >= 0:
+            choice = await call("/v1/choose", b"{}", chosen)
+            body = json.dumps({"token": choice["token"], "reward": 1.5}).encode()
+            await call("/v1/observe", body, observed)
+        writer.close()
+
+    workers = [asyncio.ensure_future(worker()) for _ in range(8)]
+    start = time.perf_counter()
+    for i in range(int(rate / 2 * seconds)):
+        await asyncio.sleep(max(0.0, start + 2 * i / rate - time.perf_counter()))
+        waiting.put_nowait(0.0)
+    for _ in workers:
+        waiting.put_nowait(-1.0)
+    await asyncio.gather(*workers)
+    return chosen, observed
+
+
+def running(path: Path, name: str, folder: Path) -> tuple[subprocess.Popen[bytes], int, float]:
+    """A node as a process: itself, its port, and how long it took to be ready."""
+    port = free_port()
+    words = [
+        "node",
+        "--mesh",
+        str(path),
+        "--name",
+        name,
+        "--data",
+        str(folder),
+        "--http",
+        f"127.0.0.1:{port}",
+    ]
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from rumormill.cli import main; main()", *words], stderr=subprocess.DEVNULL
+    )
+    while True:
+        try:
+            with socket.create_connection(("127.0.0.1", port), timeout=1) as probe:
+                probe.sendall(b"GET /readyz HTTP/1.1\r\nConnection: close\r\n\r\n")
+                if b"200 OK" in probe.recv(100):
+                    return process, port, time.perf_counter() - started
+        except OSError:
+            pass
+        if process.poll() is not None:
+            raise SystemExit("the node does not start")
+        time.sleep(0.01)
+
+
+def rss(process: subprocess.Popen[bytes]) -> float:
+    pages = int(Path(f"/proc/{process.pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def stop(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    process.wait(20)
+
+
+def serving(path: Path) -> dict[str, float]:
+    """500 requests a second over HTTP, every observation on disk before it is answered."""
+    process, port, _ = running(path, "n0", path.parent / "serving.data")
+    try:
+        asyncio.run(_ask(port, 500.0, 1.0))
+        choose, observe = asyncio.run(_ask(port, 500.0, 6.0))
+        return {
+            "bare_http_p99_ms": bare_serving(),
+            "bare_disk_p99_ms": bare_disk(),
+            "http_p50_ms": float(np.median(choose + observe)) * 1e3,
+            "http_p99_ms": float(np.quantile(choose + observe, 0.99)) * 1e3,
+            "http_choose_p99_ms": float(np.quantile(choose, 0.99)) * 1e3,
+            "http_observe_p99_ms": float(np.quantile(observe, 0.99)) * 1e3,
+            "rss_mb": rss(process),
+        }
+    finally:
+        stop(process)
+
+
+# Answers every request with the same bytes: what the machine and the client cost by themselves.
+BARE = """
+import asyncio, sys
+async def serve(reader, writer):
+    try:
+        while True:
+            head = await reader.readuntil(b"\\r\\n\\r\\n")
+            await reader.readexactly(int(head.lower().split(b"content-length: ")[1].split(b"\\r\\n")[0]))
+            body = b'{"token": "1"}'
+            writer.write(b"HTTP/1.1 200 OK\\r\\nContent-Length: 14\\r\\n\\r\\n" + body)
+    except (asyncio.IncompleteReadError, ConnectionError):
+        writer.close()
+async def main():
+    server = await asyncio.start_server(serve, "127.0.0.1", int(sys.argv[1]))
+    print("ready", flush=True)
+    await server.serve_forever()
+asyncio.run(main())
+"""
+
+
+def bare_serving() -> float:
+    """The 99th percentile of the same requests, answered by a server that does nothing, in milliseconds."""
+    port = free_port()
+    process = subprocess.Popen([sys.executable, "-c", BARE, str(port)], stdout=subprocess.PIPE)
+    try:
+        assert process.stdout is not None
+        process.stdout.readline()
+        return float(np.quantile(np.concatenate(asyncio.run(_ask(port, 500.0, 3.0))), 0.99)) * 1e3
+    finally:
+        process.kill()
+        process.wait()
+
+
+def bare_disk() -> float:
+    """The 99th percentile of writing a page and waiting for the disk, in milliseconds."""
+    times = []
+    with tempfile.NamedTemporaryFile() as file:
+        for _ in range(300):
+            started = time.perf_counter()
+            file.write(4096 * b"x")
+            file.flush()
+            os.fsync(file.fileno())
+            times.append(time.perf_counter() - started)
+    return float(np.quantile(times, 0.99)) * 1e3
+
+
+def starting(path: Path) -> dict[str, float]:
+    """From the call to ready with a million samples taken in, of which 800,000 are kept for others."""
+    node = ready_node(path, "n0")
+    game = node.games[GAME]
+    rng = np.random.default_rng(3)
+    for epoch in range(1, 9):
+        stream = game.stream((1, epoch))
+        assert stream is not None
+        for first in range(0, 125_000, 500):
+            arms, rewards = rng.integers(K, size=500).tolist(), rng.standard_t(2.0, size=500).tolist()
+            items = list(zip(range(first + 1, first + 501), arms, rewards, strict=True))
+            game.accept(stream, first + 1, items, None, node.log)
+        for _ in range(20):
+            game.choose(1.0, 60.0, False, node.log)
+        commit(node)
+    folder = path.parent / "starting.data"
+    journal = Journal(folder, "mesh bench, node n0", fresh_epoch=lambda: 1)
+    journal.start(lambda n: None)
+    journal.write([Reserve(GAME, game.choices.asked)])
+    journal.write_snapshot(snapshot.pack(node.snapshot()))
+    assert journal.close()
+    best = 1e9
+    memory_mb = 0.0
+    for _ in range(3):
+        process, _, seconds = running(path, "n0", folder)
+        best, memory_mb = min(best, seconds), rss(process)
+        stop(process)
+    bare = min(_bare_start() for _ in range(3))
+    return {"start_s": best, "start_rss_mb": memory_mb, "start_ratio_to_python_with_numpy": best / bare}
+
+
+def _bare_start() -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, "-c", "import numpy, ssl, asyncio, sqlite3"], check=True)
+    return time.perf_counter() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", default="bench-live.json", help="where the numbers go")
+    options = parser.parse_args()
+    found: dict[str, float] = {}
+    with tempfile.TemporaryDirectory(prefix="rumormill-bench-") as folder:
+        path = make_mesh(Path(folder))
+        for measure in (choosing, taking, serving, starting):
+            for name, value in measure(path).items():
+                goal = f"   goal {GOALS[name]:g}" if name in GOALS else ""
+                print(f"{name:36} {value:12.2f}{goal}", flush=True)
+                found[name] = value
+    Path(options.out).write_text(json.dumps(found, indent=1))
+    print(f"numbers in {options.out}")
+
+
+if __name__ == "__main__":
+    main()

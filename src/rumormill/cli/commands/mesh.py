@@ -1,0 +1,133 @@
+"""`rumormill mesh`: make a mesh, change it, look at it, export what its nodes saw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from rumormill.cli.options import Json
+from rumormill.cli.printing import note, print_json, print_table, say
+from rumormill.errors import InputError
+
+mesh = typer.Typer(
+    name="mesh", help="Make a mesh of live nodes, change it, export its log.", no_args_is_help=True
+)
+
+File = Annotated[Path, typer.Option("--mesh", help="The mesh file.")]
+FILE = Path("mesh.toml")
+
+
+@mesh.command()
+def init(
+    name: Annotated[str, typer.Argument(help="The name of the mesh.", show_default=False)],
+    arm: Annotated[
+        list[str], typer.Option(help="One of the things to choose from; repeat.", show_default=False)
+    ],
+    game: Annotated[str, typer.Option(help="What the choice is called.")] = "game",
+    objective: Annotated[str, typer.Option(help="minimise (rewards are costs) or maximise.")] = "maximise",
+    unit: Annotated[str, typer.Option(help="The unit of the rewards, for people.")] = "",
+    policy: Annotated[str, typer.Option(help="decentralized, centralized or kmp.")] = "decentralized",
+    gamma: Annotated[int, typer.Option(min=0, help="Hops that observations travel.")] = 2,
+    eps: Annotated[float, typer.Option(help="Moments of order 1 + eps are finite.")] = 0.5,
+    moment: Annotated[float, typer.Option(help="A bound on E|reward|^(1 + eps).")] = 1.0,
+    zeta: Annotated[float, typer.Option(help="The factor of the confidence radius.")] = 1.0,
+    folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path(),
+) -> None:
+    """A new mesh: mesh.toml and the keys of its authority."""
+    from rumormill.live.config import GamePart
+    from rumormill.live.mesh import init as make
+
+    if objective not in ("minimise", "maximise"):
+        raise InputError(f"--objective {objective} is not allowed: minimise or maximise")
+    settings: dict[str, Any] = {"type": policy, "gamma": gamma, "zeta": zeta}
+    if policy == "decentralized":
+        settings["clique_filter"] = False
+    made = GamePart(
+        name=game,
+        arms=arm,
+        objective=objective,  # type: ignore[arg-type]
+        unit=unit,
+        policy=settings,
+        moments={"eps": eps, "u": moment, "rho": moment},
+    )
+    path = make(folder, name, made)
+    say(f"{path} and {path.parent / 'keys'} are made; keep keys/ca.key to yourself")
+    say(f"go on with: rumormill mesh add NAME HOST:PORT --mesh {path}")
+
+
+@mesh.command()
+def add(
+    name: Annotated[str, typer.Argument(help="The name of the node.", show_default=False)],
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where its neighbours reach it.")],
+    link: Annotated[list[str] | None, typer.Option(help="A neighbour; repeat.")] = None,
+    mesh: File = FILE,
+) -> None:
+    """One more node: a line in the file, and its keys."""
+    from rumormill.live.mesh import add as add_node
+
+    made = add_node(mesh, name, address, link or [])
+    say(f"node {name} is in {mesh} (revision {made.file.revision}); its keys are {name}.crt and {name}.key")
+
+
+@mesh.command()
+def remove(
+    name: Annotated[str, typer.Argument(help="The name of the node.", show_default=False)], mesh: File = FILE
+) -> None:
+    """One node less."""
+    from rumormill.live.mesh import remove as remove_node
+
+    made = remove_node(mesh, name)
+    say(f"node {name} is out of {mesh} (revision {made.file.revision})")
+
+
+@mesh.command()
+def plan(
+    mesh: File = FILE, seed: Annotated[int, typer.Option(min=0, help="For a random network.")] = 0
+) -> None:
+    """Work out links, hops, cliques and leaders, and write them into the file."""
+    from rumormill.live.mesh import plan as work_out
+
+    made = work_out(mesh, seed)
+    for game in made.file.games:
+        assert game.plan is not None
+        leaders = len(set((game.plan.leader or {}).values()))
+        cliques = len(game.plan.cliques or [])
+        words = [f"γ = {game.plan.gamma}", *([f"{leaders} leaders"] * (leaders > 0))]
+        say(f"game {game.name}: {', '.join([*words, *([f'{cliques} cliques'] * (cliques > 0))])}")
+    note(f"revision {made.file.revision}: send SIGHUP to nodes that run")
+
+
+@mesh.command()
+def show(mesh: File = FILE, json: Json = False) -> None:
+    """Who is in the mesh, and who talks to whom."""
+    from rumormill.live.config import read_mesh
+    from rumormill.live.mesh import show as rows_of
+
+    read = read_mesh(mesh)
+    rows = rows_of(read)
+    if json:
+        print_json({"name": read.file.name, "revision": read.file.revision, "nodes": rows})
+        return
+    say(f"mesh {read.file.name}, revision {read.file.revision}")
+    for game in read.file.games:
+        say(f"game {game.name}: {game.objective} over {', '.join(game.arms)}")
+    print_table(rows)
+
+
+@mesh.command()
+def export(
+    data: Annotated[list[Path], typer.Argument(help="The folders of nodes.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The table to write: .csv, .tsv or .parquet.")] = Path("log.csv"),
+    game: Annotated[str | None, typer.Option(help="Which game, if there are several.")] = None,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="A column per arm, as `rumormill advise` reads it.")
+    ] = False,
+    mesh: File = FILE,
+) -> None:
+    """Write what the nodes saw: time, agent, arm, reward."""
+    from rumormill.live.mesh import export as write
+
+    count = write(mesh, data, out, game=game, wide=wide)
+    say(f"{count:,} observations in {out}")

@@ -1,0 +1,68 @@
+"""TopSketch: clipped means with any threshold, O(1) amortised per sample, a few samples in memory.
+
+It keeps the m samples of largest |y| and the sums of y and y² over all others. A clipped sum is exact for
+every threshold above the least listed sample; so is the M that solves sum min(y²/M², 1) = c, while c < m.
+Unlike a mean trimmed by rank it is mergeable and does not mind the order of arrival (up to rounding).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rumormill.formulas import sketch_add, sketch_clipsum, sketch_root
+
+
+class TopSketch:
+    """The sketch of one stream; room is m."""
+
+    def __init__(self, room: int) -> None:
+        self.count = 0
+        self._top = [0.0] * room
+        self._filled = 0
+        self._rest = 0.0
+        self._squares = 0.0
+
+    def add(self, y: float) -> None:
+        """One more sample."""
+        self.count += 1
+        self._filled, self._rest, self._squares = sketch_add(
+            self._top, self._filled, y, self._rest, self._squares
+        )
+
+    def clipsum(self, low: float, high: float) -> float:
+        """The sum of all samples clipped to [-low, high]."""
+        return sketch_clipsum(self._top, self._filled, self._rest, low, high)
+
+    def root(self, c: float) -> float:
+        """The M > 0 with sum min(y²/M², 1) = c; 0 if no more than c samples differ from zero."""
+        return sketch_root(self._top, self._filled, self._squares, c)
+
+    def merge(self, other: TopSketch) -> None:
+        """Add what the other has seen; both have one centre and one size."""
+        count = self.count + other.count
+        self._rest += other._rest
+        self._squares += other._squares
+        for y in other._top[: other._filled]:
+            self.add(y)
+        self.count = count
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on later, as plain data."""
+        return {
+            "room": len(self._top),
+            "count": self.count,
+            "top": self._top[: self._filled],
+            "rest": self._rest,
+            "squares": self._squares,
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> TopSketch:
+        """The sketch that `state()` described."""
+        sketch = cls(int(state["room"]))
+        listed = [float(y) for y in state["top"]]
+        sketch._top[: len(listed)] = listed
+        sketch._filled = len(listed)
+        sketch.count = int(state["count"])
+        sketch._rest, sketch._squares = float(state["rest"]), float(state["squares"])
+        return sketch

@@ -1,0 +1,143 @@
+"""A block of rounds of DDUCB: stages of gossip, each used when the next has begun."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from rumormill import formulas
+from rumormill.kernels.consensus import average
+from rumormill.kernels.jit import kernel, part
+from rumormill.kernels.regret import record
+from rumormill.kernels.state import Floats, Ids, Ints, Law, Mask, Output
+
+chebyshev_step = part(formulas.chebyshev_step)
+delayed_index = part(formulas.delayed_index)
+delayed_scale = part(formulas.delayed_scale)
+
+LEAST_COUNT = 1e-9
+
+
+class DelayedRules(NamedTuple):
+    """What does not change during a trial."""
+
+    n_arms: int
+    weight: float
+    forward: Floats
+    """Per step of a stage."""
+    back: Floats
+    own: bool
+    eta: float
+    sigma: float
+    gaps: Floats
+    mask: Mask
+    indptr: Ints
+    indices: Ids
+
+
+class DelayedState(NamedTuple):
+    """Rows 0..K-1 are the sums, K..2K-1 the counts; columns are agents."""
+
+    use: Floats
+    mix: Floats
+    before: Floats
+    after: Floats
+    fresh: Floats
+    done: Floats
+    heard: Floats
+    best_index: Floats
+    action: Ids
+    pulls: Ints
+    mark: Ints
+    """[the next checkpoint]."""
+    clock: Ints
+    """[step of the stage, samples seen]."""
+
+
+@kernel
+def play_delayed_block(
+    first: int, draws: Floats, law: Law, rules: DelayedRules, state: DelayedState, output: Output
+) -> None:
+    """Rounds first .. first + len(draws) - 1."""
+    n_arms, n_agents = rules.n_arms, state.use.shape[1]
+    for row in range(draws.shape[0]):
+        t = first + row
+        if t <= n_arms:
+            state.action[:] = t - 1
+        elif rules.own or state.clock[0] == 0:
+            choose_delayed(rules, state)
+        for v in range(n_agents):
+            arm = state.action[v]
+            x = law.loc[arm] + law.scale[arm] * draws[row, v, 0 if law.shared else arm]
+            pulled(t, v, arm, x, rules, state)
+            state.pulls[v, arm] += 1
+        if output.actions.shape[0] > 0:
+            output.actions[t - 1] = state.action
+        record(t, state.mark, state.pulls, rules.gaps, output)
+        if t == n_arms:
+            state.clock[1] = n_arms
+            state.use[:] = state.mix / n_agents
+        elif t > n_arms:
+            if rules.own:
+                state.clock[1] += 1
+            gossip(t, rules, state)
+
+
+@part
+def choose_delayed(rules: DelayedRules, state: DelayedState) -> None:
+    best, action = state.best_index, state.action
+    n_agents = best.shape[0]
+    scale = delayed_scale(float(state.clock[1]), rules.sigma, rules.eta)
+    best[:] = -np.inf
+    for arm in range(rules.n_arms):
+        total, count = state.use[arm], state.use[rules.n_arms + arm]
+        for v in range(n_agents):
+            index = delayed_index(total[v], count[v], n_agents, scale)
+            if index > best[v]:
+                best[v] = index
+                action[v] = arm
+
+
+@part
+def pulled(t: int, v: int, arm: int, x: float, rules: DelayedRules, state: DelayedState) -> None:
+    """Where a reward goes: into the first mixing, or to what is mixed next and, if own, to what is used."""
+    count, n_agents = rules.n_arms + arm, state.use.shape[1]
+    if t <= rules.n_arms:
+        state.mix[arm, v] += x
+        state.mix[count, v] += 1.0
+        return
+    state.fresh[arm, v] += x
+    state.fresh[count, v] += 1.0
+    if rules.own:
+        state.use[arm, v] += x / n_agents
+        state.use[count, v] += 1.0 / n_agents
+
+
+@part
+def gossip(t: int, rules: DelayedRules, state: DelayedState) -> None:
+    """One step of the stage, and its end."""
+    step, stage = state.clock[0], rules.forward.shape[0]
+    state.after[:] = state.mix
+    average(rules.mask, rules.indptr, rules.indices, rules.weight, state.after, state.heard)
+    for r in range(state.mix.shape[0]):
+        for v in range(state.mix.shape[1]):
+            now = state.mix[r, v]
+            state.mix[r, v] = chebyshev_step(
+                state.after[r, v], state.before[r, v], rules.forward[step], rules.back[step]
+            )
+            state.before[r, v] = now
+    state.clock[0] = step + 1
+    if step + 1 < stage:
+        return
+    for r in range(state.mix.shape[0]):
+        for v in range(state.mix.shape[1]):
+            state.done[r, v] += state.mix[r, v]
+            state.use[r, v] = state.done[r, v]
+            if r >= rules.n_arms:
+                state.use[r, v] = max(state.use[r, v], LEAST_COUNT)
+            state.mix[r, v] = state.fresh[r, v]
+            state.fresh[r, v] = 0.0
+            state.before[r, v] = 0.0
+    state.clock[0] = 0
+    state.clock[1] = (t - stage) * state.use.shape[1]

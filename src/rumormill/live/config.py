@@ -1,0 +1,288 @@
+"""The mesh file: which games are played, by which nodes, linked how. Every node has the same one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+
+from rumormill import catalogue
+from rumormill.arms import Moments
+from rumormill.errors import DataError, InputError
+from rumormill.estimators import Estimator
+from rumormill.live.setup import LAST_DECISION, MOST_ARMS, GameSetup, Limits, NodeSetup
+from rumormill.policies import Agent, Policy, Seat
+from rumormill.policies.centralized import LeaderPart
+from rumormill.policies.decentralized import CliquePart
+from rumormill.policies.message_passing import HopPart
+from rumormill.text import nearest, one_line
+
+
+class PlanPart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What `rumormill mesh plan` worked out for the links: hop budget, cliques, leaders."""
+
+    gamma: int
+    cliques: list[list[str]] | None = None
+    leader: dict[str, str] | None = None
+    distance: dict[str, int] | None = None
+
+
+class GamePart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One choice that all nodes face."""
+
+    name: str
+    arms: list[str]
+    policy: dict[str, Any]
+    objective: Literal["minimise", "maximise"] = "maximise"
+    unit: str = ""
+    moments: dict[str, float] | None = None
+    patience: float = 30.0
+    ttl: float = 300.0
+    plan: PlanPart | None = None
+
+
+class NodePart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One node; ids are never given twice."""
+
+    name: str
+    id: int
+    address: str
+    neighbours: list[str] = []
+
+
+class MeshFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """The whole file."""
+
+    name: str
+    revision: int = 1
+    games: list[GamePart] = []
+    nodes: list[NodePart] = []
+    network: dict[str, Any] | None = None
+    """A generator for the links, as in a spec; `rumormill mesh plan` writes what it made."""
+    limits: dict[str, float] = {}
+
+
+class Mesh:
+    """A mesh file that has been read and found right."""
+
+    def __init__(self, file: MeshFile, path: Path) -> None:
+        self.file, self.path = file, path
+        self.ids = {node.name: node.id for node in file.nodes}
+        self.names = {node.id: node.name for node in file.nodes}
+        self.nodes = {node.name: node for node in file.nodes}
+        self.games = {game.name: game for game in file.games}
+        self._check()
+        self.links = self._links()
+
+    def _check(self) -> None:
+        file = self.file
+        for what, names in (
+            ("node", [node.name for node in file.nodes]),
+            ("id", [str(node.id) for node in file.nodes]),
+            ("game", [game.name for game in file.games]),
+        ):
+            twice = {name for name in names if names.count(name) > 1}
+            if twice:
+                raise self._wrong(f"{what} {sorted(twice)[0]!r} is given twice")
+        for node in file.nodes:
+            split_address(node.address, f"{self.path}: node {node.name}")
+            for other in node.neighbours:
+                if other not in self.ids or other == node.name:
+                    raise self._wrong(
+                        f"node {node.name!r} has the neighbour {other!r}{nearest(other, self.ids)}"
+                    )
+        for game in file.games:
+            if len(set(game.arms)) < 2 or len(set(game.arms)) != len(game.arms) or len(game.arms) > MOST_ARMS:
+                raise self._wrong(f"game {game.name!r} needs at least two arms, each named once")
+            if game.plan is not None:
+                self._check_plan(game, game.plan)
+
+    def _check_plan(self, game: GamePart, plan: PlanPart) -> None:
+        named = [name for clique in plan.cliques or [] for name in clique]
+        named += [*(plan.leader or {}), *(plan.leader or {}).values(), *(plan.distance or {})]
+        for name in named:
+            if name not in self.ids:
+                raise self._wrong(f"the plan of game {game.name!r} names {name!r}{nearest(name, self.ids)}")
+
+    def _wrong(self, text: str) -> InputError:
+        return InputError(f"{self.path}: {text}")
+
+    def _links(self) -> dict[str, list[str]]:
+        """Every node's neighbours; a link given on one side holds for both."""
+        linked: dict[str, set[str]] = {name: set() for name in self.ids}
+        for node in self.file.nodes:
+            for other in node.neighbours:
+                linked[node.name].add(other)
+                linked[other].add(node.name)
+        return {name: sorted(others, key=self.ids.__getitem__) for name, others in linked.items()}
+
+    def within(self, name: str, hops: int) -> frozenset[int]:
+        """The ids of a node and of all within so many hops."""
+        seen, rim = {name}, {name}
+        for _ in range(hops):
+            rim = {other for each in rim for other in self.links[each]} - seen
+            seen |= rim
+        return frozenset(self.ids[each] for each in seen)
+
+    def gamma(self, game: GamePart) -> int:
+        """How many hops the observations of a game travel."""
+        if game.plan is not None:
+            return game.plan.gamma
+        given = game.policy.get("gamma", 0 if game.policy.get("type") == "robust" else None)
+        if isinstance(given, int) and not isinstance(given, bool):
+            return given
+        raise self._wrong(f"game {game.name!r} has no plan: run `rumormill mesh plan {self.path}`")
+
+    def fingerprint(self, game: GamePart) -> str:
+        """Neighbours exchange a game only if arms, objective and kind of policy agree."""
+        told = [game.arms, game.objective, game.policy.get("type", "")]
+        return hashlib.blake2b(msgspec.json.encode(told), digest_size=8).hexdigest()
+
+    def policy(self, game: GamePart) -> Policy:
+        where = f"{self.path}: game {game.name!r}: policy"
+        made: Policy = catalogue.make("policy", game.policy, where=where, folder=self.path.parent)
+        estimator = getattr(made, "estimator", None)
+        if isinstance(estimator, Estimator) and not is_bounded(estimator, self.moments(game)):
+            raise self._wrong(
+                f"game {game.name!r}: the estimator keeps every sample, so memory would grow for ever; take "
+                '"trimmed"'
+            )
+        return made
+
+    def moments(self, game: GamePart) -> Moments | None:
+        if game.moments is None:
+            return None
+        try:
+            return Moments(**game.moments)
+        except (InputError, TypeError) as error:
+            raise self._wrong(f"game {game.name!r}: moments: {one_line(str(error))}") from None
+
+    def part(self, game: GamePart, name: str) -> Any:
+        """What the agent of a node has to know of the plan."""
+        gamma, plan = self.gamma(game), game.plan
+        if plan is not None and plan.leader is not None:
+            distance = (plan.distance or {}).get(name, 0)
+            if name not in plan.leader:
+                raise self._wrong(f"the plan of game {game.name!r} has no leader for {name!r}: plan again")
+            return LeaderPart(gamma, self.ids[plan.leader[name]], distance)
+        if plan is not None and plan.cliques is not None:
+            mine = next((clique for clique in plan.cliques if name in clique), [name])
+            return CliquePart(gamma, frozenset(self.ids[each] for each in mine))
+        return HopPart(gamma)
+
+    def limits(self) -> Limits:
+        known = {field: type(getattr(Limits(), field)) for field in Limits.__dataclass_fields__}
+        for key in self.file.limits:
+            if key not in known:
+                raise self._wrong(f"limits.{key}: unknown key{nearest(key, known)}")
+        return Limits(**{key: known[key](value) for key, value in self.file.limits.items()})
+
+    def setup(self, name: str, epoch: int, *, lockstep: bool = False) -> NodeSetup:
+        """What the node of this name is told."""
+        if name not in self.ids:
+            raise InputError(f"{self.path} has no node {name!r}{nearest(name, self.ids)}")
+        return NodeSetup(
+            node=self.ids[name],
+            mesh=self.file.name,
+            epoch=epoch,
+            neighbours=frozenset(self.ids[other] for other in self.links[name]),
+            members=frozenset(self.names),
+            games=tuple(self._game_setup(game, name) for game in self.file.games),
+            limits=self.limits(),
+            lockstep=lockstep,
+        )
+
+    def _game_setup(self, game: GamePart, name: str) -> GameSetup:
+        gamma, part = self.gamma(game), self.part(game, name)
+        leader = part.leader if isinstance(part, LeaderPart) else None
+        return GameSetup(
+            name=game.name,
+            n_arms=len(game.arms),
+            gamma=gamma,
+            fingerprint=self.fingerprint(game),
+            make_agent=self._maker(game, name, part),
+            leader=leader,
+            patience=game.patience,
+            reach={self.ids[other]: self.within(other, gamma) for other in self.ids},
+        )
+
+    def _maker(self, game: GamePart, name: str, part: Any) -> Callable[[], Agent]:
+        policy, node = self.policy(game), self.ids[name]
+        seat = Seat(
+            agent=node,
+            n_arms=len(game.arms),
+            neighbours=tuple(self.ids[other] for other in self.links[name]),
+            rng=np.random.default_rng(node),
+            moments=self.moments(game),
+            horizon=LAST_DECISION,
+            n_agents=len(self.ids),
+            part=part,
+        )
+        return lambda: policy.agent(seat)
+
+
+def is_bounded(estimator: Estimator, moments: Moments | None) -> bool:
+    """Whether a mean of many samples is kept in little memory."""
+    online = estimator.online(moments or Moments(eps=0.5, u=1.0, rho=1.0), last_L=100.0)
+    for i in range(1, 4097):
+        online.update((i * 7919 % 1009 - 504) / 100.0)
+        if i % 256 == 0:
+            online.mean(float(np.log(i)))
+    return len(msgspec.msgpack.encode(online.state())) < 32_000
+
+
+def read_mesh(path: Path) -> Mesh:
+    """The mesh in a file; every mistake is named."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file; `rumormill mesh init NAME` makes one") from None
+    try:
+        return Mesh(msgspec.toml.decode(data, type=MeshFile), path)
+    except msgspec.DecodeError as error:
+        raise DataError(f"{path}: {one_line(str(error))}") from None
+
+
+def split_address(address: str, where: str) -> tuple[str, int]:
+    """HOST:PORT in its parts; an IPv6 address stands in brackets."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
+        raise InputError(f"{where}: {address!r} is no address: give HOST:PORT")
+    return host.strip("[]"), int(port)
+
+
+def write_mesh(path: Path, file: MeshFile) -> None:
+    """Write a mesh file in the order a person reads it."""
+    plain = msgspec.to_builtins(file)
+    path.write_text(to_toml(plain), encoding="utf-8")
+
+
+def to_toml(table: Mapping[str, Any], prefix: str = "") -> str:
+    """A table as TOML: plain values first, then tables, then lists of tables."""
+    lines, later = [], []
+    for key, value in table.items():
+        if value is None:
+            continue
+        if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+            later += [f"\n[[{prefix}{key}]]\n{to_toml(each, f'{prefix}{key}.')}" for each in value]
+        elif isinstance(value, dict):
+            later.append(f"\n[{prefix}{key}]\n{to_toml(value, f'{prefix}{key}.')}")
+        else:
+            lines.append(f"{_key(key)} = {_value(value)}\n")
+    return "".join([*lines, *later])
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _value(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, str):
+        return msgspec.json.encode(value).decode()
+    return msgspec.json.encode(value).decode()

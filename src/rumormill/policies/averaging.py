@@ -1,0 +1,148 @@
+"""Agents that average sums and counts with their neighbours: what consensus and its rivals share.
+
+    s_k(t) = P (s_k(t-1) + r ∘ ζ)        n_k(t) = P (n_k(t-1) + ζ)        P = I - κ/d_max · Laplacian
+
+Index s/n + scale(t) n_eff^-exponent with n_eff = M n² / (n + ε_v + drift(t)); the policies differ in these
+terms, and in whether a reward is clipped before it is averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.arms import Moments
+from rumormill.errors import InputError
+from rumormill.formulas import consensus_average, consensus_index, source_clip
+from rumormill.graphs import Network, consensus_weights
+from rumormill.policies.samples import first_best
+from rumormill.policies.seat import Seat
+from rumormill.protocol import Message
+
+
+@dataclass(frozen=True)
+class ConsensusPart:
+    """One row of P: the weight of a neighbour, and ε_v."""
+
+    weight: float
+    epsilon: float
+
+
+@dataclass(frozen=True, eq=False)
+class ConsensusPlan:
+    """The off-diagonal weight κ/d_max of P and ε_v of every agent."""
+
+    weight: float
+    epsilon: NDArray[np.float64]
+
+    def part(self, agent: int) -> ConsensusPart:
+        return ConsensusPart(self.weight, float(self.epsilon[agent]))
+
+
+def link_weight(network: Network, kappa: float | None = None) -> float:
+    """κ/d_max; refused where averages would never meet."""
+    if not network.connected:
+        raise InputError(
+            f"consensus needs a connected network, this one has {len(network.components)} parts: "
+            "take one of them, or a message-passing policy"
+        )
+    return consensus_weights(network, kappa)[1]
+
+
+def root_moment(moments: Moments) -> float:
+    """ρ^(1/p), which stands for the standard deviation where there is none."""
+    return float(moments.rho ** (1.0 / moments.p))
+
+
+def _nothing(t: int) -> float:
+    return 0.0
+
+
+@dataclass(frozen=True)
+class AveragingRule:
+    """The terms of the index, by round; `clip` gives the level at which rewards are clipped, if any."""
+
+    exponent: float
+    scale: Callable[[int], float]
+    drift: Callable[[int], float] = _nothing
+    clip: Callable[[int], float] | None = None
+    p: float = 2.0
+
+    def taken(self, t: int, reward: float, n: float, n_agents: int) -> float:
+        """What of a reward enters the average; n is the agent's count before the pull."""
+        if self.clip is None:
+            return reward
+        most = source_clip(n, n_agents, self.clip(t), self.p)
+        return min(max(reward, -most), most)
+
+
+class AveragingAgent:
+    """One row of P."""
+
+    def __init__(self, seat: Seat, rule: AveragingRule, part: ConsensusPart) -> None:
+        self.agent = seat.agent
+        self.n_arms = seat.n_arms
+        self.n_agents = seat.require_agents()
+        self.rule = rule
+        self.weight = part.weight
+        self.epsilon = part.epsilon
+        self.sums = [0.0] * seat.n_arms
+        self.counts = [0.0] * seat.n_arms
+        self.last: Message | None = None
+
+    def choose(self, t: int) -> int:
+        if t <= self.n_arms:
+            return t - 1
+        rule = self.rule
+        scale, epsilon = rule.scale(t), self.epsilon + rule.drift(t)
+        return first_best(
+            [
+                consensus_index(s, n, self.n_agents, epsilon, scale, rule.exponent)
+                for s, n in zip(self.sums, self.counts, strict=True)
+            ]
+        )
+
+    def observe(self, t: int, arm: int, reward: float) -> None:
+        self.sums[arm] += self.rule.taken(t, reward, self.counts[arm], self.n_agents)
+        self.counts[arm] += 1.0
+        rows = tuple(zip(self.sums, self.counts, strict=True))
+        self.last = Message(self.agent, t, arm, reward, rows)
+
+    def outgoing(self, t: int) -> list[Message]:
+        return [self.last] if self.last is not None and self.n_agents > 1 else []
+
+    def receive(self, messages: Sequence[Message]) -> None:
+        rows = newest_rows(messages)
+        for arm in range(self.n_arms):
+            s, n = heard_sums(rows, arm)
+            self.sums[arm] = consensus_average(self.sums[arm], s, len(rows), self.weight)
+            self.counts[arm] = consensus_average(self.counts[arm], n, len(rows), self.weight)
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on later, as plain data."""
+        last = None if self.last is None else self.last.plain()
+        return {"sums": list(self.sums), "counts": list(self.counts), "last": last}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state()` described."""
+        self.sums = [float(s) for s in state["sums"]]
+        self.counts = [float(n) for n in state["counts"]]
+        self.last = None if state["last"] is None else Message.from_plain(state["last"])
+
+
+def newest_rows(messages: Sequence[Message]) -> dict[int, tuple[tuple[float, float], ...]]:
+    """By origin. Two of one come together only if one was late: the newest holds, in either order."""
+    return {m.origin: m.rows for m in sorted(messages, key=lambda m: m.round)}
+
+
+def heard_sums(rows: dict[int, tuple[tuple[float, float], ...]], arm: int) -> tuple[float, float]:
+    """The sums over neighbours of both numbers of an arm, added in ascending order of origin."""
+    s, n = 0.0, 0.0
+    for origin in sorted(rows):
+        s += rows[origin][arm][0]
+        n += rows[origin][arm][1]
+    return s, n

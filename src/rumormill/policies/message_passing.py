@@ -1,0 +1,149 @@
+"""What the robust policies share: parameters, reach of messages, how agents begin and what they tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.arms import Moments
+from rumormill.errors import InputError
+from rumormill.estimators import Estimator, Radius, TrimmedMean
+from rumormill.formulas import CONFIDENCES, Confidence
+from rumormill.graphs import Network
+from rumormill.policies.base import Policy
+from rumormill.policies.seat import Seat
+from rumormill.validate import LARGEST_CONSTANT, between, is_whole, one_of, refused
+
+Start = Literal["round-robin", "shared"]
+STARTS = ("round-robin", "shared")
+
+
+@dataclass(frozen=True)
+class HopPart:
+    """How many hops messages travel: all that some agents have to know of a plan."""
+
+    gamma: int
+    group: int = field(default=1, kw_only=True)
+    """How many agents are within reach, oneself included."""
+
+
+@dataclass(frozen=True, eq=False)
+class HopPlan:
+    """The hop budget on one network, and how many agents it reaches."""
+
+    gamma: int
+    reach: NDArray[np.int64] | None = field(default=None, kw_only=True)
+
+    def group(self, agent: int) -> int:
+        """How many agents are within reach of an agent, itself included."""
+        return 1 if self.reach is None else int(self.reach[agent]) + 1
+
+    def part(self, agent: int) -> HopPart:
+        return HopPart(self.gamma, group=self.group(agent))
+
+
+@dataclass(frozen=True)
+class Manners:
+    """How an agent begins, and how quiet it is."""
+
+    start: Start = "round-robin"
+    quiet: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobustPolicy(Policy):
+    """Parameters of every policy with a robust mean.
+
+    The radius is m^(1/p) (c L / n)^(eps/p); the same constant can be given as a plain factor `zeta`
+    on it, c = zeta^(p/eps). `c="theory"` takes the constant of the estimator's concentration lemma.
+    Neither given means zeta = 1. An estimator that brings its own index takes neither. Moments not given
+    come from the seat; not every estimator needs them.
+    """
+
+    estimator: Estimator = field(default_factory=TrimmedMean)
+    c: float | Literal["theory"] | None = None
+    zeta: float | None = None
+    confidence: Confidence = "paper"
+    moments: Moments | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.estimator, Estimator):
+            raise refused("estimator", self.estimator, "an estimator, for example rm.TrimmedMean()")
+        one_of("confidence", self.confidence, CONFIDENCES)
+        if self.moments is not None and not isinstance(self.moments, Moments):
+            raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
+        if not self.estimator.brings_index:
+            # A trial build finds every bad constant now, before any round is played.
+            self.radius(self.moments or Moments(eps=0.5, u=1.0, rho=1.0))
+        elif self.c is not None or self.zeta is not None:
+            name, value = ("c", self.c) if self.zeta is None else ("zeta", self.zeta)
+            brings = f"{type(self.estimator).__name__} brings its own index, with parameters of its own"
+            raise refused(name, value, f"leave it out, {brings}")
+
+    def radius(self, moments: Moments) -> Radius:
+        """The confidence radius for arms with these moments; those given to the policy come first."""
+        if self.estimator.brings_index:
+            raise InputError(f"{type(self.estimator).__name__} brings its own index: there is no radius")
+        zeta = 1.0 if self.c is None and self.zeta is None else self.zeta
+        return Radius.build(self.estimator, self.moments or moments, c=self.c, zeta=zeta)
+
+    def require_usable(self, moments: Moments) -> None:
+        if not self.estimator.brings_index:
+            self.radius(moments)
+
+    @property
+    def manners(self) -> Manners:
+        """How its agents begin, and how quiet they are."""
+        return Manners()
+
+    def plan(self, network: Network) -> HopPlan:
+        return HopPlan(0)
+
+    def plan_key(self) -> object:
+        return (type(self), 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagePassingPolicy(RobustPolicy):
+    """A robust policy whose messages travel `gamma` hops.
+
+    start: in the first K rounds everybody pulls arm t - 1 ("round-robin", the paper), or agents share the
+    arms out and pull only those they have not heard of ("shared").
+
+    quiet: tell only what can still matter, namely a pull that is not of the own favourite, or of one with
+    at most `quiet` times the samples of another arm. 1/4 is a good choice, 0 tells no favourite at all, None
+    tells everything.
+    """
+
+    gamma: int | Literal["half-diameter"] = "half-diameter"
+    quiet: float | None = None
+    start: Start = "round-robin"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        named = isinstance(self.gamma, str) and self.gamma == "half-diameter"
+        if not (named or (is_whole(self.gamma) and int(self.gamma) >= 0)):
+            raise refused("gamma", self.gamma, 'a whole number >= 0, or "half-diameter"')
+        if self.quiet is not None:
+            between("quiet", self.quiet, 0, LARGEST_CONSTANT)
+        one_of("start", self.start, STARTS)
+
+    @property
+    def manners(self) -> Manners:
+        return Manners(self.start, self.quiet)
+
+    def plan(self, network: Network) -> HopPlan:
+        gamma = network.resolve_gamma(self.gamma)
+        return HopPlan(gamma, reach=network.neighbourhoods(gamma).sizes)
+
+    def plan_key(self) -> object:
+        return (type(self), self.gamma)
+
+    def hops(self, seat: Seat) -> int:
+        """How far the agent's messages travel: as planned, or as given where nothing was planned."""
+        if seat.part is None and is_whole(self.gamma):
+            return int(self.gamma)
+        return int(seat.require_part(HopPart).gamma)

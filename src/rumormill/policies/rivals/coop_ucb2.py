@@ -1,0 +1,76 @@
+"""coop-UCB2 (Landgren, Srivastava and Leonard 2016, 2021): running consensus with a logarithmic radius.
+
+Sums and counts are averaged as in Consensus-UCB. With f = √ln(t-1),
+
+    s/n + σ √(2 γ_c/G · (n + f)/(M n) · ln(t-1)/n)        γ_c > 1, G = 1 - η²/16 with η = 2
+
+It needs the number of agents, not the spectrum of the network. σ is the sub-Gaussian scale of the rewards;
+where it is not given, ρ^(1/p): the standard deviation for eps = 1, a stand-in for heavier tails. Regret
+Σ 8 σ² γ_c ln T/(G Δ) up to a constant of the network, for sub-Gaussian rewards only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rumormill.arms import Moments
+from rumormill.formulas import coop_drift, coop_scale
+from rumormill.graphs import Network
+from rumormill.policies.averaging import (
+    AveragingAgent,
+    AveragingRule,
+    ConsensusPart,
+    ConsensusPlan,
+    link_weight,
+    root_moment,
+)
+from rumormill.policies.base import Policy
+from rumormill.policies.seat import Seat
+from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between, refused
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoopUCB2(Policy):
+    """Running consensus for light tails; `zeta` is a factor on the radius."""
+
+    label: ClassVar[str] = "coop-UCB2"
+
+    sigma: float | None = None
+    gamma_c: float = 1.01
+    zeta: float = 1.0
+    moments: Moments | None = None
+
+    def __post_init__(self) -> None:
+        if self.sigma is not None:
+            between("sigma", self.sigma, LEAST_CONSTANT, LARGEST_CONSTANT)
+        above("gamma_c", self.gamma_c, 0, LARGEST_CONSTANT)
+        between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
+        if self.moments is not None and not isinstance(self.moments, Moments):
+            raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
+
+    def plan(self, network: Network) -> ConsensusPlan:
+        return ConsensusPlan(link_weight(network), np.zeros(network.n_agents))
+
+    def plan_key(self) -> object:
+        return "averages without a spectrum"
+
+    @property
+    def needs_moments(self) -> bool:
+        return self.sigma is None
+
+    def rule(self, moments: Moments | None) -> AveragingRule:
+        """The index; moments are not needed where sigma is given."""
+        sigma = self.sigma
+        if sigma is None:
+            assert moments is not None
+            sigma = root_moment(moments)
+        scaled, gamma_c = self.zeta * sigma, self.gamma_c
+        return AveragingRule(0.5, lambda t: coop_scale(t, scaled, gamma_c), coop_drift)
+
+    def agent(self, seat: Seat) -> AveragingAgent:
+        part: ConsensusPart = seat.require_part(ConsensusPart)
+        moments = seat.require_moments(self.moments) if self.needs_moments else None
+        return AveragingAgent(seat, self.rule(moments), part)

@@ -1,0 +1,89 @@
+"""Set-ups of live nodes for tests: a network, a policy, and the seats that the simulator would give."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import rumormill as rm
+from rumormill.live.node import Node
+from rumormill.live.setup import LAST_DECISION, GameSetup, Limits, NodeSetup
+from rumormill.policies import Agent, Seat
+
+GAME = "mirrors"
+LIMITS = Limits()
+MOMENTS = rm.Moments(eps=0.8, u=4.2, rho=3.4)
+
+
+def reach_of(network: rm.Network, gamma: int) -> dict[int, frozenset[int]]:
+    """For every agent itself and those within gamma hops."""
+    found = {}
+    for v in range(network.n_agents):
+        seen, rim = {v}, {v}
+        for _ in range(gamma):
+            rim = {int(w) for u in rim for w in network.neighbours(u)} - seen
+            seen |= rim
+        found[v] = frozenset(seen)
+    return found
+
+
+def maker(policy: Any, network: rm.Network, v: int, n_arms: int, moments: rm.Moments) -> Callable[[], Agent]:
+    plan = policy.plan(network)
+
+    def make() -> Agent:
+        seat = Seat(
+            agent=v,
+            n_arms=n_arms,
+            neighbours=tuple(network.neighbours(v).tolist()),
+            rng=np.random.default_rng(v),
+            moments=moments,
+            horizon=LAST_DECISION,
+            n_agents=network.n_agents,
+            part=plan.part(v),
+        )
+        agent: Agent = policy.agent(seat)
+        return agent
+
+    return make
+
+
+def node_setup(
+    policy: Any,
+    network: rm.Network,
+    v: int,
+    *,
+    n_arms: int = 3,
+    moments: rm.Moments = MOMENTS,
+    epoch: int = 1,
+    limits: Limits = LIMITS,
+    lockstep: bool = False,
+    patience: float = 30.0,
+) -> NodeSetup:
+    part: Any = policy.plan(network).part(v)
+    leader = getattr(part, "leader", None)
+    game = GameSetup(
+        name=GAME,
+        n_arms=n_arms,
+        gamma=part.gamma,
+        fingerprint=f"{policy!r}"[:200],
+        make_agent=maker(policy, network, v, n_arms, moments),
+        leader=leader,
+        patience=patience,
+        reach=reach_of(network, part.gamma),
+    )
+    return NodeSetup(
+        node=v,
+        mesh="test",
+        epoch=epoch,
+        neighbours=frozenset(network.neighbours(v).tolist()),
+        members=frozenset(range(network.n_agents)),
+        games=(game,),
+        limits=limits,
+        lockstep=lockstep,
+    )
+
+
+def nodes_of(policy: Any, network: rm.Network, **given: Any) -> list[Node]:
+    return [Node(node_setup(policy, network, v, **given)) for v in range(network.n_agents)]

@@ -1,0 +1,237 @@
+"""Nodes with one thing wrong each. The simulation has to notice every one of them.
+
+Each mutant is (class, name of the method, the wrong method).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rumormill.live.choices import Choices
+from rumormill.live.exchange import Exchange
+from rumormill.live.frames import Have, Obs, encode
+from rumormill.live.game import Accepted, Game
+from rumormill.live.node import Node
+from rumormill.live.player import Player
+from rumormill.live.records import Peer, Record, Reserve
+from rumormill.live.streams import Kept
+
+Mutant = tuple[type, str, Callable[..., Any]]
+
+_observe, _take_own, _accept, _have, _about = (
+    Game.observe,
+    Game._take_own,
+    Game.accept,
+    Exchange.have,
+    Exchange._about,
+)
+_committed, _state, _restore = Game.committed, Choices.state, Game.restore
+_append, _own = Kept.append, Player.own
+
+
+def tells_before_the_disk(self: Game, t: int, arm: int, reward: float, log: Any) -> Accepted:
+    found = _observe(self, t, arm, reward, log)
+    self.durable = self.own.upto
+    return found
+
+
+def acknowledges_before_the_disk(self: Game, t: int, arm: int, reward: float, log: Any) -> Accepted:
+    found = _observe(self, t, arm, reward, log)
+    return Accepted(found.seq, 0, found.late, found.repeat)
+
+
+def uses_numbers_before_the_disk(self: Game, log: Any) -> None:
+    if self.choices.wants_reserve():
+        self.choices.asked = max(self.choices.asked, self.choices.next_t - 1) + self.limits.block
+        self._reserves.append(
+            (
+                log(Reserve(self.setup.name, self.choices.asked, self.setup.fingerprint)),
+                self.choices.asked,
+            )
+        )
+        self.choices.reserved = self.choices.asked
+
+
+def goes_on_inside_the_block(self: Choices) -> None:
+    self.asked = self.reserved
+
+
+def snapshot_forgets_the_last_block(self: Choices) -> dict[str, Any]:
+    return {**_state(self), "reserved": self.reserved}
+
+
+def snapshot_forgets_rewards(self: Choices) -> dict[str, Any]:
+    return {**_state(self), "known": b""}
+
+
+def takes_a_reward_twice(self: Choices, t: int, known: Any) -> None:
+    return
+
+
+def overwrites_rewards(self: Choices, t: int) -> None:
+    return None
+
+
+def counts_no_hops(self: Exchange, link: Any, game: Game, shared: Any, stream: Any) -> bytes | None:
+    hops, stream.hops = stream.hops, max(stream.hops - 1, 0)
+    try:
+        return _about(self, link, game, shared, stream)
+    finally:
+        stream.hops = hops
+
+
+def offers_beyond_the_budget(self: Exchange, link: Any, game: Game, stream: Any) -> bool:
+    return bool(stream.key[0] != link.peer)
+
+
+def offers_to_its_origin(self: Exchange, link: Any, game: Game, stream: Any) -> bool:
+    return bool(stream.hops < game.setup.gamma)
+
+
+def takes_duplicates(self: Game, stream: Any, first: int, items: Any, head: Any, log: Any) -> int:
+    return _accept(self, stream, stream.upto + 1, items, head, log)
+
+
+def ignores_holes(
+    self: Exchange, link: Any, game: Game, stream: Any, hops: int, first: int, *rest: Any
+) -> None:
+    self._lower_hops(game, stream, hops)
+    items, head = rest
+    if game.accept(stream, min(first, stream.upto + 1), items, head, self._node.log):
+        self.news(game, stream.key)
+
+
+def gives_up_the_highest_floor(self: Exchange, game: Game, stream: Any, patient: bool) -> int:
+    floors = [
+        shared.floors.get(stream.key, 0)
+        for link in self._node.links.values()
+        for shared in link.games.values()
+    ]
+    return max(floors, default=0)
+
+
+def never_gives_up(self: Exchange) -> None:
+    return
+
+
+def forgets_hops(self: Exchange, link: Any, frame: Have) -> None:
+    lower, self._lower_hops = self._lower_hops, lambda *given: None  # type: ignore[method-assign]
+    _have(self, link, frame)
+    self._lower_hops = lower  # type: ignore[method-assign]
+
+
+def lowers_hops_too_far(self: Exchange, game: Game, stream: Any, hops: int) -> None:
+    stream.hops = min(stream.hops, max(hops - 1, 1))
+
+
+def skips_without_a_record(self: Game, stream: Any, upto: int, log: Any) -> None:
+    self._skip(stream, upto)
+
+
+def heads_without_a_record(self: Game, stream: Any, first: int, items: Any, head: Any, log: Any) -> int:
+    def without(record: Record) -> int:
+        return int(log(Peer(*(getattr(record, name) for name in Peer.__struct_fields__[:-1]))))
+
+    return _accept(self, stream, first, items, head, without)
+
+
+def keeps_pulls_pending(self: Choices, t: int) -> Any:
+    return self.open.pop(t, None)
+
+
+def closes_without_a_record(self: Game, t: int, log: Any) -> None:
+    self.choices.close(t)
+
+
+def refuses_its_own_past(self: Exchange, link: Any, frame: Obs) -> Any:
+    if frame.origin == self._node.setup.node:
+        return None
+    return _checked(self, link, frame)
+
+
+_checked = Exchange._checked
+
+
+def believes_old_words(self: Exchange, link: Any, frame: Have) -> None:
+    shared = link.games.get(frame.game)
+    before = {} if shared is None else dict(shared.has)
+    _have(self, link, frame)
+    if shared is not None:
+        for key, upto in before.items():
+            shared.has[key] = max(shared.has.get(key, 0), upto)
+
+
+def keeps_everything(self: Kept, items: Any) -> None:
+    self._limit = 1 << 40
+    _append(self, items)
+
+
+def keeps_one_too_few(self: Kept, items: Any) -> None:
+    _append(self, items)
+    if self.last - self.floor > 1:
+        self.floor += 1
+
+
+def commits_one_too_many(self: Game, record: int) -> bool:
+    return _committed(self, record + 1)
+
+
+def gives_own_samples_twice(self: Player, t: int, arm: int, reward: float) -> Any:
+    told = _own(self, t, arm, reward)
+    self.agent.samples.add(arm, reward)
+    return told
+
+
+def says_nothing_again(self: Exchange, link: Any) -> None:
+    """Only the first word of a connection: a hole is never mended."""
+    if link.next_have > link.opened:
+        link.next_have = self._node.now + 1e9
+        return
+    link.next_have = self._node.now + 3.0
+    for name in link.games:
+        game = self._node.games[name]
+        rows = [self._row(game, stream) for stream in game.streams.values()]
+        link.control.append(encode(Have(name, rows, full=True)))
+
+
+def forgets_open_choices(self: Node, *given: Any) -> None:
+    _restart(self, *given)
+    for game in self.games.values():
+        game.choices.open.clear()
+        game.choices.pending = [0] * game.setup.n_arms
+
+
+_restart = Node.restart
+
+WRONG: list[Mutant] = [
+    (Game, "observe", tells_before_the_disk),
+    (Game, "observe", acknowledges_before_the_disk),
+    (Game, "reserve", uses_numbers_before_the_disk),
+    (Choices, "restart", goes_on_inside_the_block),
+    (Choices, "state", snapshot_forgets_the_last_block),
+    (Choices, "state", snapshot_forgets_rewards),
+    (Choices, "remember", takes_a_reward_twice),
+    (Choices, "known", overwrites_rewards),
+    (Exchange, "_about", counts_no_hops),
+    (Exchange, "_offered", offers_beyond_the_budget),
+    (Exchange, "_offered", offers_to_its_origin),
+    (Game, "accept", takes_duplicates),
+    (Exchange, "_take", ignores_holes),
+    (Exchange, "_beyond_reach", gives_up_the_highest_floor),
+    (Exchange, "give_up", never_gives_up),
+    (Exchange, "have", forgets_hops),
+    (Exchange, "_lower_hops", lowers_hops_too_far),
+    (Game, "skip", skips_without_a_record),
+    (Game, "accept", heads_without_a_record),
+    (Choices, "close", keeps_pulls_pending),
+    (Game, "_close", closes_without_a_record),
+    (Exchange, "_checked", refuses_its_own_past),
+    (Exchange, "have", believes_old_words),
+    (Kept, "append", keeps_everything),
+    (Game, "committed", commits_one_too_many),
+    (Player, "own", gives_own_samples_twice),
+    (Exchange, "tell_have", says_nothing_again),
+    (Node, "restart", forgets_open_choices),
+]
+MUTANTS = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG}

@@ -1,0 +1,131 @@
+"""Meshes of real processes on loopback, for tests: made in a folder, started, killed, asked."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rumormill.live.client import Client
+from rumormill.live.config import GamePart, read_mesh, write_mesh
+from rumormill.live.mesh import add, init, plan
+
+GAME = "mirrors"
+ARMS = ["fra", "ams", "waw"]
+COMMAND = "from rumormill.cli import main; main()"
+
+
+def free_ports(n: int) -> list[int]:
+    """Ports that nobody uses now."""
+    sockets = [socket.socket() for _ in range(n)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def wait_until(true: Callable[[], bool], seconds: float = 30.0) -> None:
+    end = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.05)
+
+
+class Cluster:
+    """Nodes of one mesh as processes."""
+
+    def __init__(
+        self, folder: Path, edges: Sequence[tuple[int, int]], *, gamma: int = 1, policy: str = ""
+    ) -> None:
+        self.folder = folder
+        size = 1 + max(max(edge) for edge in edges)
+        self.names = [f"n{v}" for v in range(size)]
+        ports = free_ports(2 * size)
+        self.ports, self.http = ports[:size], ports[size:]
+        settings: dict[str, Any] = {"type": policy or "decentralized", "gamma": gamma}
+        if not policy:
+            settings["clique_filter"] = False
+        game = GamePart(
+            name=GAME,
+            arms=ARMS,
+            policy=settings,
+            objective="minimise",
+            unit="ms",
+            moments={"eps": 0.5, "u": 150.0, "rho": 100.0},
+        )
+        self.mesh = init(folder, "test", game)
+        for v, name in enumerate(self.names):
+            links = [self.names[a] for a, b in edges if b == v]
+            add(self.mesh, name, f"127.0.0.1:{self.ports[v]}", links)
+        plan(self.mesh)
+        self.processes: dict[int, subprocess.Popen[bytes]] = {}
+
+    def limits(self, **given: float) -> None:
+        file = read_mesh(self.mesh).file
+        file.limits = given
+        write_mesh(self.mesh, file)
+
+    def start(self, v: int, *, wait: bool = True) -> None:
+        words = ["node", "--mesh", str(self.mesh), "--name", self.names[v], "--data", str(self.data(v))]
+        words += ["--http", f"127.0.0.1:{self.http[v]}"]
+        log = (self.folder / f"{self.names[v]}.log").open("ab")
+        self.processes[v] = subprocess.Popen([sys.executable, "-c", COMMAND, *words], stderr=log, stdout=log)
+        log.close()
+        if wait:
+            wait_until(lambda: self.ready(v))
+
+    def data(self, v: int) -> Path:
+        return self.folder / f"{self.names[v]}.data"
+
+    def client(self, v: int) -> Client:
+        return Client(f"http://127.0.0.1:{self.http[v]}")
+
+    def ready(self, v: int) -> bool:
+        assert self.processes[v].poll() is None, (self.folder / f"{self.names[v]}.log").read_text()
+        try:
+            with self.client(v) as client:
+                return bool(client._exchange("GET", "/readyz", None)[0] == 200)
+        except OSError:
+            return False
+
+    def status(self, v: int) -> dict[str, Any]:
+        with self.client(v) as client:
+            return client.status()
+
+    def log(self, v: int) -> list[dict[str, Any]]:
+        text = (self.folder / f"{self.names[v]}.log").read_text()
+        return [json.loads(line) for line in text.splitlines()]
+
+    def kill(self, v: int, number: int = signal.SIGKILL) -> int:
+        process = self.processes.pop(v)
+        process.send_signal(number)
+        return process.wait(20)
+
+    def hang_up(self, v: int) -> None:
+        os.kill(self.processes[v].pid, signal.SIGHUP)
+
+    def samples(self, v: int) -> int:
+        return sum(row["samples"] for row in self.status(v)["games"][GAME]["arms"])
+
+
+@contextmanager
+def cluster(folder: Path, edges: Sequence[tuple[int, int]], **given: Any) -> Iterator[Cluster]:
+    """A mesh whose processes are all gone afterwards."""
+    made = Cluster(folder, edges, **given)
+    try:
+        yield made
+    finally:
+        for process in made.processes.values():
+            process.kill()
+            process.wait()

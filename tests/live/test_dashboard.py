@@ -1,0 +1,55 @@
+"""The node's page in a browser, with a running mesh: live, without a network, narrow, in the dark."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from live.processes import ARMS, Cluster, cluster
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("mesh"), [(0, 1), (1, 2)], gamma=2) as built:
+        built.start(0)
+        built.start(1)
+        for v in range(2):
+            with built.client(v) as client:
+                for i in range(30):
+                    choice = client.choose()
+                    client.observe(choice, 10.0 + 5 * ARMS.index(choice.arm) + i % 7)
+        yield built
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
+def test_the_page_shows_the_mesh(made: Cluster, tmp_path: Path, width: int, scheme: Any) -> None:
+    url = f"http://127.0.0.1:{made.http[0]}"
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        faults: list[str] = []
+        elsewhere: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda asked: elsewhere.append(asked.url))
+        page.goto(url + "/")
+        page.wait_for_selector("#state.good")
+        page.wait_for_selector("#regret path", state="attached")
+        assert page.inner_text("#title") == "n0 in test"
+        assert page.locator("#network circle").count() == 3
+        assert [row.split("\t")[1] for row in page.inner_text("#links").splitlines()[1:]] == ["up"]
+        assert all(arm in page.inner_text("#games") for arm in ARMS)
+        wide = page.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, "nothing sticks out to the side"
+        page.screenshot(path=tmp_path / "page.png", full_page=True)
+        browser.close()
+    assert faults == []
+    assert [asked for asked in elsewhere if not asked.startswith(url)] == []

@@ -1,0 +1,70 @@
+"""In lock step over a perfect network live nodes take the simulator's actions, round for round."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rumormill as rm
+from live.making import GAME, nodes_of
+from rumormill.engine.game import BLOCK
+from rumormill.live.lockstep import Lockstep
+from rumormill.seeds import Role, root_seed, stream_seed
+
+HORIZON = 130
+POLICIES: dict[str, Any] = {
+    "clique filter": lambda gamma: rm.DecentralizedMPUCB(gamma=gamma),
+    "everybody": lambda gamma: rm.DecentralizedMPUCB(gamma=gamma, clique_filter=False),
+    "anytime": lambda gamma: rm.DecentralizedMPUCB(gamma=gamma, clique_filter=False, confidence="anytime"),
+    "independent leaders": lambda gamma: rm.CentralizedMPUCB(gamma=gamma),
+    "dominating leaders": lambda gamma: rm.CentralizedMPUCB(gamma=gamma, leaders="dominating"),
+    "kmp": lambda gamma: rm.KMPUCB(gamma=gamma),
+    "median of means": lambda gamma: rm.KMPUCB(gamma=gamma, estimator=rm.MedianOfMeans()),
+    "alone": lambda gamma: rm.RobustUCB(),
+}
+NETWORKS = {
+    "random": lambda: rm.Network.erdos_renyi(9, 0.35, rng=4),
+    "ring": lambda: rm.Network.ring(7),
+    "tree": lambda: rm.Network.barabasi_albert(8, 1, rng=2),
+}
+
+
+def bandit() -> rm.Bandit:
+    return rm.Bandit([rm.AlphaStable(alpha=1.8, loc=loc) for loc in (0.2, 0.9, 0.5, 0.7)])
+
+
+def by_the_simulator(policy: Any, network: rm.Network, seed: int) -> Any:
+    result = rm.simulate(
+        bandit(), network, policy, horizon=HORIZON, rng=seed, engine="reference", actions=True
+    )
+    assert result.actions is not None
+    return result.actions[0]
+
+
+def by_nodes(policy: Any, network: rm.Network, seed: int) -> Any:
+    source = bandit()
+    stream_of = stream_seed(stream_seed(root_seed(seed), 0), Role.REWARDS)
+    rewards = source.stream(stream_of, network.n_agents, HORIZON)
+    draws = np.concatenate(
+        [rewards.block(start, min(start + BLOCK, HORIZON)) for start in range(0, HORIZON, BLOCK)]
+    )
+
+    def pay(v: int, t: int, arm: int) -> float:
+        draw = draws[t - 1, v, 0 if rewards.shared else arm]
+        return float(rewards.loc[arm] + rewards.scale[arm] * draw)
+
+    neighbours = {v: network.neighbours(v).tolist() for v in range(network.n_agents)}
+    nodes = nodes_of(policy, network, n_arms=source.n_arms, moments=source.moments(), lockstep=True)
+    game = Lockstep(nodes, neighbours, GAME)
+    return np.array([game.play_round(t, pay) for t in range(1, HORIZON + 1)])
+
+
+@pytest.mark.parametrize("gamma", [1, 2, 3])
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_simulators_actions(policy: str, network: str, gamma: int) -> None:
+    made, on = POLICIES[policy](gamma), NETWORKS[network]()
+    seed = 10 * gamma + len(network)
+    assert np.array_equal(by_the_simulator(made, on, seed), by_nodes(made, on, seed))

@@ -1,0 +1,386 @@
+"""Single rules of the node, and what the simulation once found, as small as it can be."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import rumormill as rm
+from live.making import GAME, node_setup, nodes_of
+from rumormill.errors import ContractError
+from rumormill.live import frames as wire
+from rumormill.live.choices import NotReady
+from rumormill.live.frames import HEAD, Have, Head, Hostile, Obs, Skip, Splitter
+from rumormill.live.game import Refused
+from rumormill.live.node import Node
+from rumormill.live.player import Player
+from rumormill.live.records import Own
+from rumormill.live.setup import GameSetup, Limits
+from rumormill.live.snapshot import pack, unpack
+from rumormill.live.streams import VOID, Kept
+from rumormill.protocol import Message
+
+EVERYBODY = rm.DecentralizedMPUCB(gamma=1, clique_filter=False)
+
+
+def commit(node: Node) -> None:
+    node.take_journal()
+    node.committed(node.records)
+
+
+def pair(policy: Any = EVERYBODY, **given: Any) -> list[Node]:
+    """Two nodes, linked, that know what the other has."""
+    nodes = nodes_of(policy, rm.Network.complete(2), **given)
+    for node in nodes:
+        node.tick(0.0)
+        node.start()
+        commit(node)
+    link(nodes)
+    return nodes
+
+
+def link(nodes: Sequence[Node], name: int = 1) -> None:
+    for node, peer in zip(nodes, (1, 0), strict=True):
+        node.link_up(name, peer)
+    exchange(nodes, name)
+
+
+def exchange(nodes: Sequence[Node], name: int = 1, rounds: int = 6) -> list[wire.Frame]:
+    """Deliver everything until nothing more is said; what was said."""
+    said = []
+    for _ in range(rounds):
+        for sender, receiver in ((0, 1), (1, 0)):
+            for frame in nodes[sender].frames(name, 1 << 30):
+                decoded = wire.decode(frame[HEAD.size :])
+                assert decoded is not None
+                said.append(decoded)
+                nodes[receiver].receive(name, frame[HEAD.size :])
+    return said
+
+
+def play(node: Node, n: int) -> None:
+    for _ in range(n):
+        token = node.choose(GAME, node.now, 60.0)
+        node.observe(GAME, token.t, token.arm, 0.5 * token.arm)
+
+
+def test_observations_reach_the_neighbour_when_they_are_on_disk() -> None:
+    one, two = nodes = pair()
+    play(one, 5)
+    exchange(nodes)
+    assert two.games[GAME].player.samples == [0, 0, 0]
+    commit(one)
+    exchange(nodes)
+    assert sum(two.games[GAME].player.samples) == 5
+
+
+def test_not_even_a_skip_is_told_before_it_is_on_disk() -> None:
+    one, two = nodes = pair(limits=Limits(retain=2, skip_after=1.0))
+    play(one, 9)
+    assert not [frame for frame in exchange(nodes) if isinstance(frame, Skip)]
+    commit(one)
+    assert [frame.upto for frame in exchange(nodes) if isinstance(frame, Skip)] == [7]
+    two.tick(5.0)
+    exchange(nodes)
+    assert two.games[GAME].streams[(0, 1)].upto == 9
+    assert sum(two.games[GAME].player.samples) == 2
+
+
+def test_what_a_neighbour_no_longer_keeps_is_not_forgotten_by_its_next_word() -> None:
+    one, two = nodes = pair(limits=Limits(retain=2, skip_after=20.0, have_every=3.0, silence=1e9))
+    play(one, 9)
+    commit(one)
+    for second in range(1, 19):
+        for node in nodes:
+            node.tick(float(second))
+        exchange(nodes)
+    assert two.links[1].games[GAME].floors == {(0, 1): 7}
+    two.tick(21.0)
+    assert two.games[GAME].streams[(0, 1)].upto == 7
+
+
+def test_time_goes_on_after_a_clock_was_set_back() -> None:
+    (node, _) = pair()
+    node.tick(100.0)
+    node.tick(10.0)
+    assert node.now == 100.0
+    node.tick(15.0)
+    assert node.now == 105.0
+
+
+def test_open_choices_count_in_the_radius() -> None:
+    (node, _) = pair()
+    arms = [node.choose(GAME, 0.0, 60.0).arm for _ in range(9)]
+    assert arms[:3] == [0, 1, 2]
+    assert sorted(arms[3:6]) == [0, 1, 2], "arms without samples are taken in turn while rewards are out"
+    (other, _) = pair()
+    play(other, 40)
+    assert len({other.choose(GAME, 0.0, 60.0).arm for _ in range(200)}) == 3
+
+
+def test_numbers_wait_for_the_disk() -> None:
+    node = nodes_of(EVERYBODY, rm.Network.complete(2))[0]
+    node.start()
+    with pytest.raises(NotReady, match="reserved"):
+        node.choose(GAME, 0.0, 1.0)
+    assert not node.ready
+    commit(node)
+    assert node.ready
+    assert node.choose(GAME, 0.0, 1.0).t == 1
+
+
+def test_too_many_open_choices() -> None:
+    node = nodes_of(EVERYBODY, rm.Network.complete(2), limits=Limits(max_open=4))[0]
+    node.start()
+    commit(node)
+    tokens = [node.choose(GAME, 0.0, 5.0) for _ in range(4)]
+    with pytest.raises(NotReady, match="open"):
+        node.choose(GAME, 0.0, 5.0)
+    node.abandon(GAME, tokens[0].t)
+    assert node.choose(GAME, 0.0, 5.0).t == 5
+    node.tick(10.0)
+    assert node.games[GAME].choices.pending == [0, 0, 0]
+    late = node.observe(GAME, tokens[1].t, tokens[1].arm, 1.0)  # expired, but it came after all
+    assert late.late
+
+
+@pytest.mark.parametrize(
+    ("t", "arm", "reward", "kind"),
+    [
+        (1, 0, math.nan, "number"),
+        (1, 0, math.inf, "number"),
+        (1, 0, 1e101, "number"),
+        (1, 3, 1.0, "arm"),
+        (0, 0, 1.0, "future"),
+        (10_000, 0, 1.0, "future"),
+        (2, 0, 1.0, "conflict"),
+    ],
+)
+def test_refusals(t: int, arm: int, reward: float, kind: str) -> None:
+    (node, _) = pair()
+    play(node, 1)
+    node.choose(GAME, 0.0, 60.0)
+    with pytest.raises(Refused) as caught:
+        node.observe(GAME, t, arm, reward)
+    assert caught.value.kind == kind
+
+
+def test_rewards_of_long_ago_are_refused() -> None:
+    node = nodes_of(EVERYBODY, rm.Network.complete(2), limits=Limits(window=10, block=64))[0]
+    node.start()
+    commit(node)
+    tokens = [node.choose(GAME, 0.0, 60.0) for _ in range(12)]
+    with pytest.raises(Refused, match="ago"):
+        node.observe(GAME, tokens[0].t, tokens[0].arm, 1.0)
+    assert node.observe(GAME, tokens[2].t, tokens[2].arm, 1.0).seq == 1
+    assert 1 not in node.games[GAME].choices.open, "what can no longer be answered is not waited for"
+
+
+def test_heads_that_claim_the_impossible() -> None:
+    one, two = nodes = pair(rm.KMPUCB(gamma=1))
+    two.receive(1, wire.encode(Obs(GAME, 0, 1, 1, 1, [(1, 0, 1.0)], Head(1, 0, ((5.0, 1e9),) * 3)))[4:])
+    heard = two.games[GAME].player.agent.heard[0]
+    assert [n for _, n in heard.rows] == [0.0, 0.0, 0.0]
+    assert two.games[GAME].void == 3
+    del one, nodes
+
+
+def test_a_leader_that_falls_silent() -> None:
+    nodes = nodes_of(rm.CentralizedMPUCB(gamma=1, leaders=[0]), rm.Network.complete(2), patience=30.0)
+    for node in nodes:
+        node.tick(0.0)
+        node.start()
+        commit(node)
+    link(nodes)
+    leader, follower = nodes
+    play(leader, 30)
+    play(follower, 30)
+    for node in nodes:
+        commit(node)
+    exchange(nodes)
+    game = follower.games[GAME]
+    follower.choose(GAME, 1.0, 60.0)
+    assert not game.player.agent.deaf
+    follower.choose(GAME, 40.0, 60.0)
+    assert game.player.agent.deaf
+    play(leader, 1)
+    commit(leader)
+    exchange(nodes)
+    follower.choose(GAME, 41.0, 60.0)
+    assert not game.player.agent.deaf
+
+
+def test_an_origin_that_lost_its_disk_is_heard_again() -> None:
+    player = Player(node_setup(rm.KMPUCB(gamma=1), rm.Network.complete(2), 1).games[0], 1)
+    rows = ((1.0, 2.0),) * 3
+    for key, t in (((0, 1), 50), ((0, 1), 40), ((0, 2), 3), ((0, 2), 4)):
+        player.hear(key, Head(t, t % 3, rows))
+    heard = player.agent.heard[0]
+    assert heard.arm == 4 % 3
+    assert heard.round > 50
+
+
+class Loner:
+    """An own agent with nothing but the four methods, and a state."""
+
+    def __init__(self, seat: rm.Seat) -> None:
+        self.seat, self.seen = seat, [0.0] * seat.n_arms
+
+    def choose(self, t: int) -> int:
+        return t % self.seat.n_arms
+
+    def observe(self, t: int, arm: int, reward: float) -> None:
+        self.seen[arm] += reward
+        self.last = Message(self.seat.agent, t, arm, reward)
+
+    def outgoing(self, t: int) -> list[Message]:
+        return [self.last] if hasattr(self, "last") and self.last.round == t else []
+
+    def receive(self, messages: Sequence[Message]) -> None:
+        for message in messages:
+            self.seen[message.arm] += message.reward
+
+    def state(self) -> list[float]:
+        return self.seen
+
+    def restore(self, state: list[float]) -> None:
+        self.seen = list(state)
+
+
+class Quiet(Loner):
+    """Tells only what arm 0 brought."""
+
+    def outgoing(self, t: int) -> list[Message]:
+        return [m for m in super().outgoing(t) if m.arm == 0]
+
+
+def own_game(cls: Any) -> GameSetup:
+    seat = rm.Seat(agent=0, n_arms=3)
+    return GameSetup(name=GAME, n_arms=3, gamma=1, fingerprint="f", make_agent=lambda: cls(seat))
+
+
+def test_an_own_agent_plays_live() -> None:
+    player = Player(own_game(Loner), 0)
+    player.own(1, 2, 5.0)
+    player.others(1, 2, 6.0)
+    assert player.agent.seen == [0.0, 0.0, 11.0]
+    fresh = Player(own_game(Loner), 0)
+    fresh.restore(unpack(pack(player.state())))
+    assert fresh.agent.seen == [0.0, 0.0, 11.0]
+
+
+def test_a_quiet_agents_stream_has_no_holes() -> None:
+    from rumormill.live.game import Game
+
+    game = Game(own_game(Quiet), 0, 1, Limits())
+    records: list[Any] = []
+
+    def log(record: Any) -> int:
+        records.append(record)
+        return len(records)
+
+    game.reserve(log)
+    game.committed(1)
+    for _ in range(9):
+        t, arm = game.choose(0.0, 60.0, False, log)
+        game.observe(t, arm, 1.0, log)
+    assert [record.seq for record in records if isinstance(record, Own)] == [0, 0, 1, 0, 0, 2, 0, 0, 3]
+
+
+def test_an_agent_without_a_state_is_refused() -> None:
+    class Forgetful(Loner):
+        restore = None  # type: ignore[assignment]
+
+    with pytest.raises(ContractError, match="restore"):
+        Player(own_game(Forgetful), 0)
+
+
+def test_a_changed_game_starts_anew_and_an_equal_one_goes_on() -> None:
+    nodes = pair()
+    play(nodes[0], 6)
+    commit(nodes[0])
+    exchange(nodes)
+    network = rm.Network.complete(2)
+    same = node_setup(EVERYBODY, network, 1)
+    nodes[1].reconfigure(same)
+    assert sum(nodes[1].games[GAME].player.samples) == 6
+    assert nodes[1].links[1].closing
+    other = node_setup(rm.KMPUCB(gamma=1), network, 1)
+    nodes[1].reconfigure(other)
+    assert sum(nodes[1].games[GAME].player.samples) == 0
+    again = Node(other)
+    again.restart(unpack(pack(pair()[1].snapshot())), [])  # a snapshot of the other game is not taken
+    assert sum(again.games[GAME].player.samples) == 0
+
+
+@given(st.lists(st.integers(1, 40), max_size=12), st.integers(1, 50))
+def test_a_ring_keeps_the_last_items(sizes: list[int], limit: int) -> None:
+    kept = Kept(limit)
+    all_items: list[wire.Item] = []
+    for size in sizes:
+        items = [(len(all_items) + i + 1, i % 7, float(i)) for i in range(size)]
+        all_items += items
+        kept.append(items)
+        assert kept.last == len(all_items)
+        assert kept.last - kept.floor == min(limit, len(all_items))
+        assert kept.between(kept.floor + 1, kept.last - kept.floor) == all_items[kept.floor :]
+    again = Kept(limit)
+    again.unpack(kept.packed(), kept.floor)
+    assert (again.floor, again.last) == (kept.floor, kept.last)
+    assert again.between(again.floor + 1, again.last - again.floor) == all_items[kept.floor :]
+
+
+@given(st.binary(max_size=60))
+def test_any_bytes_are_a_frame_or_hostile(data: bytes) -> None:
+    with contextlib.suppress(Hostile):
+        wire.decode(data)
+
+
+@given(st.lists(st.binary(max_size=30), max_size=5), st.integers(1, 7))
+def test_frames_are_cut_anywhere(bodies: list[bytes], step: int) -> None:
+    stream = b"".join(HEAD.pack(len(body)) + body for body in bodies)
+    splitter, found = Splitter(), []
+    for start in range(0, len(stream), step):
+        found += splitter.feed(stream[start : start + step])
+    assert found == bodies
+
+
+def test_items_that_are_no_samples_keep_their_place() -> None:
+    one, two = pair()
+    items = [(1, 0, 1.0), (2, 70_000, 1.0), (-3, 0, 1.0), (4, 1, math.nan), (5, 1, 2.0)]
+    two.receive(1, wire.encode(Obs(GAME, 0, 1, 1, 1, items))[4:])
+    game = two.games[GAME]
+    assert game.player.samples == [1, 1, 0]
+    assert game.void == 3
+    stream = game.streams[(0, 1)]
+    assert stream.upto == 5
+    assert stream.kept.between(2, 2) == [VOID, VOID]
+    assert np.isnan(stream.kept.between(4, 1)[0][2])
+    del one
+
+
+def test_a_claim_to_more_than_there_is_changes_nothing() -> None:
+    one, two = nodes = pair()
+    one.receive(1, wire.encode(Have(GAME, [(0, 1, 999, 1)], full=False))[4:])
+    assert one.violations["ahead"] == 1
+    assert one.ready
+    play(one, 3)
+    commit(one)
+    two.tick(11.0)  # the next honest word mends it
+    exchange(nodes)
+    assert sum(two.games[GAME].player.samples) == 3
+
+
+def test_what_comes_too_fast_has_to_wait_in_the_network() -> None:
+    one, two = nodes = pair(limits=Limits(rate=100.0))
+    play(one, 350)
+    commit(one)
+    exchange(nodes)
+    assert two.links[1].pause_until == pytest.approx(two.now + 2.5)

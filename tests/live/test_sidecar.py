@@ -1,0 +1,218 @@
+"""The sidecar: idempotent, exact in its refusals; the client; export; the mesh file's mistakes."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from live.processes import ARMS, GAME, Cluster, cluster
+from rumormill.errors import DataError, InputError
+from rumormill.live.client import AsyncClient, NodeError
+from rumormill.live.config import read_mesh
+from rumormill.live.mesh import add, export, observations
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("mesh"), [(0, 1)]) as built:
+        built.start(0)
+        yield built
+
+
+def call(made: Cluster, path: str, body: Any = None, method: str = "POST") -> tuple[int, Any]:
+    with made.client(0) as client:
+        status, text = client._exchange(method, path, body)
+        return status, json.loads(text)
+
+
+def test_choose_observe_and_repeat(made: Cluster) -> None:
+    status, choice = call(made, "/v1/choose", {"game": GAME, "ttl": 60})
+    assert (status, choice["arm"] in ARMS) == (200, True)
+    first = call(made, "/v1/observe", {"token": choice["token"], "reward": 31.5})
+    assert first[0] == 200
+    assert first[1]["accepted"]
+    assert call(made, "/v1/observe", {"token": choice["token"], "reward": 31.5})[1]["seq"] == first[1]["seq"]
+    assert call(made, "/v1/observe", {"token": choice["token"], "reward": 31.6})[0] == 409
+
+
+@pytest.mark.parametrize("reward", [None, "12", True, [1], 1e300])
+def test_rewards_that_are_none(made: Cluster, reward: Any) -> None:
+    token = call(made, "/v1/choose")[1]["token"]
+    assert call(made, "/v1/observe", {"token": token, "reward": reward})[0] == 422
+    assert call(made, "/v1/abandon", {"token": token}) == (200, {"abandoned": True})
+    assert call(made, "/v1/abandon", {"token": token}) == (200, {"abandoned": False})
+
+
+def test_tokens_that_are_none(made: Cluster) -> None:
+    token = call(made, "/v1/choose")[1]["token"]
+    epoch, t, arm, game = token.split("-")
+    other = (int(arm) + 1) % 3
+    for text, code in (
+        ("nonsense", 400),
+        (f"1-{t}-{arm}-{game}", 410),
+        (f"{epoch}-ffffff-{arm}-{game}", 404),
+        (f"{epoch}-{t}-7-{game}", 404),
+        (f"{epoch}-{t}-{other}-{game}", 409),
+        (f"{epoch}-{t}-{arm}-chess", 404),
+    ):
+        assert call(made, "/v1/observe", {"token": text, "reward": 1.0})[0] == code, text
+    assert call(made, "/v1/choose", {"game": "chess"})[0] == 404
+    assert call(made, "/v1/choose", {"ttl": -1})[0] == 422
+    assert call(made, "/v1/choose", {"count": 0})[0] == 422
+
+
+def test_batches(made: Cluster) -> None:
+    choices = call(made, "/v1/choose", {"count": 20})[1]["choices"]
+    assert len({choice["token"] for choice in choices}) == 20
+    assert len({choice["arm"] for choice in choices}) > 1, "open choices do not all take one arm"
+    told = [{"token": choice["token"], "reward": 20.0} for choice in choices]
+    told.append({"token": "nonsense", "reward": 1.0})
+    rows = call(made, "/v1/observe", {"observations": told})[1]["results"]
+    assert [row["status"] for row in rows] == [200] * 20 + [400]
+
+
+def test_costs_are_reported_as_given(made: Cluster) -> None:
+    with made.client(0) as client:
+        for _ in range(12):
+            choice = client.choose()
+            client.observe(choice, 20.0 + ARMS.index(choice.arm))
+        client.choose()
+        rows = client.status()["games"][GAME]["arms"]
+    means = [row["mean"] for row in rows if row["mean"] is not None]
+    assert means
+    assert all(mean > 0 for mean in means)
+
+
+def test_pages_for_people_and_machines(made: Cluster) -> None:
+    with made.client(0) as client:
+        for path, found in (
+            ("/", b"<!doctype html>"),
+            ("/openapi.json", b'"openapi"'),
+            ("/metrics", b"rumormill_choices_total"),
+            ("/healthz", b"ok"),
+            ("/readyz", b"ready"),
+        ):
+            status, text = client._exchange("GET", path, None)
+            assert status == 200, path
+            assert found in text, path
+
+
+def test_openapi_names_every_route(made: Cluster) -> None:
+    described = call(made, "/openapi.json", method="GET")[1]["paths"]
+    assert set(described) == {
+        *("/v1/choose", "/v1/observe", "/v1/abandon", "/v1/status"),
+        *("/healthz", "/readyz", "/metrics", "/events", "/openapi.json"),
+    }
+
+
+def test_events(made: Cluster) -> None:
+    import http.client
+
+    connection = http.client.HTTPConnection("127.0.0.1", made.http[0], timeout=10)
+    connection.request("GET", "/events")
+    answer = connection.getresponse()
+    line = answer.readline()
+    assert json.loads(line.removeprefix(b"data: "))["node"] == "n0"
+    connection.close()
+
+
+def test_the_asynchronous_client(made: Cluster) -> None:
+    async def use() -> list[int]:
+        async with AsyncClient(f"http://127.0.0.1:{made.http[0]}") as client:
+            choices = await asyncio.gather(*(client.choose() for _ in range(5)))
+            return await asyncio.gather(*(client.observe(choice, 9.0) for choice in choices))
+
+    assert len(set(asyncio.run(use()))) == 5
+
+
+def test_the_client_says_what_the_node_said(made: Cluster) -> None:
+    with made.client(0) as client, pytest.raises(NodeError, match="token") as caught:
+        client.observe("nonsense", 1.0)
+    assert caught.value.status == 400
+
+
+def test_export(made: Cluster, tmp_path: Path) -> None:
+    for choice in call(made, "/v1/choose", {"count": 12})[1]["choices"]:
+        assert call(made, "/v1/observe", {"token": choice["token"], "reward": 12.5})[0] == 200
+    part, rows = observations(made.mesh, [made.data(0)], None)
+    assert part.name == GAME
+    count = export(made.mesh, [made.data(0)], tmp_path / "log.csv")
+    table = list(csv.DictReader((tmp_path / "log.csv").read_text().splitlines()))
+    assert len(table) == count == len(rows)
+    assert set(table[0]) == {"time", "agent", "arm", "reward"}
+    assert all(row["agent"] == "n0" and row["arm"] in ARMS and float(row["reward"]) > 0 for row in table)
+    export(made.mesh, [made.data(0)], tmp_path / "log.parquet")
+    export(made.mesh, [made.data(0)], tmp_path / "wide.csv", wide=True)
+    assert set(next(csv.DictReader((tmp_path / "wide.csv").read_text().splitlines()))) == set(ARMS)
+
+
+def test_a_token_keeps_others_out(tmp_path: Path) -> None:
+    with cluster(tmp_path, [(0, 1)]) as built:
+        words = ["node", "--mesh", str(built.mesh), "--name", "n0", "--http", "0.0.0.0:0"]
+        done = subprocess.run(
+            [sys.executable, "-c", "from rumormill.cli import main; main()", *words],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            timeout=60,
+        )
+        assert done.returncode == 2
+        assert "is open to others" in done.stderr
+
+
+LIGHT = """
+import sys
+import rumormill.live.runtime, rumormill.live.sidecar, rumormill.live.client
+from pathlib import Path
+from rumormill.live.config import read_mesh
+read_mesh(Path(sys.argv[1])).setup("n0", 1)
+heavy = {"numba", "scipy", "networkx", "rustworkx", "polars", "matplotlib", "plotly", "dimod", "cryptography"}
+print(sorted(heavy & set(sys.modules)))
+"""
+
+
+def test_a_node_is_light(made: Cluster) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LIGHT, str(made.mesh)], capture_output=True, text=True, timeout=60, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('name = "n0"', 'name = "n1"', "given twice"),
+        ('arms = ["fra", "ams", "waw"]', 'arms = ["fra"]', "at least two arms"),
+        ('neighbours = ["n0"]', 'neighbours = ["n9"]', "has the neighbour 'n9'"),
+        ('type = "decentralized"', 'type = "decentralised"', "decentralized"),
+        ("gamma = 1\nclique", "gama = 1\nclique", "gama: unknown key"),
+        ("revision", "revisoin", "revisoin"),
+        ("[games.policy]", '[games.policy]\nestimator = "catoni"', "keeps every sample"),
+        ("127.0.0.1:", "127.0.0.1", "is no address"),
+        ("[games.moments]\neps = 0.5", "[games.moments]\neps = 7", "eps"),
+    ],
+)
+def test_mistakes_in_the_mesh_file(made: Cluster, tmp_path: Path, old: str, new: str, said: str) -> None:
+    text = made.mesh.read_text()
+    assert old in text
+    path = tmp_path / "mesh.toml"
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises((InputError, DataError), match=said):
+        read_mesh(path).setup("n0", 1)
+
+
+def test_a_mesh_refuses_wrong_nodes(made: Cluster) -> None:
+    with pytest.raises(InputError, match="already"):
+        add(made.mesh, "n0", "127.0.0.1:9", [])
+    with pytest.raises(InputError, match="no node 'n7'"):
+        add(made.mesh, "n3", "127.0.0.1:9", ["n7"])
+    with pytest.raises(InputError, match="no name of a node"):
+        add(made.mesh, "../n3", "127.0.0.1:9", [])
