@@ -143,7 +143,7 @@ def test_the_sketch_is_its_definition(samples: list[float], room: int, c: float,
         return
     threshold = sketch.root(c)
     nonzero = sum(y != 0 and y * y > 0 for y in samples)
-    if nonzero <= c:
+    if nonzero < c:
         assert threshold == 0.0
     elif threshold > 0:
         total = math.fsum(min(y * y / threshold**2, 1.0) for y in samples)

@@ -137,13 +137,13 @@ def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
         changed[arm] = False
 
 
-@part
+@step
 def told_apart(t: int, rules: Rules) -> bool:
     """Whether the rows of round t depend on who tells, or on who has begun."""
     return rules.quiet >= 0.0 or t <= rules.n_arms
 
 
-@part
+@step
 def rows_told(rules: Rules, memory: Memory) -> Floats:
     """What a row carries besides the count: the mean, or the index where the estimator brings its own."""
     return memory.streams.upper if rules.own_index else memory.state.mean
@@ -228,7 +228,7 @@ def act(t: int, learner_of: Ids, rules: Rules, state: State, ring_arm: Ids) -> N
             ring_arm[slot, v] = state.action[learner_of[v]]
 
 
-@part
+@step
 def begins(t: int, learner: int, rules: Rules, flags: Flags) -> bool:
     """Whether a learner is still getting to know the arms."""
     return t <= rules.n_arms and flags[learner]

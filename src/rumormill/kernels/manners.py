@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rumormill import formulas
-from rumormill.kernels.jit import part
+from rumormill.kernels.jit import part, step
 from rumormill.kernels.kmp import rank_best
 from rumormill.kernels.state import Floats, Hearing, Memory, Output, Rules
 
@@ -42,7 +42,7 @@ def tell(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
                 state.sent[0] += rules.copies[hop, v]
 
 
-@part
+@step
 def note_sent(t: int, memory: Memory, output: Output) -> None:
     """If round t is the next checkpoint, note the messages sent so far."""
     if t == output.marks[memory.state.mark[0]]:
