@@ -143,8 +143,8 @@ def _advise_log(
     json: bool,
 ) -> None:
     from rumormill.advice.advise_log import advise_log
-    from rumormill.advice.choice import QUICK_ESTIMATORS
     from rumormill.advice.mesh import mesh_of, mesh_toml
+    from rumormill.advice.settings import QUICK_ESTIMATORS
     from rumormill.experiments.run.files import write_atomically
 
     with _Counting() as counting:
@@ -168,6 +168,20 @@ def _advise_log(
         note(f"written: {path}")
     for problem in problems:
         note(f"not written: {problem}")
+    if write is not None:
+        note(_for_live(write))
+
+
+def _for_live(path: Path) -> str:
+    """What live nodes will say to the file."""
+    from rumormill.live.config import read_mesh
+
+    mesh = read_mesh(path)
+    try:
+        mesh.policy(mesh.file.games[0])
+    except InputError as error:
+        return f"live nodes refuse it ({error}); for those, ask again with --estimator clipped"
+    return "before live nodes use it: put in their addresses, names stand there; then `rumormill mesh plan`"
 
 
 def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
@@ -298,7 +312,7 @@ def _advise_spec(
     from rumormill.advice import advise as advising
     from rumormill.advice.cases import case_of_spec, one_problem
     from rumormill.advice.figure import pareto_figure
-    from rumormill.advice.search import QUICK_ESTIMATORS
+    from rumormill.advice.settings import QUICK_ESTIMATORS
     from rumormill.experiments.figures.style import save
     from rumormill.experiments.spec.building import build_network
     from rumormill.experiments.spec.reading import at_scale, named_spec, read_spec
