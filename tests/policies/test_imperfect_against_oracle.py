@@ -1,0 +1,40 @@
+"""An imperfect world: an independent script and both engines take the same actions."""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+import oracle_channels as oracle
+import oracle_reality
+from oracle_channels import Rules, World, channel_seed, mix, uniform
+from sides_reality import random_game
+
+
+def test_the_keyed_uniforms_of_the_script_by_the_printed_vectors() -> None:
+    assert mix(1) == 0x5692161D100B05E5
+    assert mix(0x123456789) == 0x5189F682B434CAF2
+    assert uniform(7, 1, 0, 1, 5) == 0.5492455631298667
+    assert uniform(7, 1, 1, 0, 5) == 0.6993587254026304
+    assert uniform(7, 2, 3, 2, 10) == 0.3378898078109739
+    assert uniform(123456789, 1, 3, 9, 4, 77) == 0.4476786685647426
+    assert channel_seed(7) == 10528855372307397847
+
+
+@pytest.mark.parametrize(
+    ("policy", "estimator"),
+    [
+        ("decentralized", "selftuned"),
+        ("centralized", "trimmed"),
+        ("kmp", "clipped"),
+        ("consensus", ""),
+        ("coop2", ""),
+        ("gossip", ""),
+    ],
+)
+def test_where_nothing_goes_wrong_the_scripts_agree(policy: str, estimator: str) -> None:
+    for seed in range(8):
+        table, graph, rules = random_game(seed, policy, estimator)
+        rules = replace(rules, start="round-robin")
+        expected, _ = oracle_reality.play(table, graph, rules)
+        np.testing.assert_array_equal(oracle.play(table, graph, Rules(**asdict(rules)), World()), expected)
