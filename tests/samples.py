@@ -97,7 +97,7 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "file": [],
         "subgraph": [5],
     },
-    "channel": {},
+    "channel": {"p": [0.7, 0.0], "delay": [3, ["geometric", 0.4, 5]]},
 }
 
 # Values that hold for a path of five agents only.

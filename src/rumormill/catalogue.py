@@ -107,6 +107,7 @@ CHANNELS = Names(
     "protocol",
     {
         "perfect": "channel:PerfectChannel",
+        "imperfect": "imperfect:Imperfect",
     },
 )
 

@@ -23,10 +23,10 @@ from rumormill.errors import InputError
 from rumormill.experiments.spec.axes import place
 from rumormill.experiments.spec.building import (
     build_bandit,
-    build_channel,
     build_law,
     build_network,
     build_policy,
+    build_world,
     is_fresh,
 )
 from rumormill.experiments.spec.reading import (
@@ -272,7 +272,7 @@ def test_an_estimator_may_have_settings_and_moments_may_be_given() -> None:
 def test_every_tag_may_be_called_type_and_a_channel_may_be_named() -> None:
     other = TINY.replace("kind =", "type =").replace("law =", "type =") + '[channel]\ntype = "perfect"\n'
     assert parse_spec(other) == parse_spec(TINY) == parse_spec('channel = "perfect"\n' + TINY)
-    assert type(build_channel(parse_spec(other))) is PerfectChannel
+    assert type(build_world(parse_spec(other)).channel) is PerfectChannel
 
 
 def test_any_scale_may_be_given_a_name() -> None:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from rumormill.arms import Moments, RewardSource, RewardStream
 from rumormill.errors import ContractError, InputError
 from rumormill.graphs import Network
-from rumormill.policies import Agent, Plan, Policy, Seat, seated
+from rumormill.policies import Agent, Plan, Policy, Seat
 from rumormill.protocol import Carrier, Message
 from rumormill.seeds import private_generator, stream_seed
 from rumormill.text import shown
@@ -29,10 +30,20 @@ def seats(
     network: Network,
     horizon: int,
     seed: np.random.SeedSequence,
+    *,
+    gamma: int | None = None,
 ) -> list[Seat]:
-    """What every agent knows before round 1, each with a generator of its own."""
+    """What every agent knows before round 1, each with a generator of its own.
+
+    gamma: the hop budget, where it is not the plan's.
+    """
     policy.require_moments_below(source.tail_index)
     moments = _moments(source)
+
+    def part(v: int) -> Any:
+        own = plan.part(v)
+        return own if gamma is None or gamma == own.gamma else replace(own, gamma=gamma)
+
     return [
         Seat(
             agent=v,
@@ -42,7 +53,7 @@ def seats(
             moments=moments,
             horizon=horizon,
             n_agents=network.n_agents,
-            part=plan.part(v),
+            part=part(v),
         )
         for v in range(network.n_agents)
     ]
@@ -74,23 +85,6 @@ class Game:
         self._agents, self._rewards, self._carrier, self._horizon = agents, rewards, carrier, horizon
         self._neighbours = [network.neighbours(v).tolist() for v in range(network.n_agents)]
         self._n_arms = len(rewards.loc)
-
-    @classmethod
-    def between(
-        cls,
-        policy: Policy,
-        plan: Plan,
-        source: RewardSource,
-        network: Network,
-        horizon: int,
-        *,
-        rewards: RewardStream,
-        carrier: Carrier,
-        seed: np.random.SeedSequence,
-    ) -> Game:
-        """A game between the agents of a policy."""
-        places = seats(policy, plan, source, network, horizon, seed)
-        return cls([seated(policy, seat) for seat in places], network, rewards, carrier, horizon)
 
     @property
     def agents(self) -> Sequence[Agent]:

@@ -18,7 +18,7 @@ from rumormill.engine.trial import Engine, play_trial, prepare
 from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
-from rumormill.protocol import Channel
+from rumormill.protocol import Byzantine, Channel, Churn, Corruption, PerfectChannel, World
 from rumormill.seeds import RandomSource, Role, root_seed, stream_seed
 from rumormill.validate import named_arguments, whole
 
@@ -39,6 +39,11 @@ def simulate(
     actions: bool = False,
     checkpoints: int | Sequence[int] | None = None,
     channel: Channel | str | Table | None = None,
+    absences: Sequence[tuple[int, int, int]] = (),
+    outages: Sequence[tuple[int, int, int, int]] = (),
+    churn: Churn | None = None,
+    corruption: Corruption | None = None,
+    byzantine: Byzantine | None = None,
     progress: OnProgress | None = None,
     workers: int | None = None,
     block: int | None = None,
@@ -52,6 +57,11 @@ def simulate(
 
     Policy, network and channel are objects, or what a spec would say: a name ("kmp", "my_module:Greedy") or
     a table {"type": "kmp", "gamma": 1}. A network that has to be drawn is drawn once, from `rng`.
+
+    The world need not be perfect: `channel` loses and delays messages, `absences` are (agent, first round,
+    last round), `outages` of links (agent, agent, first round, last round), `churn` makes agents come and go,
+    `corruption` falsifies rewards in messages, `byzantine` agents lie. Whoever is away or lies does not pull
+    (its action is -1) and regrets nothing; `Result.agent_rounds` counts the pulls.
     """
     horizon, trials = whole("horizon", horizon), whole("trials", trials)
     if isinstance(bandit, type) or not isinstance(bandit, RewardSource):
@@ -64,12 +74,21 @@ def simulate(
     made_network = catalogue.given("network", network)
     if callable(getattr(made_network, "build", None)):
         made_network = made_network.build(np.random.default_rng(stream_seed(root, Role.NETWORK)))
+    given = catalogue.given("channel", channel)
+    world = World(
+        channel=PerfectChannel() if given is None else given,
+        absences=tuple(absences),
+        outages=tuple(outages),
+        churn=churn,
+        corruption=corruption,
+        byzantine=byzantine,
+    )
     contender = prepare(
         catalogue.given("policy", policy),
         made_network,
         bandit.n_arms,
         engine=engine,
-        channel=catalogue.given("channel", channel),
+        world=world,
     )
     refuse_impossible(made_network.n_agents, horizon, trials, keep_actions=actions or needs_actions(bandit))
     marks = resolve_checkpoints(checkpoints, horizon)

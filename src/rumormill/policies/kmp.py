@@ -33,6 +33,7 @@ class KMPUCB(MessagePassingPolicy):
     """Every agent uses, arm by arm, the best informed estimate in reach."""
 
     label: ClassVar[str] = "KMP"
+    shares_rows: ClassVar[bool] = True
 
     def agent(self, seat: Seat) -> KMPAgent:
         return KMPAgent(self, seat, self.hops(seat))

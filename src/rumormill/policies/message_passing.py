@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +117,9 @@ class MessagePassingPolicy(RobustPolicy):
     at most `quiet` times the samples of another arm. 1/4 is a good choice, 0 tells no favourite at all, None
     tells everything.
     """
+
+    shares_rows: ClassVar[bool] = False
+    """Whether messages carry a row for every arm."""
 
     gamma: int | Literal["half-diameter"] = "half-diameter"
     quiet: float | None = None

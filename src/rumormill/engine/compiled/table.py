@@ -28,7 +28,7 @@ from rumormill.policies import (
     RobustGossip,
     RobustUCB,
 )
-from rumormill.protocol import Channel, PerfectChannel
+from rumormill.protocol import World
 
 
 def _decentralized(policy: Any, network: Network, plan: CliquePlan, n_arms: int) -> Layout:
@@ -69,9 +69,9 @@ LAYOUTS: dict[type[Policy], Callable[[Any, Network, Any, int], Layout]] = {
 }
 
 
-def why_not(policy: Policy, channel: Channel) -> str | None:
+def why_not(policy: Policy, world: World) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
-    if type(channel) is not PerfectChannel:
+    if not world.plain:
         return "the compiled engine knows the perfect channel only"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
         return "the compiled engine runs the built-in policies only"

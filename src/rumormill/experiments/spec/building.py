@@ -14,7 +14,7 @@ from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.experiments.spec.tables import PARTS, Part, table_of
 from rumormill.graphs import Network, Topology
 from rumormill.policies import Policy
-from rumormill.protocol import Channel
+from rumormill.protocol import World
 from rumormill.seeds import Role, root_seed, stream_seed
 
 
@@ -122,7 +122,6 @@ def build_policy(spec: Spec, part: PolicyPart) -> Policy:
     return made
 
 
-def build_channel(spec: Spec) -> Channel:
-    """What carries the messages."""
-    made: Channel = _made(spec, "channel", spec.channel, "channel")
-    return made
+def build_world(spec: Spec) -> World:
+    """What carries the messages, and what can go wrong."""
+    return World(channel=_made(spec, "channel", spec.channel, "channel"))

@@ -9,7 +9,7 @@ from rumormill import catalogue
 from rumormill.arms import VaryingSource
 from rumormill.engine.limits import MOST_BYTES, refuse_impossible
 from rumormill.errors import InputError
-from rumormill.experiments.spec.building import build_bandit, build_channel, build_policy, build_topology
+from rumormill.experiments.spec.building import build_bandit, build_policy, build_topology, build_world
 from rumormill.experiments.spec.schema import Claim, Spec
 from rumormill.experiments.spec.tables import default_of, is_random
 from rumormill.text import memory, nearest, shown
@@ -31,7 +31,7 @@ class Checks:
         if self._is_new(spec.network):
             check_network(spec)
         if self._is_new(spec.channel):
-            build_channel(spec)
+            build_world(spec)
         if self._is_new(spec.arms, spec.size):
             check_arms(spec)
         if self._is_new(spec.network, spec.size, len(spec.policies)):
