@@ -4,11 +4,22 @@ from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
 
 import oracle_channels as oracle
 import oracle_reality
 from oracle_channels import Rules, World, channel_seed, mix, uniform
+from sides import actions_in
+from sides_channels import (
+    Game,
+    assert_regret_of_those_present,
+    games,
+    result_of,
+    ties_against_oracle,
+    told,
+)
 from sides_reality import random_game
+from strategies import SLOW_TO_DRAW
 
 
 def test_the_keyed_uniforms_of_the_script_by_the_printed_vectors() -> None:
@@ -38,3 +49,39 @@ def test_where_nothing_goes_wrong_the_scripts_agree(policy: str, estimator: str)
         rules = replace(rules, start="round-robin")
         expected, _ = oracle_reality.play(table, graph, rules)
         np.testing.assert_array_equal(oracle.play(table, graph, Rules(**asdict(rules)), World()), expected)
+
+
+ENGINES = ("reference",)
+CASES = [
+    *(("decentralized", estimator) for estimator in ("trimmed", "clipped", "groups", "selftuned")),
+    *(("kmp", estimator) for estimator in ("trimmed", "clipped", "empirical")),
+    ("robust", "huber"),
+]
+each_case = pytest.mark.parametrize(("policy", "estimator"), CASES)
+
+
+def check(policy: str, estimator: str, examples: int) -> None:
+    """The reference engine, the compiled one and the script, event by event."""
+
+    @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=SLOW_TO_DRAW)
+    @given(games(policy, estimator))
+    def each(game: Game) -> None:
+        first, *others = [result_of(game, engine) for engine in ENGINES]
+        for other in others:
+            for name in ("actions", "agent_regret", "agent_rounds", "messages", "wire_bytes"):
+                np.testing.assert_array_equal(getattr(first, name), getattr(other, name), err_msg=told(game))
+        ties_against_oracle(game, actions_in(first))
+        assert_regret_of_those_present(game, first)
+
+    each()
+
+
+@each_case
+def test_both_engines_equal_the_script(policy: str, estimator: str) -> None:
+    check(policy, estimator, 10)
+
+
+@pytest.mark.slow
+@each_case
+def test_both_engines_equal_the_script_in_thousands(policy: str, estimator: str) -> None:
+    check(policy, estimator, 300)
