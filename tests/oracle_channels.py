@@ -11,6 +11,7 @@ Where the rules leave a choice, this is the one taken:
 - lost copies with `symmetric` share the key of both directions, as bundles do;
 - a liar's action is -1 in every round; it lies from round 1 on, rows included, and only while it is there;
 - corruption happens to messages of liars as to all others; of rows only the means change;
+- where a row tells of more samples than its maker can have, no row of the message is believed; its sample is;
 - an isolated agent makes the least number of hearers 0: with RCL-LF nobody then uses what it hears.
 """
 
@@ -146,7 +147,7 @@ class Rules(reality.Rules):
     patience: float = 32
     hold: int = 1
     discard: bool = False
-    cap: bool = False  # KMP: rows that claim more samples than there can be are not believed
+    guard: int = 0  # KMP: liars it must withstand
     f: int = 1
     spare: int = 1
     count: str = "all"
@@ -204,7 +205,6 @@ class Agent:
         self.to_relay: list[Message] = []
         self.held: list[Message] = []
         self.newest: dict[int, Message] = {}  # by origin, of the newest origin round
-        self.newest_row: dict[int, Message] = {}  # the same among those whose row is believed
 
     def add(self, t: int, origin: int, arm: int, reward: float) -> None:
         self.samples[arm].append(reward)
@@ -247,18 +247,21 @@ def _tell(
         for v in there:
             if v in world.liars:
                 arm, reward, row = world.lie(means)
-                spoken[v] = Message(v, t, arm, reward, tuple(row))
+                spoken[v] = Message(v, t, arm, reward, tuple(row) if r.policy == "kmp" else ())
                 continue
             me = agents[v]
-            found = [find(x, L, r, T * (near[v] + 1) / K) for x in me.samples]
+            if r.policy == "origins" or r.guard:
+                found = [_by_groups(me, k, L, M, r) for k in range(K)]
+            else:
+                found = [find(x, L, r, T * (near[v] + 1) / K) for x in me.samples]
             if t <= K:
                 choices.make(t, v, t - 1)
             elif leader and leader[v] != v and _still_led(me, t, leader[v], dist[v][leader[v]], r):
                 choices.make(t, v, me.newest[leader[v]].arm)
+            elif r.guard:
+                choices.make(t, v, _guarded_indices(me, found, L, r))
             elif r.policy == "kmp":
                 choices.make(t, v, _shared_indices(me, found, L, r))
-            elif r.policy == "origins":
-                choices.make(t, v, [_origin_median(me, k, L, M, r) for k in range(K)])
             else:
                 choices.make(t, v, [index for _, index, _ in found])
             arm = int(choices.actions[t - 1, v])
@@ -290,7 +293,10 @@ def _tell(
                 me.known.add((m.origin, m.made))
                 me.to_relay.append(m)
                 mine = _corrupted(m, world, (v, m.origin, m.made)) if world.at == "receiver" else m
-                _note(me, mine, near, r)
+                most = m.made * (near[m.origin] + 1)  # samples that its maker can have
+                newer = m.origin not in me.newest or m.made > me.newest[m.origin].made
+                if newer and all(n <= most for _, n in m.row):
+                    me.newest[m.origin] = mine
                 if r.cover is not None and m.origin not in mate[v]:
                     continue
                 if r.discard and not world.u(DISCARD, v, m.origin, m.made) < min(near) / near[v]:
@@ -322,17 +328,6 @@ def _corrupted(m: Message, world: World, key: tuple[int, ...]) -> Message:
     return Message(m.origin, m.made, m.arm, m.reward * world.scale + world.shift, row)
 
 
-def _note(me: Agent, m: Message, near: list[int], r: Rules) -> None:
-    """Remember what the newest message of each origin says."""
-    if m.origin not in me.newest or m.made > me.newest[m.origin].made:
-        me.newest[m.origin] = m
-    most = m.made * (near[m.origin] + 1)  # samples its maker can have
-    if r.cap and any(n > most for _, n in m.row):
-        return
-    if m.origin not in me.newest_row or m.made > me.newest_row[m.origin].made:
-        me.newest_row[m.origin] = m
-
-
 def _still_led(me: Agent, t: int, leader: int, distance: int, r: Rules) -> bool:
     return leader in me.newest and t - me.newest[leader].made <= distance + r.patience
 
@@ -342,8 +337,8 @@ def _shared_indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[f
     indices = []
     for k, (mean, index, n) in enumerate(found):
         best_mean, most = mean, n
-        for w in sorted(me.newest_row):
-            told_mean, told = me.newest_row[w].row[k]
+        for w in sorted(me.newest):
+            told_mean, told = me.newest[w].row[k]
             if told > most:
                 best_mean, most = told_mean, told
         indices.append(index if most == n else best_mean + width(most, L, r))
@@ -352,6 +347,8 @@ def _shared_indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[f
 
 def width(n: float, L: float, r: Rules) -> float:
     """The radius behind n samples."""
+    if r.policy == "origins":
+        return reality.radius(n, L, r, r.u, None)  # type: ignore[arg-type]
     m, theory = {
         "clipped": (r.u, clipping(r.p)[1]),
         "trimmed": (r.u, 4 ** (r.p / r.eps)),
@@ -361,8 +358,19 @@ def width(n: float, L: float, r: Rules) -> float:
     return reality.radius(n, L, r, m, theory)  # type: ignore[arg-type]
 
 
-def _origin_median(me: Agent, k: int, L: float, M: int, r: Rules) -> float:
-    """B1: the index of an arm as the median over groups of origins."""
+def _guarded_indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[float]:
+    """KMP among f liars: no more than the own samples say, nor than one of f + 1 others says."""
+    indices = []
+    for k, (_, index, _) in enumerate(found):
+        rows = [m.row[k] for m in me.newest.values()]
+        said = sorted(mean + width(n, L, r) for mean, n in rows if n > 0)
+        indices.append(min(index, said[r.guard]) if len(said) > r.guard else index)
+    return indices
+
+
+def _by_groups(me: Agent, k: int, L: float, M: int, r: Rules) -> Found:
+    """B1: (estimate, index, count) of an arm, by the median over groups of origins."""
+    f, spare = (r.guard, 1) if r.guard else (r.f, r.spare)
     sums: dict[int, float] = {}
     sizes: dict[int, int] = {}
     for w, samples in me.by_origin[k].items():
@@ -371,26 +379,26 @@ def _origin_median(me: Agent, k: int, L: float, M: int, r: Rules) -> float:
             B = r.u ** (1 / r.p) * max(1.0, i / level(max(t, 2), M, r)) ** (1 / r.p)
             total += clip(x, -B, B)
         sums[w], sizes[w] = total, len(samples)
-
-    def index(mean: float, n: float) -> float:
-        reach: float = r.zeta * r.u ** (1 / r.p) * (L / n) ** (r.eps / r.p)
-        return mean + reach
-
-    own = index(sums[me.v] / sizes[me.v], sizes[me.v]) if me.v in sizes else INF
+    if not sizes:
+        return INF, INF, 0
+    own = INF
+    if me.v in sizes:
+        own = sums[me.v] / sizes[me.v] + width(sizes[me.v], L, r)
     origins = sorted(sizes, key=lambda w: (-sizes[w], w))
-    if len(origins) <= 2 * r.f:
-        return own
+    if len(origins) <= 2 * f:
+        return (sums[me.v] / sizes[me.v], own, sizes[me.v]) if me.v in sizes else (INF, INF, 0)
     odd = len(origins) if len(origins) % 2 else len(origins) - 1
-    G = min(2 * r.f + 1 + 2 * r.spare, odd)
+    G = min(2 * f + 1 + 2 * spare, odd)
     groups: list[list[int]] = [[] for _ in range(G)]
     for q, w in enumerate(origins):
         groups[q % G if q // G % 2 == 0 else G - 1 - q % G].append(w)
     counts = [sum(sizes[w] for w in group) for group in groups]
-    estimates = [sum(sums[w] for w in group) / c for group, c in zip(groups, counts, strict=True)]
+    means = [sum(sums[w] for w in group) / c for group, c in zip(groups, counts, strict=True)]
     n: float = sum(counts)
     if r.count == "trimmed":
-        n = G / (G - r.f) * sum(sorted(counts)[: G - r.f])
-    return min(own, index(sorted(estimates)[G // 2], n))
+        n = G / (G - f) * sum(sorted(counts)[: G - f])
+    middle = sorted(means)[G // 2]
+    return middle, min(own, middle + width(n, L, r)), n  # type: ignore[return-value]
 
 
 # ---- agents that average ---------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The package's side of the comparison with `oracle_channels`, and random imperfect worlds for hypothesis."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import networkx as nx
@@ -19,7 +19,7 @@ TIE = 1e-9  # a smaller relative gap between two indices is a matter of rounding
 AVERAGING = ("consensus", "coop2", "gossip")
 ESTIMATORS = ("trimmed", "clipped", "empirical", "groups", "selftuned", "median", "huber")
 OWN_INDEX = ("selftuned", "median", "huber")
-KINDS = ("plain", "filtered")  # of Decentralized
+KINDS = ("plain", "filtered", "held", "discarding", "both")  # of Decentralized
 
 
 # ---- the package's words ---------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ def policy_of(r: Rules) -> Any:
     if r.policy == "kmp":
         return rm.KMPUCB(**common)
     if r.policy == "centralized":
-        common["patience"] = r.patience
+        common["patience"] = None if r.patience == float("inf") else int(r.patience)
         return rm.CentralizedMPUCB(leaders=list(r.leaders), **common)
     common |= {} if r.hold == 1 else {"hold": r.hold}
     common |= {"discard": "RCL-LF"} if r.discard else {}
@@ -226,10 +226,101 @@ def games(draw: st.DrawFn, policy: str, estimator: str, largest: int = 7, longes
     graph = draw(graphs(largest, connected=policy in AVERAGING))
     table = draw(tables(len(graph), longest))
     means = draw(st.permutations(range(table.shape[2])))
-    return (
-        table,
-        graph,
-        draw(rules(graph, policy, estimator)),
-        draw(worlds(graph, len(table), policy in AVERAGING)),
-        [k / 8 for k in means],
-    )
+    world = draw(worlds(graph, len(table), policy in AVERAGING))
+    drawn = draw(rules(graph, policy, estimator))
+    if policy == "kmp":
+        drawn = replace(drawn, guard=len(world.liars))  # by default as many as there are
+    return table, graph, drawn, world, [k / 8 for k in means]
+
+
+# ---- rich games from a seed ------------------------------------------------------------------------------
+# Hypothesis likes small things, and in small games most faults change nothing. These have enough agents,
+# rounds and mishaps that nearly every planted fault shows within a few games.
+
+
+def random_game(seed: int, policy: str, estimator: str) -> Game:
+    rng = np.random.default_rng([seed, *policy.encode(), *estimator.encode()])
+    T, M, K = int(rng.integers(25, 46)), int(rng.integers(4, 9)), int(rng.integers(2, 5))
+    graph = nx.gnp_random_graph(M, rng.uniform(0.3, 0.7), seed=int(rng.integers(1 << 30)))
+    if policy in AVERAGING or rng.random() < 0.7:
+        graph.add_edges_from(nx.utils.pairwise(rng.permutation(M).tolist()))
+    means = np.round(rng.random(K), 3)
+    if rng.random() < 0.8:
+        table = rng.standard_t(2.0, (T, M, K)) * 0.5 + means
+    else:
+        table = rng.choice([0.0, 1.0, 0.25, 8.0], (T, M, K))
+    world = random_world(rng, graph, T, policy in AVERAGING)
+    return table, graph, random_rules(rng, graph, policy, estimator, world), world, means.tolist()
+
+
+def random_world(rng: np.random.Generator, graph: nx.Graph, T: int, averaging: bool) -> World:
+    M = len(graph)
+
+    def maybe(chance: float) -> bool:
+        return bool(rng.random() < chance)
+
+    def span() -> tuple[int, int]:
+        first = int(rng.integers(1, T + 1))
+        return first, min(T, first + int(rng.integers(0, 12)))
+
+    parts: dict[str, Any] = {}
+    if maybe(0.6):
+        parts |= {"p": float(rng.uniform(0.3, 0.95)), "symmetric": averaging or maybe(0.4)}
+        parts["per"] = "link" if averaging or maybe(0.5) else "copy"
+    if not averaging and maybe(0.5):
+        D = int(rng.integers(1, 6))
+        parts["delay"] = D if maybe(0.5) else ("geometric", float(rng.uniform(0.2, 0.9)), D)
+    if maybe(0.5):
+        away = [(int(v), *span()) for v in rng.integers(0, M, M)]
+        late = [(v, 1, int(rng.integers(1, T))) for v in range(M) if maybe(0.2)]
+        parts["absences"] = (*away, *late)
+    if maybe(0.4):
+        edges = sorted(graph.edges)
+        flipped = [edge if maybe(0.5) else edge[::-1] for edge in edges]
+        parts["outages"] = tuple((*edge, *span()) for edge in flipped if maybe(0.4))
+    if maybe(0.4):
+        parts["churn"] = (float(rng.uniform(1, 20)), float(rng.uniform(1, 6)))
+    if not averaging and maybe(0.4):
+        parts |= {"rate": float(rng.uniform(0.1, 0.9)), "rows": maybe(0.5)}
+        parts["at"] = "origin" if maybe(0.5) else "receiver"
+        parts |= {"shift": float(rng.normal())} if maybe(0.5) else {"scale": float(rng.normal())}
+    if not averaging and maybe(0.4):
+        liars = rng.permutation(M)[: int(rng.integers(1, 1 + max(1, M // 3)))]
+        parts |= {"liars": tuple(sorted(liars.tolist())), "size": None if maybe(0.6) else float(rng.normal())}
+        parts["attack"] = str(rng.choice(["promote", "slander", "flood"]))
+    return World(seed=channel_seed(0), **parts)
+
+
+def random_rules(
+    rng: np.random.Generator, graph: nx.Graph, policy: str, estimator: str, world: World
+) -> Rules:
+    common: dict[str, Any] = {
+        "eps": float(rng.choice([1.0, 0.8, 0.3])),
+        "u": float(rng.uniform(0.3, 3)),
+        "rho": float(rng.uniform(0.3, 3)),
+        "zeta": float(rng.uniform(0.02, 0.8)),
+    }
+    if policy in AVERAGING:
+        return Rules(policy, eps_v=float(rng.uniform(0, 1)), **common)
+    gamma = 0 if policy == "robust" else int(rng.integers(1, 5))
+    common |= {"gamma": gamma, "schedule": str(rng.choice(["paper", "anytime"]))}
+    if policy == "origins":
+        common |= {"f": int(rng.integers(0, 3)), "spare": int(rng.integers(1, 3))}
+        return Rules(policy, count=str(rng.choice(["all", "trimmed"])), **common)
+    if estimator == "selftuned":
+        common["options"] = {"pilot": int(rng.choice([0, 1, 3])), "guard": 1.0, "omega": 4.0}
+    elif estimator == "huber":
+        common["options"] = {"scale": 1.0}
+    if policy != "robust" and rng.random() < 0.2:
+        common["quiet"] = float(rng.choice([0.0, 0.25, 1.0]))
+    if policy == "kmp":
+        common["guard"] = len(world.liars)  # by default as many as there are
+    if policy == "centralized":
+        common["leaders"] = sides_reality.some_leaders(graph, gamma, rng.permutation(len(graph)).tolist())
+        common["patience"] = float(rng.choice([0, 1, 3, 32, np.inf]))
+    if policy == "decentralized":
+        kind = str(rng.choice(KINDS))
+        common["cover"] = sides_reality.clique_cover(graph, gamma) if kind == "filtered" else None
+        common["hold"] = int(rng.integers(2, 7)) if kind in ("held", "both") else 1
+        common["discard"] = kind in ("discarding", "both")
+    return Rules(policy, estimator=estimator, **common)

@@ -8,17 +8,18 @@ from hypothesis import given, settings
 
 import oracle_channels as oracle
 import oracle_reality
+import sides_reality
 from oracle_channels import Rules, World, channel_seed, mix, uniform
 from sides import actions_in
 from sides_channels import (
     Game,
     assert_regret_of_those_present,
     games,
+    random_game,
     result_of,
     ties_against_oracle,
     told,
 )
-from sides_reality import random_game
 from strategies import SLOW_TO_DRAW
 
 
@@ -45,43 +46,55 @@ def test_the_keyed_uniforms_of_the_script_by_the_printed_vectors() -> None:
 )
 def test_where_nothing_goes_wrong_the_scripts_agree(policy: str, estimator: str) -> None:
     for seed in range(8):
-        table, graph, rules = random_game(seed, policy, estimator)
+        table, graph, rules = sides_reality.random_game(seed, policy, estimator)
         rules = replace(rules, start="round-robin")
         expected, _ = oracle_reality.play(table, graph, rules)
         np.testing.assert_array_equal(oracle.play(table, graph, Rules(**asdict(rules)), World()), expected)
 
 
-ENGINES = ("reference",)
 CASES = [
     *(("decentralized", estimator) for estimator in ("trimmed", "clipped", "groups", "selftuned")),
+    *(("centralized", estimator) for estimator in ("trimmed", "empirical", "median")),
     *(("kmp", estimator) for estimator in ("trimmed", "clipped", "empirical")),
     ("robust", "huber"),
+    *((policy, "") for policy in ("origins", "consensus", "coop2", "gossip")),
 ]
 each_case = pytest.mark.parametrize(("policy", "estimator"), CASES)
+# What the compiled engine cannot play goes to the reference engine, with a notice.
+pytestmark = pytest.mark.filterwarnings("ignore::rumormill.errors.SlowEngineNotice")
 
 
-def check(policy: str, estimator: str, examples: int) -> None:
-    """The reference engine, the compiled one and the script, event by event."""
+def check(game: Game) -> int:
+    """The reference engine, the compiled one and the script, event by event. Returns the number of ties."""
+    slow, fast = (result_of(game, engine) for engine in ("reference", "auto"))
+    for name in ("actions", "agent_regret", "agent_rounds", "messages", "wire_bytes"):
+        np.testing.assert_array_equal(getattr(slow, name), getattr(fast, name), err_msg=told(game))
+    assert_regret_of_those_present(game, slow)
+    return ties_against_oracle(game, actions_in(slow))
 
-    @settings(max_examples=examples, deadline=None, derandomize=True, suppress_health_check=SLOW_TO_DRAW)
-    @given(games(policy, estimator))
-    def each(game: Game) -> None:
-        first, *others = [result_of(game, engine) for engine in ENGINES]
-        for other in others:
-            for name in ("actions", "agent_regret", "agent_rounds", "messages", "wire_bytes"):
-                np.testing.assert_array_equal(getattr(first, name), getattr(other, name), err_msg=told(game))
-        ties_against_oracle(game, actions_in(first))
-        assert_regret_of_those_present(game, first)
 
-    each()
+def count_ties(policy: str, estimator: str, seeds: range) -> int:
+    return sum(check(random_game(seed, policy, estimator)) for seed in seeds)
 
 
 @each_case
 def test_both_engines_equal_the_script(policy: str, estimator: str) -> None:
-    check(policy, estimator, 10)
+    assert count_ties(policy, estimator, range(8)) <= 4
 
 
 @pytest.mark.slow
 @each_case
 def test_both_engines_equal_the_script_in_thousands(policy: str, estimator: str) -> None:
-    check(policy, estimator, 300)
+    assert count_ties(policy, estimator, range(100, 400)) <= 60
+
+
+@pytest.mark.parametrize("policy", ["decentralized", "centralized", "kmp", "origins", "robust", "consensus"])
+def test_games_of_any_shape(policy: str) -> None:
+    """One agent, one round, nobody there, no links: what hypothesis likes to draw."""
+
+    @settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=SLOW_TO_DRAW)
+    @given(games(policy, "trimmed"))
+    def each(game: Game) -> None:
+        check(game)
+
+    each()
