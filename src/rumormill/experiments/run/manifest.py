@@ -19,7 +19,7 @@ from msgspec import Struct
 from rumormill.errors import DataError, InputError, RumormillError
 from rumormill.experiments.run.files import read_bytes, write_atomically
 from rumormill.experiments.spec.checking import known_claims
-from rumormill.experiments.spec.reading import encode, named_spec, points, restore, spec_names
+from rumormill.experiments.spec.reading import axes_of, encode, named_spec, points, restore, spec_names
 from rumormill.experiments.spec.schema import WORDS, Spec
 
 MANIFEST = "manifest.json"
@@ -112,6 +112,8 @@ def fingerprint(spec: Spec | Mapping[str, Any]) -> str:
     """A checksum of everything in a spec that decides what a run computes."""
     plain = encode(spec) if isinstance(spec, Spec) else spec
     decisive = {key: value for key, value in plain.items() if key not in WORDS}
+    if "tune" in decisive:  # values are added as the run goes on, and change no other
+        decisive["tune"] = {key: value for key, value in decisive["tune"].items() if key != "added"}
     return _sha256(json.dumps(decisive, sort_keys=True).encode())
 
 
@@ -181,7 +183,7 @@ def of_spec(spec: Spec) -> dict[str, Any]:
         "name": spec.name,
         "scale": scale,
         "seed": spec.seed,
-        "axes": list(spec.sweep),
+        "axes": list(axes_of(spec)),
         "policies": spec.labels,
         "points": [point.values for point in points(spec)],
         "trials": spec.size.trials,

@@ -10,6 +10,7 @@ from rumormill.experiments.spec.building import build_policy, build_world
 from rumormill.experiments.spec.own import own_errors
 from rumormill.experiments.spec.reading import points
 from rumormill.experiments.spec.schema import Spec
+from rumormill.experiments.spec.tuning import CONSTANT, PRINTED
 
 
 def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
@@ -17,6 +18,8 @@ def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
     seen: dict[str, str] = {}
     described: dict[str, NetworkFacts] = {}
     for point in points(spec):
+        if point.values.get(CONSTANT, PRINTED) != PRINTED:  # the same networks again
+            continue
         with one_blas_thread(), own_errors(spec):
             ready = contenders(point.spec, 0)
         network = ready[0].network

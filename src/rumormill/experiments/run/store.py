@@ -21,6 +21,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.run.files import StoreError as StoreError
 from rumormill.experiments.run.files import read_bytes
@@ -179,19 +181,22 @@ def read_part(part: Path) -> tuple[pl.DataFrame, dict[str, str]]:
     return pl.read_parquet(io.BytesIO(data)), pl.read_parquet_metadata(io.BytesIO(data))
 
 
-def assemble(path: Path, manifest: Manifest) -> pl.DataFrame:
-    """All finished cells as one table, sorted by (sweep point, policy, trial, t)."""
+def assemble(path: Path, manifest: Manifest, *, trials: int | None = None) -> pl.DataFrame:
+    """All finished cells, or those of the first trials, sorted by (sweep point, policy, trial, t)."""
     import polars as pl
 
     order = {label: number for number, label in enumerate(manifest.policies)}
-    frames = []
+    cells, frames = [], []
     for cell, part in sorted(valid_parts(path, manifest.key).items()):
-        frame, _ = read_part(part)
-        frames.append(frame.with_columns(pl.lit(cell.point).alias("__point")))
+        if trials is None or cell.trial < trials:
+            cells.append(cell)
+            frames.append(pl.read_parquet(io.BytesIO(read_bytes(part))))
     if not frames:
         raise DataError(f"{path} has no finished cell yet: run it again to go on")
+    points = np.repeat([cell.point for cell in cells], [frame.height for frame in frames])
     table = pl.concat(frames).with_columns(
-        pl.col("policy").replace_strict(order, return_dtype=pl.Int64).alias("__policy")
+        pl.col("policy").replace_strict(order, return_dtype=pl.Int64).alias("__policy"),
+        pl.Series("__point", points),
     )
     return table.sort("__point", "__policy", "trial", "t").drop("__point", "__policy")
 

@@ -18,7 +18,7 @@ AxisValues = Annotated[list[Any], Meta(min_length=1)]
 Settings = dict[str, Any]
 
 # What the numbers of a run do not depend on.
-WORDS = ("title", "question", "claims")
+WORDS = ("title", "question", "claims", "verdicts")
 
 
 class Form(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False):
@@ -180,6 +180,46 @@ class LargerGain(ClaimPart, tag="larger-gain", frozen=True, kw_only=True):
 Claim = Beats | AtLeastAsGood | Matters | HardlyMatters | Worsens | LargerGain
 
 
+class VerdictPart(Form, frozen=True, kw_only=True):
+    """How all policies of a run are compared with each other, whatever is claimed.
+
+    `baseline`: with this policy only; left out, every pair. `margin`: regret that is larger by less than this
+    share is not worth speaking of.
+    """
+
+    baseline: str | None = None
+    margin: Annotated[float, Meta(ge=0, lt=1)] = 0.1
+
+
+# --- tuning ---------------------------------------------------------------------------------------------
+
+
+class Added(Form, frozen=True, kw_only=True):
+    """A value that was added beyond an end of the grid, for the policies that were best at that end."""
+
+    value: float
+    policies: list[str]
+
+
+class TunePart(Form, frozen=True, kw_only=True):
+    """Every policy is played at every value of a constant, and reported at the one that is best for it.
+
+    Which setting the constant is may differ between policies: it is the first of `knobs` that a policy takes
+    ("zeta", or with a dot a setting of its estimator, "estimator.C"). The best value is chosen on the first
+    `choose` of the trials, by mean regret, at every sweep point; what is reported are the others. Where it
+    lies at an end of the grid, the grid is extended, at most `extend` times. `over`: a swept parameter over
+    which the worst case of one fixed value is sought.
+    """
+
+    knobs: Annotated[list[str], Meta(min_length=1)]
+    grid: Annotated[list[Annotated[float, Meta(gt=0)]], Meta(min_length=2)]
+    choose: Annotated[float, Meta(gt=0, lt=1)] = 0.5
+    extend: Natural = 3
+    over: str | None = None
+    added: list[Added] = []
+    """Written by a run, not by people: what the numbers of its other points do not depend on."""
+
+
 # --- the whole ------------------------------------------------------------------------------------------
 
 
@@ -200,6 +240,8 @@ class Spec(Form, frozen=True, kw_only=True):
     question: str = ""
     seed: Natural
     network: NetworkPart
+    networks: dict[Name, NetworkPart] = {}
+    """Several networks by name: then `network` is an axis of the sweep."""
     arms: ArmsPart
     channel: ChannelPart = ChannelPart()
     absences: list[tuple[Natural, Count, Count]] = []
@@ -212,7 +254,9 @@ class Spec(Form, frozen=True, kw_only=True):
     policies: Annotated[list[PolicyPart], Meta(min_length=1)]
     sweep: dict[str, AxisValues] = {}
     scale: Annotated[dict[ScaleName, Scale], Meta(min_length=1)]
+    tune: TunePart | None = None
     claims: list[Claim] = []
+    verdicts: VerdictPart = VerdictPart()
     folder: str | None = None
     """Where the file lies, so that own classes beside it can be imported. No part of what is run."""
 
