@@ -347,7 +347,7 @@ def _shared_indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[f
 
 def width(n: float, L: float, r: Rules) -> float:
     """The radius behind n samples."""
-    if r.policy == "origins":
+    if r.policy == "origins" or r.guard:
         return reality.radius(n, L, r, r.u, None)  # type: ignore[arg-type]
     m, theory = {
         "clipped": (r.u, clipping(r.p)[1]),

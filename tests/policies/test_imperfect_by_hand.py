@@ -82,9 +82,12 @@ def test_one_liar_is_outvoted_by_origins(engine: str) -> None:
 @engines
 @pytest.mark.parametrize("attack", ["promote", "slander", "flood"])
 def test_a_liar_cannot_lead_kmp_astray_for_good(attack: Any, engine: str) -> None:
-    """Two neighbours of the liar and one that hears it through them, on arms that pay always the same."""
+    """The centre hears the liar, the other leaves hear the centre; arms pay always the same.
+
+    Half a unit apart, with a radius of 0.1 √(2 ln 60 / n) < 0.3 / √n: a few pulls of arm 0 are enough.
+    """
     liar = rm.Byzantine(agents=[3], attack=attack)
-    policy = rm.KMPUCB(gamma=1, estimator=rm.EmpiricalMean(), zeta=0.1, moments=ALIKE)
+    policy = rm.KMPUCB(gamma=1, zeta=0.1, moments=rm.Moments(eps=1.0, u=1.0, rho=1.0))
     arms = by_agent(steady(60, 4, 0.0, 0.5), STAR, policy, engine, byzantine=liar)
     for v in range(3):
         assert arms[v][-20:] == [1] * 20
