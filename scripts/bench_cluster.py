@@ -17,7 +17,7 @@ import ray
 
 from rumormill.engine.workers import Executor, Tick
 from rumormill.experiments.run.cell import CellOutcome, PlayCells, cells_of
-from rumormill.experiments.run.executors import EXECUTORS, executor_of
+from rumormill.experiments.run.executors import EXECUTORS
 from rumormill.experiments.spec.reading import at_scale, named_spec
 
 TASKS = 500
@@ -55,11 +55,11 @@ def main() -> None:
     print(f"a Ray of its own starts in {time.perf_counter() - start:.1f} s")
     spec = at_scale(named_spec("fig1b"), "quick", trials=cells_wanted, horizon=2000)
     cells = cells_of(spec, 2)
-    for name in EXECUTORS:
+    for name, make in EXECUTORS.items():
         tasks = list(range(TASKS))
-        cost = best_of_three(executor_of(name, 2), tasks, nothing)[0] / TASKS
-        one, one_inside = best_of_three(executor_of(name, 1), cells, PlayCells(spec))
-        two, two_inside = best_of_three(executor_of(name, 2), cells, PlayCells(spec))
+        cost = best_of_three(make(2), tasks, nothing)[0] / TASKS
+        one, one_inside = best_of_three(make(1), cells, PlayCells(spec))
+        two, two_inside = best_of_three(make(2), cells, PlayCells(spec))
         print(
             f"{name}: {1e3 * cost:.2f} ms per empty task; {len(cells)} cells of fig1b take {one:.1f} s with "
             f"one worker ({one_inside:.1f} processor seconds), {two:.1f} s with two ({two_inside:.1f})"

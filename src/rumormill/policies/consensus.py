@@ -33,10 +33,12 @@ from rumormill.policies.averaging import (
     ConsensusPart,
     ConsensusPlan,
     link_weight,
+    require_both_ways,
     root_moment,
 )
 from rumormill.policies.base import Policy
 from rumormill.policies.seat import Seat
+from rumormill.protocol import World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, LEAST_KAPPA, between, one_of, refused
 
 RADII = ("printed", "variance", "logarithmic")
@@ -88,8 +90,15 @@ class ConsensusUCB(Policy):
             raise InputError(f"epsilon has {len(given)} values for {network.n_agents} agents")
         return ConsensusPlan(weight, np.broadcast_to(given, network.n_agents).copy())
 
+    def require_bearable(self, world: World) -> None:
+        require_both_ways(self.label, world)
+
     def plan_key(self) -> object:
         return (type(self), self.kappa, self.epsilon)
+
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        used = self.moments or moments
+        return {"radius": self.radius, "zeta": self.zeta, "eps": used.eps, "rho": used.rho}
 
     def rule(self, moments: Moments) -> AveragingRule:
         """The index for arms with these moments."""

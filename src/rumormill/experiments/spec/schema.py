@@ -127,6 +127,43 @@ class ChannelPart(Form, frozen=True, kw_only=True):
     settings: Settings = {}
 
 
+class ChurnPart(Form, frozen=True, kw_only=True):
+    """Agents come and go: spells up and down, so many rounds in the mean."""
+
+    up: float
+    """Rounds that a spell of presence lasts, in the mean."""
+    down: float
+    """Rounds that a spell of absence lasts, in the mean."""
+
+
+class CorruptionPart(Form, frozen=True, kw_only=True):
+    """Rewards in messages are falsified: one of shift, scale and law says how."""
+
+    rate: float
+    """The share of messages that are falsified."""
+    shift: float | None = None
+    """This is added to the reward."""
+    scale: float | None = None
+    """The reward is multiplied by this."""
+    law: str | Settings | None = None
+    """The reward is replaced by a draw of this law."""
+    at: str = "origin"
+    """Where: "origin" (all hear the same) or "receiver" (each hears something else)."""
+    rows: bool = False
+    """Whether the rows of KMP are falsified too."""
+
+
+class ByzantinePart(Form, frozen=True, kw_only=True):
+    """Agents that lie; a number n stands for the agents 0..n-1."""
+
+    agents: list[Natural] | Natural
+    """Their numbers, or how many there are."""
+    attack: str = "promote"
+    """What they say: "promote" the worst arm, "slander" the best, or "flood"."""
+    size: float | None = None
+    """How large their lies are, where the attack has a size."""
+
+
 # --- claims ---------------------------------------------------------------------------------------------
 
 
@@ -270,6 +307,16 @@ class Spec(Form, frozen=True, kw_only=True):
     """What the arms pay."""
     channel: ChannelPart = ChannelPart()
     """What happens to messages on their way."""
+    absences: list[tuple[Natural, Count, Count]] = []
+    """(agent, first round, last round)"""
+    outages: list[tuple[Natural, Natural, Count, Count]] = []
+    """(agent, agent, first round, last round)"""
+    churn: ChurnPart | None = None
+    """Agents that come and go."""
+    corruption: CorruptionPart | None = None
+    """Rewards in messages that are falsified."""
+    byzantine: ByzantinePart | None = None
+    """Agents that lie."""
     policies: Annotated[list[PolicyPart], Meta(min_length=1)]
     """Who plays; all of them on the same rewards."""
     sweep: dict[str, AxisValues] = {}
@@ -290,6 +337,16 @@ class Spec(Form, frozen=True, kw_only=True):
         """The one scale of a spec that is ready to run."""
         (only,) = self.scale.values()
         return only
+
+    @property
+    def surroundings(self) -> tuple[Any, ...]:
+        """All that can go wrong around the agents."""
+        return (self.channel, self.absences, self.outages, self.churn, self.corruption, self.byzantine)
+
+    @property
+    def all_pull(self) -> bool:
+        """Whether everybody pulls in every round."""
+        return not (self.absences or self.churn or self.byzantine)
 
     @property
     def n_arms(self) -> int:
