@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from rumormill.policies import RobustGossip as RobustGossip
     from rumormill.policies import RobustUCB as RobustUCB
     from rumormill.policies import Seat as Seat
+    from rumormill.policies import recommended as recommended
     from rumormill.protocol import Carrier as Carrier
     from rumormill.protocol import Channel as Channel
     from rumormill.protocol import Message as Message
@@ -85,7 +86,7 @@ _ROOMS = {
     "graphs": "Network Topology",
     "policies": (
         "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB KMPUCB Plan Policy "
-        "RobustGossip RobustUCB Seat"
+        "RobustGossip RobustUCB Seat recommended"
     ),
     "protocol": "Carrier Channel Message PerfectChannel Relay",
 }

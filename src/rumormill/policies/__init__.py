@@ -7,6 +7,7 @@ from rumormill.policies.consensus import ConsensusUCB
 from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
 from rumormill.policies.kmp import KMPUCB
 from rumormill.policies.message_passing import HopPlan, RobustPolicy
+from rumormill.policies.recommended import recommended
 from rumormill.policies.rivals import DDUCB, CoopUCB2, DelayedPlan, RobustGossip
 from rumormill.policies.robust import RobustUCB
 from rumormill.policies.seat import Seat
@@ -34,5 +35,6 @@ __all__ = [
     "Seat",
     "as_policy",
     "policy_name",
+    "recommended",
     "seated",
 ]
