@@ -182,7 +182,7 @@ def test_a_tuned_run_goes_on_where_it_stopped(
             raise KeyboardInterrupt
         return play(*args)
 
-    monkeypatch.setattr(runner, "play_cell", stopping)
+    monkeypatch.setattr(cell, "play_cell", stopping)
     with pytest.raises(runner.RunInterrupted):
         run(decode(TUNED), kept, 1)
     again = run(decode(TUNED), kept, 1)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numba.core.event
 
 from rumormill import formulas
 
@@ -15,8 +17,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def kernel(function: F) -> F:
-    """Compile on first use and keep the machine code on disk."""
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy")(function)
+    """Compile on first use and keep the machine code on disk.
+
+    Kernels make no arrays, so the references of those they are given need not be counted: that alone took
+    a third of the time of a round of 50 agents.
+    """
+    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
     # numba checks the age of the file a function stands in, but not of the files whose functions were
     # compiled into it. A stamp of all kernels' text makes code that is out of date impossible.
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
@@ -35,8 +41,7 @@ def part(function: F) -> F:
 def step(function: F) -> F:
     """A part that is written into its callers, not called.
 
-    What does not change in a loop can then be taken out of it, and the references of the arrays in a bundle
-    need not be counted anew.
+    What does not change in a loop can then be taken out of it.
     """
     compiled: F = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
     return compiled
@@ -49,6 +54,39 @@ def masked_part(function: F) -> F:
     """
     compiled: F = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
     return compiled
+
+
+class Compiling(numba.core.event.Listener):  # type: ignore[misc]
+    """How long this process has spent on compiling so far: a display must not take it for the pace of work.
+
+    One thread compiles at a time; what it compiles on the way is inside of the first.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._since, self._done = 0, 0.0, 0.0
+        self.on_begin: Callable[[], None] | None = None
+        """Called when a compilation begins."""
+
+    @property
+    def seconds(self) -> float:
+        """Until now."""
+        return self._done + (time.monotonic() - self._since if self._depth else 0.0)
+
+    def on_start(self, event: object) -> None:
+        if self._depth == 0:
+            self._since = time.monotonic()
+            if self.on_begin is not None:
+                self.on_begin()
+        self._depth += 1
+
+    def on_end(self, event: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._done += time.monotonic() - self._since
+
+
+COMPILING = Compiling()
+numba.core.event.register("numba:compile", COMPILING)
 
 
 def _stamp() -> str:

@@ -1,4 +1,4 @@
-"""What the tournament recommends, by what is known of the rewards; see docs/decisions/007-recommended.md."""
+"""What the tournament recommends, by what is known of the rewards; see docs/decisions/009-recommended.md."""
 
 from __future__ import annotations
 

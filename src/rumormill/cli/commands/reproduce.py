@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rumormill.cli.options import (
+    Address,
     Baseline,
     Bounds,
     Executor,
@@ -36,7 +37,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="fig1a … fig1f, theory, gamma-sparse, estimators, tuned, or all.",
+            help="fig1a … fig1f, theory, gamma-sparse, estimators, tuned, loss, delay, churn, liars, or all.",
             autocompletion=names_starting_with,
             show_default=False,
         ),
@@ -47,6 +48,7 @@ def reproduce(
     horizon: Horizon = None,
     jobs: Jobs = None,
     executor: Executor = ExecutorName.threads,
+    address: Address = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder; with `all`, the folder of all runs. runs/ by default.")
     ] = None,
@@ -73,7 +75,7 @@ def reproduce(
         ready, without = with_data_at_hand(ready)
         missing += without
         try:
-            runs.append(play(ready, folder, jobs, executor))
+            runs.append(play(ready, folder, jobs, executor, address))
         except MissingDataError as error:
             if not everything:
                 raise

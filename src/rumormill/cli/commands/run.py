@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rumormill.cli.options import (
+    Address,
     Baseline,
     Bounds,
     Executor,
@@ -31,6 +32,7 @@ def run(
     horizon: Horizon = None,
     jobs: Jobs = None,
     executor: Executor = ExecutorName.threads,
+    address: Address = None,
     out: Out = None,
     report: Report = True,
     bounds: Bounds = False,
@@ -45,5 +47,5 @@ def run(
     from rumormill.experiments.spec.reading import at_scale, read_spec
 
     ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)
-    played = play(ready, out or default_folder(ready), jobs, executor)
+    played = play(ready, out or default_folder(ready), jobs, executor, address)
     conclude([played], json, report=report, bounds=bounds, against=Against(baseline, margin))

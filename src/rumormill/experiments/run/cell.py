@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -22,13 +23,17 @@ from rumormill.experiments.run.games import game_note, gamma_of
 from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell
 from rumormill.experiments.spec.building import build_bandit, is_fresh, trial_seed
-from rumormill.experiments.spec.own import own_errors
+from rumormill.experiments.spec.own import own_errors, own_names
 from rumormill.experiments.spec.reading import SweepPoint, axes_of, points
 from rumormill.experiments.spec.schema import PolicyPart, Spec
+from rumormill.graphs.datasets import find
+from rumormill.own_modules import files_in
 
 if TYPE_CHECKING:
     import polars as pl
 
+# Kinds of networks that are read from a file.
+FILED = ("file", "mesh")
 QUANTILES = {
     "agent_min": 0.0,
     "agent_q10": 0.1,
@@ -51,8 +56,6 @@ class CellOutcome:
     prepare_s: float
     game: str
     """The arms of the trial and what is known of them, as a note: see games.py."""
-    deliveries: float
-    """Messages that reached agents, about: what a display counts."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +104,8 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
         plans = [site.plan_of(here, part) for part in here.policies]
         tick(0)
         ready = time.thread_time()
-        deliveries = float(sum(contender.deliveries for contender in missing.values()))
         if missing:
-            each = deliveries / len(missing)
+            each = float(sum(contender.deliveries for contender in missing.values())) / len(missing)
             played = play_trial(
                 list(missing.values()),
                 bandit,
@@ -125,8 +127,32 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
         kernel_s=done - ready,
         prepare_s=ready - start,
         game=game_note(bandit, site, gamma_of(plans)),
-        deliveries=deliveries * here.size.horizon,
     )
+
+
+@dataclass(frozen=True)
+class PlayCells:
+    """The cells of a spec as work, for any executor. What it reads can be taken elsewhere: see `cluster`."""
+
+    spec: Spec
+
+    def __call__(self, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
+        return play_cell(self.spec, cell, tick)
+
+    def files(self) -> dict[str, Path]:
+        """Own modules beside the spec, and graph files; an absolute path must be good everywhere."""
+        found = {} if self.spec.folder is None else files_in(self.spec.folder, own_names(self.spec))
+        for point in _sweep_of(self.spec).points:
+            network = point.spec.network
+            name = str(network.settings.get("file", "")) if network.kind in FILED else ""
+            if name and not Path(name).is_absolute():
+                path = find(name) if network.kind == "file" else Path(name)
+                found[name if path == Path(name) else path.name] = path
+        return found
+
+    def at(self, folder: str) -> PlayCells:
+        """The same where its files lie in this folder."""
+        return PlayCells(msgspec.structs.replace(self.spec, folder=folder))
 
 
 def _sweep_of(spec: Spec) -> _Sweep:
@@ -145,7 +171,7 @@ def _laid_out(plain: bytes) -> _Sweep:
 
 def _game(spec: Spec, part: PolicyPart) -> str:
     """Everything that decides a policy's outcome in a trial, as a key."""
-    return repr((spec.network, spec.arms, spec.channel, spec.size, part.type, part.settings))
+    return repr((spec.network, spec.arms, spec.surroundings, spec.size, part.type, part.settings))
 
 
 # --- one thread of linear algebra -----------------------------------------------------------------------
@@ -199,6 +225,8 @@ def _table(
     columns.update(zip(QUANTILES, np.quantile(agents, list(QUANTILES.values()), axis=1), strict=True))
     columns["messages"] = np.concatenate([one.messages for one in trials]).astype(np.int64)
     columns["wire_bytes"] = np.concatenate([one.wire_bytes for one in trials]).astype(np.int64)
+    if not spec.all_pull:
+        columns["agent_rounds"] = np.concatenate([one.pulls_at(marks) for one in trials]).astype(np.int64)
     return pl.DataFrame(columns)
 
 

@@ -7,7 +7,7 @@ from rumormill.experiments.run.cell import one_blas_thread
 from rumormill.experiments.run.games import Constants, resolved_constants
 from rumormill.experiments.run.manifest import NetworkFacts
 from rumormill.experiments.run.sites import AT_HAND, contenders
-from rumormill.experiments.spec.building import build_channel, build_policy
+from rumormill.experiments.spec.building import build_policy, build_world
 from rumormill.experiments.spec.own import own_errors
 from rumormill.experiments.spec.reading import points
 from rumormill.experiments.spec.schema import Spec
@@ -57,9 +57,9 @@ def slow_notices(spec: Spec) -> list[str]:
     """One line for every reason why policies run on the reference engine."""
     reasons: dict[str, dict[str, None]] = {}
     for point in points(spec):
-        channel = build_channel(point.spec)
+        world = build_world(point.spec)
         for part in point.spec.policies:
-            reason = compiled.why_not(build_policy(point.spec, part), channel)
+            reason = compiled.why_not(build_policy(point.spec, part), world)
             if reason is not None:
                 reasons.setdefault(reason, {})[part.label] = None
     return [

@@ -7,7 +7,6 @@ import platform
 import time
 import warnings
 from collections.abc import Mapping
-from functools import partial
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
@@ -19,7 +18,7 @@ import rumormill
 from rumormill.engine.workers import Executor
 from rumormill.errors import DataError, RumormillError, SlowEngineNotice
 from rumormill.experiments.run import store
-from rumormill.experiments.run.cell import CellOutcome, cells_of, one_blas_thread, play_cell
+from rumormill.experiments.run.cell import CellOutcome, PlayCells, cells_of, one_blas_thread
 from rumormill.experiments.run.executors import executor_of
 from rumormill.experiments.run.manifest import (
     MANIFEST,
@@ -83,8 +82,8 @@ def run(
 ) -> RunFolder:
     """Play every cell that the folder does not hold yet, then write the table.
 
-    The table depends on the spec alone: not on `jobs` or `executor` ("threads", "processes", or one of your
-    own), nor on how often the run was stopped or killed.
+    The table depends on the spec alone: not on `jobs` or `executor` ("threads", "processes", "ray", or one of
+    your own), nor on how often the run was stopped or killed.
     """
     spec = at_scale(spec)
     path = Path(out)
@@ -110,7 +109,6 @@ class _Session:
         self.path, self.spec, self.manifest, self.progress = path, spec, manifest, progress
         self.began = time.monotonic()
         self.store_s = 0.0
-        self.heard = False
 
     def complete(self, executor: Executor) -> None:
         """Play what is missing, then write the table; where the best lies at an end of a grid, go on."""
@@ -150,13 +148,12 @@ class _Session:
                 self.progress.notice(notice)
             self.progress.start(len(cells), len(done))
             try:
-                executor.run(todo, partial(play_cell, self.spec), self.keep, self.tick)
+                executor.run(todo, PlayCells(self.spec), self.keep, self.tick)
             finally:
                 self.progress.finish()
         return described_s
 
     def tick(self, deliveries: float) -> None:
-        self.heard = True
         self.progress.rounds(int(deliveries))
 
     def keep(self, cell: Cell, outcome: CellOutcome) -> None:
@@ -168,8 +165,6 @@ class _Session:
         }
         store.write_part(self.path, self.manifest.key, cell, outcome.frame, notes)
         self.store_s += time.thread_time() - start
-        if not self.heard:  # workers far away report by cells only
-            self.progress.rounds(int(outcome.deliveries))
         self.progress.cell_done(cell, outcome.regret)
 
     def finish(self, described_s: float) -> None:

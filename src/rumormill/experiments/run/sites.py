@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 from rumormill.engine import Contender, Trial, prepare
-from rumormill.experiments.spec.building import build_channel, build_network, build_policy, is_fresh
+from rumormill.experiments.spec.building import build_network, build_policy, build_world, is_fresh
 from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy
@@ -53,7 +53,7 @@ class Site:
             plan = next((self._plans[key] for key in keys if key in self._plans), None)
             # `quiet`: that a slow engine has to do is said once per run, not here.
             contender = prepare(
-                policy, self.network, spec.n_arms, channel=build_channel(spec), plan=plan, quiet=True
+                policy, self.network, spec.n_arms, world=build_world(spec), plan=plan, quiet=True
             )
             self._plans.update(dict.fromkeys(keys, contender.plan))
             return contender
