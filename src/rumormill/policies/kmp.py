@@ -40,6 +40,7 @@ class KMPUCB(MessagePassingPolicy):
     label: ClassVar[str] = "KMP"
     shares_rows: ClassVar[bool] = True
     guard: int | Literal["auto"] = "auto"
+    """How many liars it must withstand; "auto": as many as are reckoned with."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
