@@ -71,7 +71,9 @@ class CentralizedMPUCB(MessagePassingPolicy):
 
     label: ClassVar[str] = "Centralized"
     leaders: Literal["independent", "dominating"] | Sequence[int] = "independent"
+    """Who leads: an "independent" set of large weight (the paper), a "dominating" set, or these agents."""
     patience: float | None = PATIENCE
+    """After how many silent rounds (beyond the distance) a follower decides for itself; None: never."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -132,7 +134,7 @@ class CentralizedAgent(DecentralizedAgent):
         return self.leader == self.agent or super().tells(t, arm)
 
     def use(self, message: Message) -> None:
-        super().use(message)
+        self.take(message.origin, message.arm, message.reward)
         self.hear(message)
 
     def hear(self, message: Message) -> None:
