@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Kind = Literal["full", "partial", "chosen"]
 
 MOST_ROUNDS, LEAST_ROUNDS = 2_000, 40
-MOST_CELLS = 4_000_000
+MOST_CELLS = 1_000_000
 # Agents keep a common clock if so many of them decide at one time, on average.
 ALIGNED = 0.5
 # Fewer values than this of an arm say too little about it to stand in for others.
