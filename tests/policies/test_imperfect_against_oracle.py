@@ -59,36 +59,38 @@ CASES = [
     ("robust", "huber"),
     *((policy, "") for policy in ("origins", "consensus", "coop2", "gossip")),
 ]
+COMPILED = [("decentralized", "trimmed"), ("centralized", "trimmed"), ("kmp", "trimmed"), ("consensus", "")]
 each_case = pytest.mark.parametrize(("policy", "estimator"), CASES)
 # What the compiled engine cannot play goes to the reference engine, with a notice.
 pytestmark = pytest.mark.filterwarnings("ignore::rumormill.errors.SlowEngineNotice")
 
 
-def check(game: Game) -> int:
+def check(game: Game, compiled: bool = True) -> int:
     """The reference engine, the compiled one and the script, event by event. Returns the number of ties."""
-    slow, fast = (result_of(game, engine) for engine in ("reference", "auto"))
-    for name in ("actions", "agent_regret", "agent_rounds", "messages", "wire_bytes"):
-        np.testing.assert_array_equal(getattr(slow, name), getattr(fast, name), err_msg=told(game))
+    slow = result_of(game, "reference")
+    if compiled:
+        fast = result_of(game, "auto")
+        for name in ("actions", "agent_regret", "agent_rounds", "messages", "wire_bytes"):
+            np.testing.assert_array_equal(getattr(slow, name), getattr(fast, name), err_msg=told(game))
     assert_regret_of_those_present(game, slow)
     return ties_against_oracle(game, actions_in(slow))
 
 
-def count_ties(policy: str, estimator: str, seeds: range) -> int:
-    return sum(check(random_game(seed, policy, estimator)) for seed in seeds)
-
-
 @each_case
-def test_both_engines_equal_the_script(policy: str, estimator: str) -> None:
-    assert count_ties(policy, estimator, range(8)) <= 4
+def test_the_engines_equal_the_script(policy: str, estimator: str) -> None:
+    """Of the compiled engine one mean here: each takes long to compile. The slow test has them all."""
+    compiled = (policy, estimator) in COMPILED
+    ties = [check(random_game(seed, policy, estimator), compiled) for seed in range(8)]
+    assert sum(ties) <= 4
 
 
 @pytest.mark.slow
 @each_case
-def test_both_engines_equal_the_script_in_thousands(policy: str, estimator: str) -> None:
-    assert count_ties(policy, estimator, range(100, 400)) <= 60
+def test_the_engines_equal_the_script_in_thousands(policy: str, estimator: str) -> None:
+    assert sum(check(random_game(seed, policy, estimator)) for seed in range(100, 400)) <= 60
 
 
-@pytest.mark.parametrize("policy", ["decentralized", "centralized", "kmp", "origins", "robust", "consensus"])
+@pytest.mark.parametrize("policy", ["decentralized", "centralized", "kmp", "origins", "consensus"])
 def test_games_of_any_shape(policy: str) -> None:
     """One agent, one round, nobody there, no links: what hypothesis likes to draw."""
 
