@@ -232,11 +232,6 @@ def forgets_the_chain(self: Chain, state: Any) -> None:
     self.digest = bytes(32)
 
 
-def asks_only_those_who_gave_up(self: GivingUp, game: Game, shared: Any, stream: Any, patient: bool) -> bool:
-    """Who still keeps it, and has only said so, does not count."""
-    return bool(shared.floors.get(stream.key, 0) > stream.upto)
-
-
 def publishes_what_it_would_tell_now(self: Game, record: Any) -> None:
     """After a restart a quiet agent may tell more than it did."""
     if isinstance(record, Own) and not self._other_game:
@@ -280,6 +275,5 @@ WRONG: list[Mutant] = [
     (Sealer, "holds", asks_no_origin),
     (Chain, "add", keeps_one_point),
     (Chain, "restore", forgets_the_chain),
-    (GivingUp, "_supplies", asks_only_those_who_gave_up),
 ]
 MUTANTS = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG}
