@@ -108,15 +108,6 @@ def ignores_holes(
         self.news(game, stream.key)
 
 
-def gives_up_the_highest_floor(self: GivingUp, game: Game, stream: Any, patient: bool) -> int:
-    floors = [
-        shared.floors.get(stream.key, 0)
-        for link in self._node.links.values()
-        for shared in link.games.values()
-    ]
-    return max(floors, default=0)
-
-
 def never_gives_up(self: GivingUp) -> None:
     return
 
@@ -255,7 +246,6 @@ WRONG: list[Mutant] = [
     (Exchange, "_offered", offers_to_its_origin),
     (Game, "accept", takes_duplicates),
     (Exchange, "_take", ignores_holes),
-    (GivingUp, "_beyond_reach", gives_up_the_highest_floor),
     (GivingUp, "give_up", never_gives_up),
     (Exchange, "have", forgets_hops),
     (Exchange, "_lower_hops", lowers_hops_too_far),
