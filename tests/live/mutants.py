@@ -108,15 +108,6 @@ def ignores_holes(
         self.news(game, stream.key)
 
 
-def gives_up_the_highest_floor(self: GivingUp, game: Game, stream: Any, patient: bool) -> int:
-    floors = [
-        shared.floors.get(stream.key, 0)
-        for link in self._node.links.values()
-        for shared in link.games.values()
-    ]
-    return max(floors, default=0)
-
-
 def never_gives_up(self: GivingUp) -> None:
     return
 
@@ -232,11 +223,6 @@ def forgets_the_chain(self: Chain, state: Any) -> None:
     self.digest = bytes(32)
 
 
-def asks_only_those_who_gave_up(self: GivingUp, game: Game, shared: Any, stream: Any, patient: bool) -> bool:
-    """Who still keeps it, and has only said so, does not count."""
-    return bool(shared.floors.get(stream.key, 0) > stream.upto)
-
-
 def publishes_what_it_would_tell_now(self: Game, record: Any) -> None:
     """After a restart a quiet agent may tell more than it did."""
     if isinstance(record, Own) and not self._other_game:
@@ -260,7 +246,6 @@ WRONG: list[Mutant] = [
     (Exchange, "_offered", offers_to_its_origin),
     (Game, "accept", takes_duplicates),
     (Exchange, "_take", ignores_holes),
-    (GivingUp, "_beyond_reach", gives_up_the_highest_floor),
     (GivingUp, "give_up", never_gives_up),
     (Exchange, "have", forgets_hops),
     (Exchange, "_lower_hops", lowers_hops_too_far),
@@ -280,6 +265,5 @@ WRONG: list[Mutant] = [
     (Sealer, "holds", asks_no_origin),
     (Chain, "add", keeps_one_point),
     (Chain, "restore", forgets_the_chain),
-    (GivingUp, "_supplies", asks_only_those_who_gave_up),
 ]
 MUTANTS = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG}
