@@ -131,37 +131,37 @@ class ChurnPart(Form, frozen=True, kw_only=True):
     """Agents come and go: spells up and down, so many rounds in the mean."""
 
     up: float
-    """Rounds that a spell of presence lasts, in the mean."""
+    """How many rounds an agent stays, in the mean."""
     down: float
-    """Rounds that a spell of absence lasts, in the mean."""
+    """How many rounds it is away, in the mean."""
 
 
 class CorruptionPart(Form, frozen=True, kw_only=True):
     """Rewards in messages are falsified: one of shift, scale and law says how."""
 
     rate: float
-    """The share of messages that are falsified."""
+    """The probability that a message is falsified."""
     shift: float | None = None
-    """This is added to the reward."""
+    """What is added to its reward."""
     scale: float | None = None
-    """The reward is multiplied by this."""
+    """What its reward is multiplied by."""
     law: str | Settings | None = None
-    """The reward is replaced by a draw of this law."""
+    """What is drawn in place of its reward: a law of rewards, by name or as a table."""
     at: str = "origin"
-    """Where: "origin" (all hear the same) or "receiver" (each hears something else)."""
+    """Where: "origin", the same for everybody, or "receiver", each for itself."""
     rows: bool = False
-    """Whether the rows of KMP are falsified too."""
+    """Whether the means in the rows of KMP are falsified too."""
 
 
 class ByzantinePart(Form, frozen=True, kw_only=True):
     """Agents that lie; a number n stands for the agents 0..n-1."""
 
     agents: list[Natural] | Natural
-    """Their numbers, or how many there are."""
+    """Who lies."""
     attack: str = "promote"
-    """What they say: "promote" the worst arm, "slander" the best, or "flood"."""
+    """What they say: "promote" the worst arm, "slander" the best one, or "flood" with absurd rewards."""
     size: float | None = None
-    """How large their lies are, where the attack has a size."""
+    """The reward they tell of, where it is not that of the attack."""
 
 
 # --- claims ---------------------------------------------------------------------------------------------
@@ -252,10 +252,10 @@ class TunePart(Form, frozen=True, kw_only=True):
     """Every policy is played at every value of a constant, and reported at the one that is best for it.
 
     Which setting the constant is may differ between policies: it is the first of `knobs` that a policy takes
-    ("zeta", or with a dot a setting of its estimator, "estimator.C"). The best value is chosen on the first
-    `choose` of the trials, by mean regret, at every sweep point; what is reported are the others. Where it
-    lies at an end of the grid, the grid is extended, at most `extend` times. `over`: a swept parameter over
-    which the worst case of one fixed value is sought.
+    ("zeta", or with a dot a setting of its estimator, "estimator.C"). The best value (the largest whose mean
+    regret is within a quarter of the least) is chosen on the first `choose` of the trials, at every sweep
+    point; what is reported are the others. Where it lies at an end of the grid, the grid is extended, at most
+    `extend` times. `over`: a swept parameter over which the worst case of one fixed value is sought.
     """
 
     knobs: Annotated[list[str], Meta(min_length=1)]
@@ -314,7 +314,7 @@ class Spec(Form, frozen=True, kw_only=True):
     churn: ChurnPart | None = None
     """Agents that come and go."""
     corruption: CorruptionPart | None = None
-    """Rewards in messages that are falsified."""
+    """Messages falsified by accident."""
     byzantine: ByzantinePart | None = None
     """Agents that lie."""
     policies: Annotated[list[PolicyPart], Meta(min_length=1)]
