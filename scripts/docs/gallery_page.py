@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import shutil
 from pathlib import Path
 
 from rumormill.experiments.analyse.summary import summarise
@@ -27,9 +28,11 @@ bands are wide. The figures at the paper's size are on [the page of the reproduc
 def page(source: Path) -> str:
     """Play, draw into SOURCE/gallery, and describe."""
     parts, seen = [HEAD], set[str]()
+    runs = source.parent / "runs"
+    shutil.rmtree(runs, ignore_errors=True)  # of an earlier version, perhaps
     for name, (command, size) in RUNS.items():
         spec = at_scale(named_spec(name), "quick", **size)
-        summary = summarise(run(spec, source.parent / "runs" / name), bounds="--bounds" in command)
+        summary = summarise(run(spec, runs / name), bounds="--bounds" in command)
         folder = source / "gallery" / name
         for figure in FIGURES:
             made = drawn(figure, summary)
