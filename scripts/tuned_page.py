@@ -1,7 +1,7 @@
 """Turn a finished run of `tuned` into the tables and the figure of docs/reproduction.md.
 
     rumormill reproduce tuned --full --out runs/tuned-full
-    python scripts/tuned_page.py runs/tuned-full > tables.md
+    python -m scripts.tuned_page runs/tuned-full > tables.md
 
 Prints Markdown and writes docs/figures/tuned-full.png.
 """
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from reproduction_page import FIGURES, markdown
+from scripts.reproduction_page import FIGURES, markdown
 
 from rumormill.experiments.analyse.claims import HOLDS, OPEN
 from rumormill.experiments.analyse.summary import Summary, summarise
