@@ -134,7 +134,7 @@ class CentralizedAgent(DecentralizedAgent):
         return self.leader == self.agent or super().tells(t, arm)
 
     def use(self, message: Message) -> None:
-        super().use(message)
+        self.take(message.origin, message.arm, message.reward)
         self.hear(message)
 
     def hear(self, message: Message) -> None:

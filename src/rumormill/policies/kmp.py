@@ -40,6 +40,7 @@ class KMPUCB(MessagePassingPolicy):
     label: ClassVar[str] = "KMP"
     shares_rows: ClassVar[bool] = True
     guard: int | Literal["auto"] = "auto"
+    """How many liars it must withstand; "auto": as many as are reckoned with."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -86,7 +87,7 @@ class KMPAgent(Passer):
         return Message(self.agent, t, arm, reward, self.rows)
 
     def use(self, message: Message) -> None:
-        super().use(message)
+        self.take(message.origin, message.arm, message.reward)
         if self.gate.overclaims(message):
             self.relay.refused += 1
         else:
@@ -94,10 +95,8 @@ class KMPAgent(Passer):
 
     def hear(self, message: Message) -> None:
         """Note what another agent knew, if it is its newest word."""
-        if len(message.rows) != self.n_arms:
-            return
         newest = self.heard.get(message.origin)
-        if newest is None or message.round > newest.round:
+        if (newest is None or message.round > newest.round) and len(message.rows) == self.n_arms:
             self.heard[message.origin] = message
 
     def state(self) -> dict[str, Any]:

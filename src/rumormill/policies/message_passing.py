@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -26,7 +25,7 @@ class HopPart:
     gamma: int
     group: int = field(default=1, kw_only=True)
     """How many agents are within reach, oneself included."""
-    origins: Mapping[int, int] | None = field(default=None, kw_only=True)
+    origins: dict[int, int] | None = field(default=None, kw_only=True)
     """Who is within reach, and how many are within the reach of each, itself included; None: not known."""
     keep: float = field(default=1.0, kw_only=True)
     """The share of what is heard that is used."""

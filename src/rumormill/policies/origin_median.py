@@ -34,8 +34,11 @@ class OriginMedianUCB(MessagePassingPolicy):
 
     label: ClassVar[str] = "Origin median"
     f: int = 1
+    """How many of those in reach may lie."""
     spare: int = 1
+    """Pairs of groups of origins more than f liars could fill."""
     count: Literal["all", "trimmed"] = "all"
+    """What the radius counts: "all" samples, or "trimmed", without the f largest groups."""
     estimator: Estimator = field(default_factory=TrimmedMean, init=False, repr=False)
     """Not a choice: it only says that the radius, and `c="theory"`, are those of the raw moment u."""
 

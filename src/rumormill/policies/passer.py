@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from rumormill.formulas import shared_arm, worth_telling
@@ -68,12 +68,8 @@ class Passer(ABC):
         return self.relay.outgoing(t)
 
     def receive(self, messages: Sequence[Message]) -> None:
-        for message in self.relay.accept(messages, self.admits):
+        for message in self.relay.accept(messages, self.gate, self.now):
             self.use(message)
-
-    def admits(self, message: Message) -> bool:
-        """Whether an honest agent could have sent the message."""
-        return self.gate.admits(message, self.now)
 
     @property
     def refused(self) -> int:
@@ -106,7 +102,7 @@ class Passer(ABC):
 def gate_of(policy: RobustPolicy, seat: Seat, gamma: int) -> Gate:
     """What an agent knows of the messages that can reach it, from its seat and its part of the plan."""
     part = seat.part if isinstance(seat.part, HopPart) else HopPart(gamma)
-    origins: Mapping[int, int] | Collection[int] | None = part.origins
+    origins: dict[int, int] | Collection[int] | None = part.origins
     if origins is None and gamma == 1 and seat.neighbours:
         origins = frozenset(seat.neighbours)
     return Gate(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
+import operator
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from rumormill.protocol.message import Message
 from rumormill.validate import LARGEST_REWARD, is_whole
+
+Rows = tuple[tuple[float, float], ...]
+INF = math.inf
+_count = operator.itemgetter(1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,8 +20,8 @@ class Gate:
     """What an agent knows of the messages it may get; None where it does not know."""
 
     n_arms: int
-    origins: Mapping[int, int] | Collection[int] | None = None
-    """Whose messages can reach the agent; as a mapping, how many agents each hears, itself included."""
+    origins: dict[int, int] | Collection[int] | None = None
+    """Whose messages can reach the agent; as a dict, how many agents each hears, itself included."""
     n_agents: int | None = None
     oldest: int | None = None
     """Messages of this age in rounds, or older, cannot come."""
@@ -27,40 +32,41 @@ class Gate:
 
     def admits(self, message: Message, now: int) -> bool:
         """Whether the message may be believed at the end of round `now`."""
-        try:
-            return self._head_is_sound(message, now) and self._rows_are_sound(message)
+        try:  # every message that is news comes by here: one expression, the likely types first
+            origin, round_, arm = message.origin, message.round, message.arm
+            return (
+                (
+                    type(origin) is type(round_) is type(arm) is int
+                    or (is_whole(origin) and is_whole(round_) and is_whole(arm))
+                )
+                and 0 < round_ <= now
+                and (self.oldest is None or round_ > now - self.oldest)
+                and 0 <= arm < self.n_arms
+                and -LARGEST_REWARD <= message.reward <= LARGEST_REWARD  # NaN fails every comparison
+                and (origin in self.origins if self.origins is not None else self._may_be(origin))
+                and (self._rows_are_sound(message.rows) if message.rows else not self.rows)
+            )
         except (TypeError, ValueError, OverflowError):  # not even numbers
             return False
 
-    def _head_is_sound(self, message: Message, now: int) -> bool:
-        origin, round_, arm = message.origin, message.round, message.arm
-        if not (is_whole(origin) and is_whole(round_) and is_whole(arm)):
-            return False
-        known = origin >= 0 and (self.n_agents is None or origin < self.n_agents)
-        if self.origins is not None:
-            known = origin in self.origins
-        timely = 1 <= round_ <= now and (self.oldest is None or round_ > now - self.oldest)
-        # NaN fails every comparison.
-        return known and timely and 0 <= arm < self.n_arms and abs(message.reward) <= LARGEST_REWARD
+    def _may_be(self, origin: int) -> bool:
+        return origin >= 0 and (self.n_agents is None or origin < self.n_agents)
 
-    def _rows_are_sound(self, message: Message) -> bool:
-        rows = message.rows
-        if not rows:
-            return not self.rows
+    def _rows_are_sound(self, rows: Rows) -> bool:
         if self.rows is False or len(rows) != self.n_arms:
             return False
         least = -LARGEST_REWARD if self.signed_counts else 0.0
-        return all(
-            (abs(mean) <= LARGEST_REWARD or mean == math.inf) and least <= count < math.inf
-            for mean, count in rows
-        )
+        for mean, count in rows:  # no generator: this is the innermost loop of the readable engine
+            if not (least <= count < INF and (-LARGEST_REWARD <= mean <= LARGEST_REWARD or mean == INF)):
+                return False
+        return True
 
     def overclaims(self, message: Message) -> bool:
         """Whether a row speaks of more samples than its origin can have.
 
         As of round r nobody knows of more samples of an arm than r pulls of each agent that it hears.
         """
-        if not isinstance(self.origins, Mapping):
+        if type(self.origins) is not dict:
             return False
         most = message.round * self.origins[message.origin]
-        return any(count > most for _, count in message.rows)
+        return bool(max(message.rows, key=_count)[1] > most)

@@ -29,19 +29,19 @@ Delay = int | tuple[Literal["geometric"], float, int]
 class Imperfect(Channel):
     """A bundle arrives with probability p, up to `delay` rounds late.
 
-    per: "link", the whole bundle is lost (a packet); "copy", every message of it by itself, iff
-    U(LOSS; a, b, origin, round of origin) >= p. symmetric: both directions of a link fail together.
-    delay: D, each of 0..D rounds equally likely; or ("geometric", q, D), every round with probability q,
-    at most D.
-
     >>> Imperfect(p=0.7, delay=("geometric", 0.5, 8)).longest_delay
     8
     """
 
     p: float = 1.0
+    """The probability that a bundle is not lost."""
     per: Literal["link", "copy"] = "link"
+    """What is lost: the whole bundle ("link"), or every message of it by itself ("copy"), iff
+    U(LOSS; a, b, origin, round of origin) >= p."""
     symmetric: bool = False
+    """Whether both directions of a link fail together."""
     delay: Delay = 0
+    """D: 0..D rounds equally likely; ("geometric", q, D): every round with probability q, at most D."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", probability("p", self.p))

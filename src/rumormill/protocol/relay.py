@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
+from rumormill.protocol.gate import Gate
 from rumormill.protocol.message import Message
 from rumormill.validate import is_whole
-
-Admits = Callable[[Message], bool]
 
 
 class Relay:
@@ -37,20 +36,20 @@ class Relay:
         self._to_send = []
         return sending
 
-    def accept(self, messages: Iterable[Message], admits: Admits | None = None) -> list[Message]:
+    def accept(self, messages: Iterable[Message], gate: Gate | None = None, now: int = 0) -> list[Message]:
         """The news among what came in this round, in order of arrival: oldest first, then by origin.
 
-        Oldest first puts every sample behind those that its choice depended on. What `admits` turns away is
-        counted, and neither remembered nor passed on.
+        Oldest first puts every sample behind those that its choice depended on. What the gate turns away at
+        the end of round `now` is counted, and neither remembered nor passed on.
         """
-        news = []
+        news, agent, seen = [], self._agent, self._seen
         for m in in_order(messages):
-            if m.origin == self._agent or self._seen.has(m.origin, m.round):
+            if m.origin == agent or seen.has(m.origin, m.round):
                 continue
-            if admits is not None and not admits(m):
+            if gate is not None and not gate.admits(m, now):
                 self.refused += 1
                 continue
-            self._seen.add(m.origin, m.round)
+            seen.add(m.origin, m.round)
             news.append(m)
         self._to_send.extend(news)
         return news
@@ -92,10 +91,9 @@ class _Seen:
     def has(self, origin: int, round_: int) -> bool:
         """Whether the pair has come; never for what is no number."""
         try:
-            if 1 <= round_ <= self._all_up_to.get(origin, 0):
-                return True
-            beyond = self._beyond.get(origin)
-            return beyond is not None and round_ in beyond
+            if round_ <= self._all_up_to.get(origin, 0):
+                return round_ > 0
+            return bool(self._beyond) and round_ in self._beyond.get(origin, ())
         except TypeError:
             return False
 

@@ -131,26 +131,37 @@ class ChurnPart(Form, frozen=True, kw_only=True):
     """Agents come and go: spells up and down, so many rounds in the mean."""
 
     up: float
+    """How many rounds an agent stays, in the mean."""
     down: float
+    """How many rounds it is away, in the mean."""
 
 
 class CorruptionPart(Form, frozen=True, kw_only=True):
     """Rewards in messages are falsified: one of shift, scale and law says how."""
 
     rate: float
+    """The probability that a message is falsified."""
     shift: float | None = None
+    """What is added to its reward."""
     scale: float | None = None
+    """What its reward is multiplied by."""
     law: str | Settings | None = None
+    """What is drawn in place of its reward: a law of rewards, by name or as a table."""
     at: str = "origin"
+    """Where: "origin", the same for everybody, or "receiver", each for itself."""
     rows: bool = False
+    """Whether the means in the rows of KMP are falsified too."""
 
 
 class ByzantinePart(Form, frozen=True, kw_only=True):
     """Agents that lie; a number n stands for the agents 0..n-1."""
 
     agents: list[Natural] | Natural
+    """Who lies."""
     attack: str = "promote"
+    """What they say: "promote" the worst arm, "slander" the best one, or "flood" with absurd rewards."""
     size: float | None = None
+    """The reward they tell of, where it is not that of the attack."""
 
 
 # --- claims ---------------------------------------------------------------------------------------------
@@ -301,8 +312,11 @@ class Spec(Form, frozen=True, kw_only=True):
     outages: list[tuple[Natural, Natural, Count, Count]] = []
     """(agent, agent, first round, last round)"""
     churn: ChurnPart | None = None
+    """Agents that come and go."""
     corruption: CorruptionPart | None = None
+    """Messages falsified by accident."""
     byzantine: ByzantinePart | None = None
+    """Agents that lie."""
     policies: Annotated[list[PolicyPart], Meta(min_length=1)]
     """Who plays; all of them on the same rewards."""
     sweep: dict[str, AxisValues] = {}
