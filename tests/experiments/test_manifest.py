@@ -12,6 +12,7 @@ import pytest
 
 from rumormill.cli import main
 from rumormill.errors import DataError, InputError
+from rumormill.experiments.analyse.summary import summarise
 from rumormill.experiments.run import manifest as manifest_module
 from rumormill.experiments.run.manifest import (
     MANIFEST,
@@ -45,7 +46,7 @@ def copy(tiny_run: RunFolder, tmp_path: Path) -> Path:
 def test_it_reads_back_as_it_was_written(tiny_run: RunFolder, tmp_path: Path) -> None:
     manifest = read_manifest(tiny_run.path)
     assert manifest == tiny_run.manifest
-    assert (manifest.format, manifest.status, manifest.own, manifest.folder) == (2, "done", {}, None)
+    assert (manifest.format, manifest.status, manifest.own, manifest.folder) == (3, "done", {}, None)
     manifest.spec["title"] = 'Ünïcode "quotes" \u2028 and \\ more'
     manifest.points = [{"alpha": 1.0, "gamma": 1, "filter": True, "word": "1e5"}]
     write_manifest(tmp_path, manifest)
@@ -82,9 +83,20 @@ def test_what_is_cut_added_or_edited_is_found(tiny_run: RunFolder, tmp_path: Pat
 
 
 def test_a_newer_format_is_called_so(tiny_run: RunFolder, tmp_path: Path) -> None:
-    write_manifest(tmp_path, msgspec.structs.replace(tiny_run.manifest, format=3))
-    with pytest.raises(DataError, match="has the format 3; this version reads formats 1 and 2"):
+    write_manifest(tmp_path, msgspec.structs.replace(tiny_run.manifest, format=4))
+    with pytest.raises(DataError, match="has the format 4; this version reads formats 1 to 3"):
         read_manifest(tmp_path)
+
+
+def test_the_format_before_can_be_read(tiny_run: RunFolder, tmp_path: Path) -> None:
+    """It had neither constants nor games: such a run is shown without them."""
+    shutil.copytree(tiny_run.path, tmp_path / "old")
+    old = msgspec.structs.replace(tiny_run.manifest, format=2, constants={}, games_sha256="")
+    write_manifest(tmp_path / "old", old)
+    opened = open_run(tmp_path / "old")
+    assert opened.games is None
+    assert opened.frame.equals(tiny_run.frame)
+    assert summarise(opened).constants == []
 
 
 # --- going on -------------------------------------------------------------------------------------------

@@ -101,7 +101,7 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
         known = {game: site.trials[game] for game in games if game in site.trials}
         missing = {game: site.contender(here, part) for game, part in games.items() if game not in known}
         bandit = build_bandit(here, cell.trial)
-        plans = [site.plan_of(here, part) for part in here.policies]
+        plans = [site.plan_of(part) for part in here.policies]
         tick(0)
         ready = time.thread_time()
         if missing:

@@ -38,7 +38,7 @@ def game_note(source: RewardSource, site: Site, gamma: int | None) -> str:
 
 
 def gamma_of(plans: list[Any]) -> int | None:
-    """The reach of messages in a trial: that of the first policy that has one; 0 is nobody's choice here."""
+    """The reach of messages in a trial: the farthest of all policies."""
     found = [gamma for plan in plans if (gamma := getattr(plan, "gamma", None)) is not None]
     return max(found) if found else None
 

@@ -44,10 +44,10 @@ def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
 
 
 def describe_constants(spec: Spec, known: dict[str, dict[str, Constants]]) -> dict[str, dict[str, Constants]]:
-    """The constants of every policy at every point; what is known already is not worked out again."""
+    """The constants of every policy at every point, tuned ones as printed; nothing is worked out twice."""
     found = dict(known)
     for point in points(spec):
-        if str(point.index) not in found:
+        if str(point.index) not in found and point.values.get(CONSTANT, PRINTED) == PRINTED:
             with one_blas_thread(), own_errors(spec):
                 found[str(point.index)] = resolved_constants(spec, point, AT_HAND.at(point.spec, 0))
     return found

@@ -39,11 +39,10 @@ class Site:
                 self._network = self._build()
             return self._network
 
-    def plan_of(self, spec: Spec, part: PolicyPart) -> Plan | None:
+    def plan_of(self, part: PolicyPart) -> Plan | None:
         """What a policy worked out here before; None if it has not yet."""
         with self._lock:
-            keys = _keys(build_policy(spec, part), part)
-            return next((self._plans[key] for key in keys if key in self._plans), None)
+            return self._plans.get(_spec_key(part))
 
     def contender(self, spec: Spec, part: PolicyPart) -> Contender:
         """The policy made ready; what it shares with another one (or another sweep point) is done once."""
@@ -59,9 +58,13 @@ class Site:
             return contender
 
 
+def _spec_key(part: PolicyPart) -> str:
+    return repr((part.type, sorted(part.settings.items(), key=repr)))
+
+
 def _keys(policy: Policy, part: PolicyPart) -> list[Hashable]:
     """Under what a plan is kept: what the policy says, and what the spec says."""
-    keys: list[Hashable] = [repr((part.type, sorted(part.settings.items(), key=repr)))]
+    keys: list[Hashable] = [_spec_key(part)]
     key = policy.plan_key()
     try:
         hash(key)
