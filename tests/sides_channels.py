@@ -25,7 +25,12 @@ KINDS = ("plain", "filtered", "held", "discarding", "both")  # of Decentralized
 # ---- the package's words ---------------------------------------------------------------------------------
 
 
-def policy_of(r: Rules) -> Any:
+def guard_of(r: Rules, world: World) -> Any:
+    """By default KMP withstands as many liars as there are."""
+    return "auto" if r.guard == len(world.liars) else r.guard
+
+
+def policy_of(r: Rules, world: World) -> Any:
     """The package's policy for the oracle's rules."""
     moments = rm.Moments(eps=r.eps, u=r.u, rho=r.rho)
     if r.policy == "origins":
@@ -47,7 +52,7 @@ def policy_of(r: Rules) -> Any:
         return rm.RobustUCB(**common)
     common |= {"gamma": r.gamma, "quiet": r.quiet}
     if r.policy == "kmp":
-        return rm.KMPUCB(**common)
+        return rm.KMPUCB(guard=guard_of(r, world), **common)
     if r.policy == "centralized":
         common["patience"] = None if r.patience == float("inf") else int(r.patience)
         return rm.CentralizedMPUCB(leaders=list(r.leaders), **common)
@@ -101,7 +106,7 @@ Game = tuple[Floats, nx.Graph, Rules, World, list[float]]
 
 def result_of(game: Game, engine: str) -> rm.Result:
     table, graph, rules, world, means = game
-    return played(table, graph, policy_of(rules), means, engine, **keywords_of(world))
+    return played(table, graph, policy_of(rules, world), means, engine, **keywords_of(world))
 
 
 def assert_regret_of_those_present(game: Game, result: rm.Result) -> None:
@@ -314,7 +319,7 @@ def random_rules(
     if policy != "robust" and rng.random() < 0.2:
         common["quiet"] = float(rng.choice([0.0, 0.25, 1.0]))
     if policy == "kmp":
-        common["guard"] = len(world.liars)  # by default as many as there are
+        common["guard"] = int(rng.choice([len(world.liars), len(world.liars), 0, 1]))
     if policy == "centralized":
         common["leaders"] = sides_reality.some_leaders(graph, gamma, rng.permutation(len(graph)).tolist())
         common["patience"] = float(rng.choice([0, 1, 3, 32, np.inf]))

@@ -100,14 +100,8 @@ def log_of(values: Array, *, objective: Any = "maximise", unit: str = "", sign: 
     )
 
 
-def thinned(log: Log, keep: NDArray[np.bool_]) -> Log:
-    from dataclasses import replace
-
-    return replace(log, time=log.time[keep], agent=log.agent[keep], arm=log.arm[keep], value=log.value[keep])
-
-
 def missing(log: Log, share: float, seed: int) -> Log:
-    return thinned(log, np.random.default_rng(seed).random(len(log.value)) >= share)
+    return log.taken(np.random.default_rng(seed).random(len(log.value)) >= share)
 
 
 def chosen_only(log: Log, seed: int) -> Log:
@@ -122,7 +116,7 @@ def chosen_only(log: Log, seed: int) -> Log:
         picked[t, np.arange(agents), arm] = True
         sums[np.arange(agents), arm] += values[t, np.arange(agents), arm]
         counts[np.arange(agents), arm] += 1
-    return thinned(log, picked.ravel())
+    return log.taken(picked.ravel())
 
 
 def write_long(log: Log, path: Path, reward: str = "reward") -> Path:

@@ -54,6 +54,9 @@ def page() -> str:
     parts += ["### sweep", SWEEP]
     for name in PARTS:
         parts += _part(name)
+    for word, form in (("churn", schema.ChurnPart), ("corruption", schema.CorruptionPart)):
+        parts += [f"## {word}", inspect.getdoc(form) or "", _fields(form)]
+    parts += ["## byzantine", inspect.getdoc(schema.ByzantinePart) or "", _fields(schema.ByzantinePart)]
     for word, cls, hidden in (("verdicts", schema.VerdictPart, ()), ("tune", schema.TunePart, ("added",))):
         parts += [f"## {word}", inspect.getdoc(cls) or "", _fields(cls, leave_out=hidden)]
     parts += ["## claims", CLAIMS]

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from rumormill.policies import RobustGossip as RobustGossip
     from rumormill.policies import RobustUCB as RobustUCB
     from rumormill.policies import Seat as Seat
+    from rumormill.policies import recommended as recommended
     from rumormill.protocol import Byzantine as Byzantine
     from rumormill.protocol import Carrier as Carrier
     from rumormill.protocol import Channel as Channel
@@ -91,7 +92,7 @@ _ROOMS = {
     "graphs": "Network Topology",
     "policies": (
         "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB KMPUCB OriginMedianUCB Plan "
-        "Policy RobustGossip RobustUCB Seat"
+        "Policy RobustGossip RobustUCB Seat recommended"
     ),
     "protocol": "Byzantine Carrier Channel Churn Corruption Imperfect Message PerfectChannel Relay World",
 }

@@ -30,7 +30,6 @@ from truths import (
     missing,
     one_change,
     slow_drift,
-    thinned,
     two_clusters,
 )
 
@@ -198,16 +197,16 @@ def test_logs_that_cannot_be_replayed_are_refused() -> None:
     log = chosen_only(log_of(two_clusters().table(1)), 1)
     keep = ~((log.agent >= 5) & (log.arm == 3))
     with pytest.raises(rm.DataError, match=r"7 agents of 12 .* hardly tried some arms"):
-        advise_log(thinned(log, keep), seed=1)
+        advise_log(log.taken(keep), seed=1)
     few = ~((log.agent == 5) & (log.arm == 3))
-    advice = advise_log(thinned(log, few), seed=1)
+    advice = advise_log(log.taken(few), seed=1)
     assert advice.network.n_agents == 11
     assert any("1 agent (agent5) left out" in note for note in advice.notes)
 
 
 def test_where_all_are_alike_others_stand_in() -> None:
     log = chosen_only(log_of(homogeneous("gaussian").table(1)), 1)
-    advice = advise_log(thinned(log, ~((log.agent < 7) & (log.arm == 0))), seed=1)
+    advice = advise_log(log.taken(~((log.agent < 7) & (log.arm == 0))), seed=1)
     assert advice.network.n_agents == 12
     assert any("what others got from them stands in" in note for note in advice.notes)
 

@@ -139,9 +139,9 @@ def test_the_best_is_chosen_by_other_trials_than_those_reported(played: RunFolde
             for constant in set(here["constant"]) - {"printed", "theory"}:
                 rows = here.filter((here["constant"] == constant) & (here["trial"] < 2))
                 early[constant] = float(rows["regret"].to_numpy().mean())
-            least = min(early.values())
+            good = [float(one) for one, mean in early.items() if mean <= 1.25 * min(early.values())]
             curve = summary.tuning.curves[policy, *values.values()]
-            assert early[str(curve.chosen)] == least
+            assert curve.chosen == max(good)
             assert summary.of(policy, values).trials == [2, 3]
             assert summary.of(policy, values).regret.shape[0] == 2
             low, high = curve.forgiving or (0, 0)
@@ -182,7 +182,7 @@ def test_a_tuned_run_goes_on_where_it_stopped(
             raise KeyboardInterrupt
         return play(*args)
 
-    monkeypatch.setattr(runner, "play_cell", stopping)
+    monkeypatch.setattr(cell, "play_cell", stopping)
     with pytest.raises(runner.RunInterrupted):
         run(decode(TUNED), kept, 1)
     again = run(decode(TUNED), kept, 1)

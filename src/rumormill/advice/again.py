@@ -12,10 +12,11 @@ from rumormill.advice.advise_log import LogAdvice, advise_log
 from rumormill.advice.choice import MARGIN
 from rumormill.advice.log import Log
 from rumormill.advice.mesh import MeshSetting
-from rumormill.advice.replays import Interval, Stage
+from rumormill.advice.replays import Stage
 from rumormill.advice.settings import Setting
 from rumormill.arms import Moments
 from rumormill.errors import DataError
+from rumormill.experiments.analyse.bootstrap import Interval
 from rumormill.graphs import Network
 from rumormill.seeds import root_seed, stream_seed
 
@@ -113,14 +114,6 @@ def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:
         raise DataError(f"the log has nothing of node {lost[0]!r}, which the mesh names")
     number = {name: v for v, name in enumerate(names)}
     places = np.array([number.get(name, -1) for name in log.agents], dtype=np.int32)
-    agent = places[log.agent]
-    known = agent >= 0
-    found = replace(
-        log,
-        agents=tuple(names),
-        time=log.time[known],
-        agent=agent[known],
-        arm=log.arm[known],
-        value=log.value[known],
-    )
-    return found, given.network
+    known = places[log.agent] >= 0
+    found = log.taken(known)
+    return replace(found, agents=tuple(names), agent=places[found.agent]), given.network

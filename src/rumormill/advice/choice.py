@@ -14,7 +14,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rumormill.advice.replays import Interval, Replayed, Stage
+from rumormill.advice.replays import Replayed, Stage
 from rumormill.advice.settings import (
     ALONE,
     IN_GROUPS,
@@ -24,6 +24,7 @@ from rumormill.advice.settings import (
     Setting,
     has_lemma,
 )
+from rumormill.experiments.analyse.bootstrap import Interval
 
 # Where the last constant tried is the best, the next of these is tried too.
 LADDER = (0.001, 0.003, 0.01, *ZETAS, 3.0, 10.0)
@@ -50,6 +51,8 @@ class Choice:
     """Loss of the chosen above that of agents alone, on the rest."""
     paid_against_alone: Interval
     """The same of what was really paid: positive is worse."""
+    sharing: tuple[Setting, Interval] | None
+    """The best setting that cooperates, and its loss above that of agents alone on the first part."""
     rejected: Setting | None
     """The setting that looked best and did worse than agents alone on the rest."""
     at_edge: bool
@@ -147,7 +150,8 @@ def choose(first: Stage, rest: Stage, finals: dict[str, list[Replayed]]) -> Choi
     lone = min(finals[ALONE], key=lambda each: each.score)
     margin = MARGIN * lone.mean
     alone = _simplest(first, finals[ALONE], lone, margin)
-    allowed = [each for each in every if not each.setting.cooperates or first.excess(each, alone).high <= 0]
+    against = {each.setting: first.excess(each, alone) for each in every if each.setting.cooperates}
+    allowed = [each for each in every if each.setting not in against or against[each.setting].high <= 0]
     best = allowed[0]
     liked = _simplest(first, allowed, best, margin)
     chosen, lone = rest.play([liked.setting, alone.setting])
@@ -163,6 +167,7 @@ def choose(first: Stage, rest: Stage, finals: dict[str, list[Replayed]]) -> Choi
         dict(rest.played),
         rest.excess(chosen, lone),
         rest.excess(chosen, lone, paid=True),
+        next(iter(against.items()), None),
         rejected,
         liked.setting.zeta in (LADDER[0], LADDER[-1]),
         _restart(first, liked) if first.drifts else None,

@@ -66,10 +66,7 @@ def read_log(
 def _in_order(log: Log) -> Log:
     if len(log.time) < 2 or bool((log.time[1:] >= log.time[:-1]).all()):
         return log
-    order = np.argsort(log.time, kind="stable")
-    return replace(
-        log, time=log.time[order], agent=log.agent[order], arm=log.arm[order], value=log.value[order]
-    )
+    return log.taken(np.argsort(log.time, kind="stable"))
 
 
 # --- the long form --------------------------------------------------------------------------------------

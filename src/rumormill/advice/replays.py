@@ -18,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from rumormill.advice.robust import cell_means
+from rumormill.advice.robust import cell_means, moved_in
 from rumormill.advice.settings import Setting
 from rumormill.arms import Moments, Replay
 from rumormill.arms.objective import Objective, sign_of
 from rumormill.engine import Contender, play_trial, prepare
 from rumormill.engine.workers import Threads, Tick, no_tick
+from rumormill.experiments.analyse.bootstrap import Interval
 from rumormill.graphs import Network
 from rumormill.policies import Plan
 from rumormill.seeds import stream_seed
@@ -32,23 +33,14 @@ Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
 
 # A first look takes so many other logs. The final takes more, each played so often: what the log leaves open
-# is told from chance. A large table leaves less open and takes longer: it gets half as many.
+# is told from chance. Many values and messages leave less open and take longer: they get half as many.
 LOOK, LOGS, TIMES = 8, 24, 2
-LARGE = 100_000
+LARGE = 1_000_000
 # Blocks hold the cube root of the rounds, some more; in a log that drifts they come from a tenth around.
 LEAST_BLOCK, NEAR = 5, 0.1
 CONFIDENCE = 0.95
 WORST = 0.5
 DRIFT_SEGMENTS = 4
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate and what it may be."""
-
-    estimate: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -104,7 +96,9 @@ class Stage:
         self.recorded = np.full(values.shape[1:], len(values)) if recorded is None else recorded
         self.group_of, self.on_play, self._seed, self._jobs = group_of, on_play, seed, jobs
         self.drifts = drifts
-        self.look, self.logs = (LOOK // 2, LOGS // 2) if values.size > LARGE else (LOOK, LOGS)
+        messages = 2 * len(values) * max(network.n_edges for network in networks.values())
+        large = values.size + messages > LARGE
+        self.look, self.logs = (LOOK // 2, LOGS // 2) if large else (LOOK, LOGS)
         self.block = block_length(len(values)) if drifts or remembers else 1
         self.segments, self.near = (DRIFT_SEGMENTS, NEAR) if drifts else (1, 1.0)
         self._plans: dict[Hashable, Plan] = {}
@@ -256,13 +250,7 @@ def towards_the_middle(means: Array, errors: Array) -> Array:
 
 def realised(values: Array, actions: Actions) -> float:
     """The mean of what was paid, outermost values moved in."""
-    return float(robust_paid(values, actions).mean())
-
-
-def robust_paid(values: Array, actions: Actions) -> Array:
-    from rumormill.advice.robust import moved_in
-
-    return moved_in(np.take_along_axis(values, actions[:, :, None], axis=2).ravel())
+    return float(moved_in(np.take_along_axis(values, actions[:, :, None], axis=2).ravel()).mean())
 
 
 def spread_out(differences: Array) -> Interval:

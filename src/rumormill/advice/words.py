@@ -205,6 +205,13 @@ def _why(advice: LogAdvice) -> list[str]:
         words.append(
             f"{choice.rejected} looked best on the first part and did worse than agents alone on the rest."
         )
+    elif choice.sharing is not None and not choice.best.setting.cooperates:
+        setting, more = choice.sharing
+        words.append(
+            f"No setting that cooperates is surely better on the first part: the best of them, {setting}, "
+            f"loses {log.amount(abs(more.estimate))} {'less' if more.estimate < 0 else 'more'} per request "
+            f"than agents alone ({log.amount(more.low)} to {log.amount(more.high)}, 95 %)."
+        )
     elif choice.best.setting == chosen:
         words.append(
             "In the worse half of its replays it lost least on the first part: "

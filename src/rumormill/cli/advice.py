@@ -1,4 +1,4 @@
-"""Advice on a log in words, as wide as the terminal, and a count while it is made."""
+"""Advice in words and tables, as wide as the terminal, and a count while it is made."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ import shutil
 import sys
 import textwrap
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rumormill.cli.printing import note, say
+from rumormill.cli.printing import note, print_table, say
 from rumormill.text import number, plural
 
 if TYPE_CHECKING:
+    from rumormill.advice.advise import Advice
     from rumormill.advice.advise_log import LogAdvice
 
 
@@ -84,3 +85,36 @@ class Counting:
         elif time.monotonic() - self._last > self.EVERY_S:
             self._last = time.monotonic()
             note(words)
+
+
+def print_advice_on_spec(advice: Advice) -> None:
+    made = advice.network
+    print_table([tail.row() for tail in advice.case.tails], title=f"Tails: {advice.case.name}")
+    say()
+    print_table(
+        [_shown(row) for row in advice.short_rows()],
+        title=(
+            f"Regret and messages: {made.n_agents:,} agents, diameter {made.diameter}, "
+            f"{advice.horizon:,} rounds, {len(advice.outcomes)} settings"
+        ),
+        styles={"recommended": "bold green", "for comparison": "yellow"},
+    )
+    say()
+    for reason in advice.reasons:
+        paragraph(reason, "- ")
+    say()
+    paragraph(f"Recommended: {advice.code}", hang=4)
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    word = "recommended" if row["recommended"] else "on the front" if row["on_front"] else ""
+    return {
+        "policy": row["policy"],
+        "γ": row["gamma"],
+        "mean": row["estimator"],
+        "ζ": row["zeta"],
+        "regret": row["regret"],
+        "above the best": f"{row['worse']:+.0%} (to {row['worse_high']:+.0%})",
+        "messages": row["messages_per_round"],
+        "": word if row["allowed"] else "for comparison",
+    }

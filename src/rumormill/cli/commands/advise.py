@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rumormill.cli.advice import Counting, paragraph, print_advice
+from rumormill.cli.advice import Counting, paragraph, print_advice, print_advice_on_spec
 from rumormill.cli.making import made_network
 from rumormill.cli.options import Jobs, Json, Seed
-from rumormill.cli.printing import note, print_json, print_table, say
+from rumormill.cli.printing import note, print_json, say
 from rumormill.cli.words import split
 from rumormill.errors import InputError
 
 if TYPE_CHECKING:
-    from rumormill.advice.advise import Advice
     from rumormill.advice.advise_log import LogAdvice
     from rumormill.advice.log import Log
     from rumormill.arms.objective import Objective
@@ -102,7 +101,9 @@ def advise(
         raise InputError("--horizon, --trials and --scale are for specs: a log is replayed as it is")
     way: Objective | None = None if minimise is None else "minimise" if minimise else "maximise"
     if like is not None:
-        _second_look(source, columns, like, seed, jobs, json)
+        if network or estimator or out or write or unit:
+            raise InputError("--network, --estimator, --out, --write and --unit are not for --like")
+        _second_look(source, columns, like, way, seed, jobs, json)
         return
     log = _read(source, columns, way, unit)
     made = None if network is None else made_network(split(network), seed)
@@ -172,12 +173,13 @@ def _for_live(path: Path) -> str:
     """What live nodes will say to the file."""
     from rumormill.live.config import read_mesh
 
-    mesh = read_mesh(path)
     try:
+        mesh = read_mesh(path)
         mesh.policy(mesh.file.games[0])
     except InputError as error:
         return f"live nodes refuse it ({error}); for those, ask again with --estimator clipped"
-    return "before live nodes use it: put in their addresses, names stand there; then `rumormill mesh plan`"
+    plan = "; then `rumormill mesh plan`" if any(mesh.links.values()) else ""
+    return f"before live nodes use it: put in their addresses, where names stand{plan}"
 
 
 def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
@@ -201,13 +203,17 @@ def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
     return written, problems
 
 
-def _second_look(source: str, columns: Any, like: Path, seed: int, jobs: int | None, json: bool) -> None:
+def _second_look(
+    source: str, columns: Any, like: Path, way: Objective | None, seed: int, jobs: int | None, json: bool
+) -> None:
     from rumormill.advice.again import second_look
     from rumormill.advice.logs import read_log
     from rumormill.advice.mesh import read_mesh
     from rumormill.advice.words import recommendation
 
     given = read_mesh(like)
+    if way not in (None, given.game.objective):
+        raise InputError(f"{like} says {given.game.objective}: leave --{way} out")
     log = read_log(source, columns, objective=given.game.objective, unit=given.game.unit)
     with Counting() as counting:
         found = second_look(given, log, seed=seed, jobs=jobs, on_play=counting.add)
@@ -258,7 +264,7 @@ def _advise_spec(
         jobs=jobs,
     )
     if not json:
-        _print_spec(advice)
+        print_advice_on_spec(advice)
     figures, problems = [], []
     try:
         figures = save(pareto_figure(advice), (out or Path("runs") / f"advice-{case.name}") / "pareto")
@@ -271,36 +277,3 @@ def _advise_spec(
         note(f"figure: {path}")
     for problem in problems:
         note(f"not written: {problem}")
-
-
-def _print_spec(advice: Advice) -> None:
-    made = advice.network
-    print_table([tail.row() for tail in advice.case.tails], title=f"Tails: {advice.case.name}")
-    say()
-    print_table(
-        [_setting(row) for row in advice.short_rows()],
-        title=(
-            f"Regret and messages: {made.n_agents:,} agents, diameter {made.diameter}, "
-            f"{advice.horizon:,} rounds, {len(advice.outcomes)} settings"
-        ),
-        styles={"recommended": "bold green", "for comparison": "yellow"},
-    )
-    say()
-    for reason in advice.reasons:
-        paragraph(reason, "- ")
-    say()
-    paragraph(f"Recommended: {advice.code}", hang=4)
-
-
-def _setting(row: dict[str, Any]) -> dict[str, Any]:
-    word = "recommended" if row["recommended"] else "on the front" if row["on_front"] else ""
-    return {
-        "policy": row["policy"],
-        "γ": row["gamma"],
-        "mean": row["estimator"],
-        "ζ": row["zeta"],
-        "regret": row["regret"],
-        "above the best": f"{row['worse']:+.0%} (to {row['worse_high']:+.0%})",
-        "messages": row["messages_per_round"],
-        "": word if row["allowed"] else "for comparison",
-    }

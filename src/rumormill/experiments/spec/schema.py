@@ -252,10 +252,10 @@ class TunePart(Form, frozen=True, kw_only=True):
     """Every policy is played at every value of a constant, and reported at the one that is best for it.
 
     Which setting the constant is may differ between policies: it is the first of `knobs` that a policy takes
-    ("zeta", or with a dot a setting of its estimator, "estimator.C"). The best value is chosen on the first
-    `choose` of the trials, by mean regret, at every sweep point; what is reported are the others. Where it
-    lies at an end of the grid, the grid is extended, at most `extend` times. `over`: a swept parameter over
-    which the worst case of one fixed value is sought.
+    ("zeta", or with a dot a setting of its estimator, "estimator.C"). The best value (the largest whose mean
+    regret is within a quarter of the least) is chosen on the first `choose` of the trials, at every sweep
+    point; what is reported are the others. Where it lies at an end of the grid, the grid is extended, at most
+    `extend` times. `over`: a swept parameter over which the worst case of one fixed value is sought.
     """
 
     knobs: Annotated[list[str], Meta(min_length=1)]
