@@ -111,8 +111,8 @@ def _channel_words(found: RunBounds) -> list[str]:
     if found.channel == PERFECT:
         return []
     return [
-        "The bounds count on every message arriving in time (that of Decentralized knows of loss, and of delay "
-        f"at one hop); the channel of this run ({found.channel}) need not do so."
+        "The bounds count on every message arriving in time (that of Decentralized knows of loss, and of "
+        f"delay at one hop); the channel of this run ({found.channel}) need not do so."
     ]
 
 
