@@ -56,10 +56,14 @@ def upper_index(mean: float, scale: float, shrunk: float) -> float:
 # --- the trimmed mean -----------------------------------------------------------------------------------
 
 
-def leaving_level(x: float, rank: float, u: float, p: float) -> float:
+def power_of_size(x: float, p: float) -> float:
+    """|x|^p."""
+    return abs(x) ** p
+
+
+def leaving_level(power: float, rank: float, u: float) -> float:
     """h = u rank / |x|^p: the sample is in the trimmed mean while L <= h."""
-    size = abs(x) ** p
-    return u * rank / size if size > 0.0 else math.inf
+    return u * rank / power if power > 0.0 else math.inf
 
 
 def literal_entry_level(x: float, rank: float, u: float, p: float) -> float:

@@ -87,11 +87,11 @@ def test_a_sure_sample_never_leaves() -> None:
     for _ in range(5_000):
         x, u = float(rng.standard_cauchy()), float(10 ** rng.uniform(-3, 3))
         p, last_L = float(rng.uniform(1.01, 2.0)), float(rng.uniform(1.0, 40.0))
-        rank = np.ceil(rank_needed(x, -1.0, u, p, last_L))
-        assert formulas.leaving_level(x, rank, u, p) >= last_L
+        rank = np.ceil(rank_needed(formulas.power_of_size(x, p), u, last_L))
+        assert formulas.leaving_level(formulas.power_of_size(x, p), rank, u) >= last_L
         if rank > 2:  # and not so late that nothing is ever sure
-            assert formulas.leaving_level(x, rank - 2, u, p) < last_L * SURE
+            assert formulas.leaving_level(formulas.power_of_size(x, p), rank - 2, u) < last_L * SURE
         fewest = float(rng.integers(1, 10_000))
         sure = sure_size(fewest, u, p, last_L)
-        assert formulas.leaving_level(sure, fewest, u, p) >= last_L
-        assert formulas.leaving_level(sure * 1.00001, fewest, u, p) < last_L
+        assert formulas.leaving_level(formulas.power_of_size(sure, p), fewest, u) >= last_L
+        assert formulas.leaving_level(formulas.power_of_size(sure * 1.00001, p), fewest, u) < last_L

@@ -33,7 +33,7 @@ from rumormill.estimators.base import (
     check_sample,
     theory_power,
 )
-from rumormill.formulas import leaving_level, literal_entry_level
+from rumormill.formulas import leaving_level, literal_entry_level, power_of_size
 from rumormill.validate import one_of
 
 
@@ -63,7 +63,7 @@ class TrimmedMean(Estimator):
         check_level(L)
         u, p = moments.u, moments.p
         if self.variant == "exact":
-            kept = [x for i, x in enumerate(samples, 1) if leaving_level(x, i, u, p) >= L]
+            kept = [x for i, x in enumerate(samples, 1) if leaving_level(power_of_size(x, p), i, u) >= L]
         else:
             kept = [x for i, x in enumerate(samples, 1) if literal_entry_level(x, i, u, p) <= L]
         return math.fsum(kept) / len(samples) if len(samples) else math.inf
@@ -179,7 +179,7 @@ class OnlineTrimmed(_RankedStream):
     def update(self, x: float) -> None:
         x = check_sample(x)
         self._count += 1
-        h = leaving_level(x, self._count, self._u, self._p)
+        h = leaving_level(power_of_size(x, self._p), self._count, self._u)
         if h < self._level:
             return  # fails on arrival, whatever the next question
         self._pending.append((h, self._count, x))
@@ -226,7 +226,7 @@ class OnlineTrimmed(_RankedStream):
     def from_state(cls, state: dict[str, Any]) -> Self:
         stream = super().from_state(state)
         for rank, x in state["pending"]:
-            h = leaving_level(float(x), int(rank), stream._u, stream._p)
+            h = leaving_level(power_of_size(float(x), stream._p), int(rank), stream._u)
             stream._pending.append((h, int(rank), float(x)))
         stream._patience = int(state["patience"])
         return stream

@@ -14,7 +14,7 @@ from rumormill.kernels.jit import kernel, part, step
 from rumormill.kernels.kmp import best_informed, publish_rows
 from rumormill.kernels.manners import begin, note_sent, publish_told, tell
 from rumormill.kernels.regret import record
-from rumormill.kernels.running import add_dense, add_own, add_sparse, rank_needed, sure_size, take_out
+from rumormill.kernels.running import add_dense, add_own, add_sparse, note_ranks, sure_size, take_out
 from rumormill.kernels.state import (
     CATONI,
     MEDIAN_OF_MEANS,
@@ -48,6 +48,7 @@ def play_block(
     state, ring, calendar = memory.state, memory.ring, memory.calendar
     n_arms, last_L = rules.n_arms, rules.L[rules.horizon]
     slots = ring.arm.shape[0]
+    by_arm = any_dense(hearing.dense)
     sums = Sums(state.n, state.total, state.changed)
     trimming = Trimming(rules.u, rules.p, rules.L)
     for row in range(draws.shape[0]):
@@ -64,11 +65,9 @@ def play_block(
             publish_told(t, rows_told(rules, memory), rules, memory)
         draw(slot, draws[row], law, ring, state.pulls)
         if rules.trims:
-            for v in range(ring.x.shape[1]):
-                ring.need[slot, v] = rank_needed(
-                    ring.x[slot, v], state.sure_x[ring.arm[slot, v]], rules.u, rules.p, last_L
-                )
-        sort_by_arm(ring.arm[slot], ring.told[slot], ring.order[slot], ring.start[slot])
+            note_ranks(slot, state.sure_x, last_L, trimming, ring)
+        if by_arm:
+            sort_by_arm(ring.arm[slot], ring.told[slot], ring.order[slot], ring.start[slot])
         if output.actions.shape[0] > 0:
             for v in range(ring.arm.shape[1]):
                 output.actions[t - 1, v] = ring.arm[slot, v]
@@ -216,16 +215,18 @@ def choose(scale: float, least: float, mean: Floats, n: Floats, power: Floats, s
 @step
 def act(t: int, learner_of: Ids, rules: Rules, state: State, ring_arm: Ids) -> None:
     """Who plays what in round t: one of the first arms, what the leader played, or the own choice."""
-    leader_of, distance = rules.leader_of, rules.leader_distance
+    leader_of, distance, action = rules.leader_of, rules.leader_distance, state.action
     slots = ring_arm.shape[0]
     slot = t % slots
-    for v in range(ring_arm.shape[1]):
-        if t <= rules.n_arms and not rules.shared_start:
+    if t <= rules.n_arms and not rules.shared_start:
+        for v in range(ring_arm.shape[1]):
             ring_arm[slot, v] = t - 1
-        elif leader_of[v] >= 0 and t > distance[v] and not begins(t, learner_of[v], rules, state.begins):
+        return
+    for v in range(ring_arm.shape[1]):
+        if leader_of[v] >= 0 and t > distance[v] and not begins(t, learner_of[v], rules, state.begins):
             ring_arm[slot, v] = ring_arm[(t - distance[v]) % slots, leader_of[v]]
         else:
-            ring_arm[slot, v] = state.action[learner_of[v]]
+            ring_arm[slot, v] = action[learner_of[v]]
 
 
 @step
@@ -243,20 +244,41 @@ def draw(slot: int, draws: Floats, law: Law, ring: Ring, pulls: Ints) -> None:
         pulls[v, arm] += 1
 
 
+@step
+def any_dense(dense: Ids) -> bool:
+    """Whether any hop goes arm by arm."""
+    found = False
+    for hop in range(dense.shape[0]):
+        found |= dense[hop] >= 0
+    return found
+
+
 @part
 def sort_by_arm(arms: Ids, told: Flags, order: Ids, start: Ids) -> None:
-    """order lists the agents that tell by arm, then id; arm k begins at start[k]."""
+    """order lists the agents that tell by arm, then id; arm k begins at start[k].
+
+    Neighbours mostly play the same arm: its counter stays in a register until another arm comes.
+    """
     for k in range(start.shape[0]):
         start[k] = 0
+    last, count = 0, 0
     for v in range(arms.shape[0]):
-        if told[v]:
-            start[arms[v] + 1] += 1
+        if arms[v] != last:
+            start[last + 1] += count
+            last, count = arms[v], 0
+        count += told[v]
+    start[last + 1] += count
     for k in range(1, start.shape[0]):
         start[k] += start[k - 1]
+    last, place = 0, 0
     for v in range(arms.shape[0]):
+        if arms[v] != last:
+            start[last] = place
+            last, place = arms[v], start[arms[v]]
         if told[v]:
-            order[start[arms[v]]] = v
-            start[arms[v]] += 1
+            order[place] = v
+            place += 1
+    start[last] = place
     for k in range(start.shape[0] - 1, 0, -1):  # filling moved every start to its end
         start[k] = start[k - 1]
     start[0] = 0

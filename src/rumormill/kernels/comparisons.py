@@ -47,7 +47,11 @@ def _p(rng: np.random.Generator, n: int) -> Any:
 
 def _trimming(rng: np.random.Generator, n: int) -> list[Case]:
     ranks = rng.integers(1, 10**6, n).astype(float)
-    return _columns(_sizes(rng, n), ranks, 10.0 ** rng.uniform(-60, 200, n), _p(rng, n))
+    return _columns(10.0 ** rng.uniform(-120, 200, n), ranks, 10.0 ** rng.uniform(-60, 200, n))
+
+
+def _powers(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(_sizes(rng, n), _p(rng, n))
 
 
 def _shrinking(rng: np.random.Generator, n: int) -> list[Case]:
@@ -255,6 +259,7 @@ def _delays(rng: np.random.Generator, n: int) -> list[Case]:
 
 
 COMPARISONS = (
+    Comparison("power_of_size", running.power_of_size, formulas.power_of_size, _powers),
     Comparison("leaving_level", running.leaving_level, formulas.leaving_level, _trimming),
     Comparison("shrinkage", state.shrinkage, formulas.shrinkage, _shrinking),
     Comparison("radius_scale", state.radius_scale, formulas.radius_scale, _radii),

@@ -75,7 +75,8 @@ def play_consensus_block(
             opinion[n_arms + arm, v] += 1.0
             state.pulls[v, arm] += 1
         if output.actions.shape[0] > 0:
-            output.actions[t - 1] = state.action
+            for v in range(state.action.shape[0]):
+                output.actions[t - 1, v] = state.action[v]
         record(t, state.mark, state.pulls, rules.gaps, output)
         average(rules.mask, rules.indptr, rules.indices, rules.weight, opinion, state.heard)
 

@@ -73,11 +73,14 @@ def play_delayed_block(
             pulled(t, v, arm, x, rules, state)
             state.pulls[v, arm] += 1
         if output.actions.shape[0] > 0:
-            output.actions[t - 1] = state.action
+            for v in range(state.action.shape[0]):
+                output.actions[t - 1, v] = state.action[v]
         record(t, state.mark, state.pulls, rules.gaps, output)
         if t == n_arms:
             state.clock[1] = n_arms
-            state.use[:] = state.mix / n_agents
+            for r in range(state.mix.shape[0]):
+                for v in range(n_agents):
+                    state.use[r, v] = state.mix[r, v] / n_agents
         elif t > n_arms:
             if rules.own:
                 state.clock[1] += 1
@@ -118,7 +121,9 @@ def pulled(t: int, v: int, arm: int, x: float, rules: DelayedRules, state: Delay
 def gossip(t: int, rules: DelayedRules, state: DelayedState) -> None:
     """One step of the stage, and its end."""
     step, stage = state.clock[0], rules.forward.shape[0]
-    state.after[:] = state.mix
+    for r in range(state.mix.shape[0]):
+        for v in range(state.mix.shape[1]):
+            state.after[r, v] = state.mix[r, v]
     average(rules.mask, rules.indptr, rules.indices, rules.weight, state.after, state.heard)
     for r in range(state.mix.shape[0]):
         for v in range(state.mix.shape[1]):

@@ -11,17 +11,28 @@ from rumormill.kernels.jit import masked_part, part, step
 from rumormill.kernels.state import Calendar, Floats, Ids, Ints, Mask, Ring, Sums, Trimming
 
 leaving_level = step(formulas.leaving_level)
+power_of_size = step(formulas.power_of_size)
 
 # Margin on `need`, so that rounding can never make a sample sure that the exact rule would drop.
 SURE = 1.0 + 1e-9
 
 
 @part
-def rank_needed(x: float, sure_x: float, u: float, p: float, last_L: float) -> float:
-    """The rank from which a sample surely stays to the end; 0 if every learner is past it."""
-    if abs(x) <= sure_x:
-        return 0.0
-    return abs(x) ** p * last_L / u * SURE
+def rank_needed(power: float, u: float, last_L: float) -> float:
+    """The rank from which a sample surely stays to the end."""
+    return power * last_L / u * SURE
+
+
+@step
+def note_ranks(slot: int, sure_x: Floats, last_L: float, trimming: Trimming, ring: Ring) -> None:
+    """The ranks from which the samples of a round surely stay; 0 where every learner is past it."""
+    for v in range(ring.x.shape[1]):
+        x = ring.x[slot, v]
+        if abs(x) <= sure_x[ring.arm[slot, v]]:
+            ring.need[slot, v] = 0.0
+        else:
+            ring.power[slot, v] = power_of_size(x, trimming.p)
+            ring.need[slot, v] = rank_needed(ring.power[slot, v], trimming.u, last_L)
 
 
 @part
@@ -47,11 +58,19 @@ def take_out(t: int, total: Floats, calendar: Calendar) -> None:
 
 @part
 def add_doubtful(
-    x: float, n: float, arm: int, j: int, asked: int, trimming: Trimming, total: Floats, calendar: Calendar
+    x: float,
+    power: float,
+    n: float,
+    arm: int,
+    j: int,
+    asked: int,
+    trimming: Trimming,
+    total: Floats,
+    calendar: Calendar,
 ) -> None:
     """The n-th sample, which may be out for its rank now or later; the next question is in round `asked`."""
     L = trimming.L
-    h = leaving_level(x, n, trimming.u, trimming.p)
+    h = leaving_level(power, n, trimming.u)
     if h < L[asked]:
         return
     total[arm, j] += x
@@ -84,13 +103,13 @@ def add_own(
     n, total, changed = sums
     for j in range(learners.shape[0]):
         v = learners[j]
-        arm, x = ring.arm[slot, v], ring.x[slot, v]
+        arm, x, power = ring.arm[slot, v], ring.x[slot, v], ring.power[slot, v]
         n[arm, j] += 1.0
         changed[arm] = True
         if n[arm, j] >= ring.need[slot, v]:
             total[arm, j] += x
         else:
-            add_doubtful(x, n[arm, j], arm, j, asked, trimming, total, calendar)
+            add_doubtful(x, power, n[arm, j], arm, j, asked, trimming, total, calendar)
 
 
 @part
@@ -118,14 +137,14 @@ def add_dense(
                     i += 1
             else:
                 origin = ring.order[slot, i]
-                x, need = ring.x[slot, origin], ring.need[slot, origin]
+                x, need, power = ring.x[slot, origin], ring.need[slot, origin], ring.power[slot, origin]
                 for j in range(n.shape[1]):
                     if mask[origin, j] != 0.0:
                         n[arm, j] += 1.0
                         if n[arm, j] >= need:
                             total[arm, j] += x
                         else:
-                            add_doubtful(x, n[arm, j], arm, j, asked, trimming, total, calendar)
+                            add_doubtful(x, power, n[arm, j], arm, j, asked, trimming, total, calendar)
                 i += 1
 
 
@@ -168,7 +187,8 @@ def add_sparse(
         start, end = ptr[origin], ptr[origin + 1]
         if start == end or not ring.told[slot, origin]:
             continue
-        arm, x, need = ring.arm[slot, origin], ring.x[slot, origin], ring.need[slot, origin]
+        arm, x = ring.arm[slot, origin], ring.x[slot, origin]
+        need, power = ring.need[slot, origin], ring.power[slot, origin]
         changed[arm] = True
         for i in range(start, end):
             j = hearers[i]
@@ -176,4 +196,4 @@ def add_sparse(
             if n[arm, j] >= need:
                 total[arm, j] += x
             else:
-                add_doubtful(x, n[arm, j], arm, j, asked, trimming, total, calendar)
+                add_doubtful(x, power, n[arm, j], arm, j, asked, trimming, total, calendar)

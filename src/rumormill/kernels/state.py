@@ -136,6 +136,8 @@ class Ring(NamedTuple):
     need: Floats
     """The rank from which the sample surely stays to the end; 0: whatever its rank (trimmed mean). Its bin
     (MEDIAN_BOUND)."""
+    power: Floats
+    """|x|^p, where `need` is above 0 (trimmed mean)."""
     order: Ids
     """[slot, .]: agents sorted by arm, then id."""
     start: Ids
@@ -216,6 +218,8 @@ class Streams(NamedTuple):
     centre: Floats
     """The centre (SELF_TUNED), or where the walk is (HUBER_SGD)."""
     pilot: Floats
+    room: Floats
+    """Where a pilot is put in order."""
     counts: Ids
     """[arm, learner, bin] (MEDIAN_BOUND)."""
     place: Ids

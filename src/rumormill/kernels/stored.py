@@ -39,17 +39,17 @@ def median_of_means(n: float, k: int, start: int, pool: Floats, scratch: Floats)
     for g in range(k):
         low, high = start + g * size, start + (g + 1) * size
         scratch[g] = ((pool[0, high] - pool[0, low]) + (pool[1, high] - pool[1, low])) / size
-    upper = _select(scratch, k, k // 2)
+    upper = select(scratch, k, k // 2)
     if k % 2:
         return upper
-    lower = scratch[0]  # _select leaves the smaller ones in front
+    lower = scratch[0]  # select leaves the smaller ones in front
     for g in range(1, k // 2):
         lower = max(lower, scratch[g])
     return (lower + upper) / 2.0
 
 
 @part
-def _select(values: Floats, k: int, rank: int) -> float:
+def select(values: Floats, k: int, rank: int) -> float:
     """The value of that rank among the first k; smaller ones end up in front of it (quickselect)."""
     low, high = 0, k - 1
     while low < high:
@@ -109,4 +109,5 @@ def move_pool(old: Floats, old_start: Ints, new: Floats, new_start: Ints, n: Flo
             count = int(n[arm, j]) + extra
             a, b = old_start[arm, j], new_start[arm, j]
             for row in range(old.shape[0]):
-                new[row, b : b + count] = old[row, a : a + count]
+                for i in range(count):
+                    new[row, b + i] = old[row, a + i]

@@ -28,6 +28,7 @@ from rumormill.kernels.state import (
     Streams,
     Tuning,
 )
+from rumormill.kernels.stored import select
 
 clip_level = step(formulas.clip_level)
 clipped = step(formulas.clipped)
@@ -117,10 +118,18 @@ def _take_pilot(x: float, n: int, arm: int, j: int, pilot: int, streams: Streams
     early = streams.pilot[arm, j]
     early[n - 1] = x
     if n == pilot:
-        centre = np.sort(early)[pilot // 2]
+        centre = middle(early, 0.0, False, streams.room)
         streams.centre[arm, j] = centre
         for i in range(pilot):
             _sketch(early[i] - centre, arm, j, streams)
+
+
+@part
+def middle(values: Floats, centre: float, sizes: bool, room: Floats) -> float:
+    """The median of an odd number of values about a centre, or of their sizes."""
+    for i in range(values.shape[0]):
+        room[i] = abs(values[i] - centre) if sizes else values[i] - centre
+    return select(room, values.shape[0], values.shape[0] // 2)
 
 
 @part
@@ -182,13 +191,14 @@ def take_huber(
         early = streams.pilot[arm, j]
         early[int(rank) - 1] = xs[i]
         if rank == pilot:
-            _walk_pilot(early, arm, j, lam, theta, scale)
+            _walk_pilot(arm, j, lam, theta, scale, streams)
 
 
 @part
-def _walk_pilot(early: Floats, arm: int, j: int, lam: float, theta: Floats, scale: Floats) -> None:
-    centre = np.sort(early)[early.shape[0] // 2]
-    spread = GAUSSIAN * np.sort(np.abs(early - centre))[early.shape[0] // 2]
+def _walk_pilot(arm: int, j: int, lam: float, theta: Floats, scale: Floats, streams: Streams) -> None:
+    early = streams.pilot[arm, j]
+    centre = middle(early, 0.0, False, streams.room)
+    spread = GAUSSIAN * middle(early, centre, True, streams.room)
     for i in range(early.shape[0]):
         centre = huber_step(centre, early[i], i + 1.0, lam * spread)
     theta[arm, j] = centre
