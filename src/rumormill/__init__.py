@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from rumormill.policies import ConsensusUCB as ConsensusUCB
     from rumormill.policies import CoopUCB2 as CoopUCB2
     from rumormill.policies import DecentralizedMPUCB as DecentralizedMPUCB
+    from rumormill.policies import OriginMedianUCB as OriginMedianUCB
     from rumormill.policies import Plan as Plan
     from rumormill.policies import Policy as Policy
     from rumormill.policies import RobustGossip as RobustGossip
@@ -89,8 +90,8 @@ _ROOMS = {
     "experiments.run.store": "load",
     "graphs": "Network Topology",
     "policies": (
-        "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB KMPUCB Plan Policy "
-        "RobustGossip RobustUCB Seat"
+        "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB KMPUCB OriginMedianUCB Plan "
+        "Policy RobustGossip RobustUCB Seat"
     ),
     "protocol": "Byzantine Carrier Channel Churn Corruption Imperfect Message PerfectChannel Relay World",
 }

@@ -323,6 +323,20 @@ def worth_telling(arm: int, means: Any, counts: Any, theta: float) -> bool:
     return favourite < 0 or arm != favourite or counts[arm] <= theta * other
 
 
+# --- samples by origin ----------------------------------------------------------------------------------
+
+
+def origin_clip(rank: float, L: float, root: float, p: float) -> float:
+    """u^(1/p) max(1, rank/L)^(1/p): where a sample of one origin is clipped, root = u^(1/p)."""
+    return root * max(1.0, rank / L) ** (1.0 / p)
+
+
+def snake_group(place: int, groups: int) -> int:
+    """Which group the origin at a place is dealt into: to and fro, so that groups get about the same."""
+    turn, column = place // groups, place % groups
+    return column if turn % 2 == 0 else groups - 1 - column
+
+
 # --- consensus ------------------------------------------------------------------------------------------
 
 
@@ -334,7 +348,9 @@ def consensus_scale(t: float, rho: float, p: float) -> float:
 def consensus_index(
     s: float, n: float, n_agents: float, epsilon: float, scale: float, exponent: float
 ) -> float:
-    """s/n + scale n_eff^-exponent with n_eff = M n² / (n + ε_v) and exponent eps/p."""
+    """s/n + scale n_eff^-exponent with n_eff = M n² / (n + ε_v) and exponent eps/p; +inf at n = 0."""
+    if n <= 0.0:  # whoever joins late knows nothing
+        return math.inf
     n_eff = n_agents * n * n / (n + epsilon)
     return s / n + scale * n_eff**-exponent
 

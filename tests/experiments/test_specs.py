@@ -52,10 +52,11 @@ from rumormill.experiments.spec.schema import (
 from tiny import OPEN, SWEPT, TINY
 
 PANELS = ["fig1a", "fig1b", "fig1c", "fig1d", "fig1e", "fig1f"]
+WORLDS = ["loss", "delay", "churn", "liars"]
 
 
 def test_what_is_shipped() -> None:
-    assert spec_names() == sorted([*PANELS, "theory", "gamma-sparse", "estimators"])
+    assert spec_names() == sorted([*PANELS, *WORLDS, "theory", "gamma-sparse", "estimators"])
     with pytest.raises(InputError, match="there is no experiment 'fig1g': did you mean 'fig1f'"):
         named_spec("fig1g")
 
@@ -67,9 +68,10 @@ def test_every_shipped_spec_has_both_scales_and_says_what_it_asks(name: str) -> 
     assert spec.title
     assert spec.question
     assert list(spec.scale) == ["quick", "full"]
-    # Two of our own are smaller: the sparse family has the dearest sweep, and Catoni's mean goes through
-    # all samples in every round.
+    # Some of our own are smaller: the sparse family has the dearest sweep, Catoni's mean goes through all
+    # samples in every round, and in an imperfect world every message has to be followed.
     smaller = {"gamma-sparse": (50, 5_000), "estimators": (100, 1_000)}
+    smaller |= {**dict.fromkeys(WORLDS, (20, 2_000)), "liars": (10, 1_200)}
     full = spec.scale["full"]
     assert (full.trials, full.horizon) == smaller.get(name, (100, 10_000))
     assert decode(encode(spec)) == spec

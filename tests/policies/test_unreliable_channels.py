@@ -53,8 +53,10 @@ def test_kmp_keeps_the_row_of_the_newest_origin_round_by_hand() -> None:
         # Rows of 90 + round samples: more than the own one or two, and more in later rounds.
         return rm.Message(1, round_, 0, 0.0, tuple((mean, 90.0 + round_) for mean in means))
 
+    agent.choose(3)
     agent.receive([told(3, 0.0, 1.0)])
     assert agent.choose(4) == 1
+    assert agent.choose(5) == 1
     agent.receive([told(5, 1.0, 0.0)])
     assert agent.choose(6) == 0
     agent.receive([told(4, 0.0, 1.0)])  # overtaken: its samples count, its rows do not
@@ -97,7 +99,7 @@ def test_consensus_averages_with_the_newest_row_by_hand() -> None:
     for messages in (told, told[::-1]):
         seat = rm.Seat(agent=0, n_arms=2, neighbours=(1,), n_agents=2, part=ConsensusPart(0.25, 0.0))
         agent = rm.ConsensusUCB(moments=MOMENTS).agent(seat)
-        agent.observe(1, 0, 4.0)
+        agent.observe(2, 0, 4.0)
         agent.receive(messages)
         assert agent.sums == [0.75 * 4 + 0.25 * 16, 0.0]
         assert agent.counts == [1.0, 0.25]

@@ -14,9 +14,10 @@ import numpy as np
 
 from rumormill.arms import Moments, RewardSource, RewardStream
 from rumormill.errors import ContractError, InputError
+from rumormill.formulas import DISCARD, key_of, key_with
 from rumormill.graphs import Network
-from rumormill.policies import Agent, Plan, Policy, Seat
-from rumormill.protocol import Carrier, Message
+from rumormill.policies import Agent, HopPart, Plan, Policy, Seat
+from rumormill.protocol import Carrier, Conditions, Message
 from rumormill.seeds import private_generator, stream_seed
 from rumormill.text import shown
 
@@ -32,17 +33,21 @@ def seats(
     seed: np.random.SeedSequence,
     *,
     gamma: int | None = None,
+    conditions: Conditions | None = None,
 ) -> list[Seat]:
     """What every agent knows before round 1, each with a generator of its own.
 
-    gamma: the hop budget, where it is not the plan's.
+    conditions: what messages have to go through; gamma: their hop budget then.
     """
     policy.require_moments_below(source.tail_index)
     moments = _moments(source)
 
     def part(v: int) -> Any:
         own = plan.part(v)
-        return own if gamma is None or gamma == own.gamma else replace(own, gamma=gamma)
+        if conditions is None or gamma is None or not isinstance(own, HopPart):
+            return own
+        world, coins = conditions.world, key_with(key_of(conditions.seed, DISCARD), v)
+        return replace(own, gamma=gamma, coins=coins, delay=world.longest_delay, liars=len(world.liars))
 
     return [
         Seat(

@@ -163,7 +163,9 @@ def _by_reference(
     conditions = contender.world.of_trial(network, source, horizon, seed)
     rewards = source.stream(stream_seed(seed, Role.REWARDS), network.n_agents, horizon)
     own_seed = stream_seed(seed, Role.AGENTS)
-    places = seats(policy, plan, source, network, horizon, own_seed, gamma=contender.gamma)
+    places = seats(
+        policy, plan, source, network, horizon, own_seed, gamma=contender.gamma, conditions=conditions
+    )
     agents = [seated(policy, seat) for seat in places]
     if conditions.even:
         game = Game(agents, network, rewards, conditions.carrier(), horizon)

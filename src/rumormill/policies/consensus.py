@@ -33,10 +33,12 @@ from rumormill.policies.averaging import (
     ConsensusPart,
     ConsensusPlan,
     link_weight,
+    require_both_ways,
     root_moment,
 )
 from rumormill.policies.base import Policy
 from rumormill.policies.seat import Seat
+from rumormill.protocol import World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, LEAST_KAPPA, between, one_of, refused
 
 RADII = ("printed", "variance", "logarithmic")
@@ -82,6 +84,9 @@ class ConsensusUCB(Policy):
         if given.ndim == 1 and len(given) != network.n_agents:
             raise InputError(f"epsilon has {len(given)} values for {network.n_agents} agents")
         return ConsensusPlan(weight, np.broadcast_to(given, network.n_agents).copy())
+
+    def require_bearable(self, world: World) -> None:
+        require_both_ways(self.label, world)
 
     def plan_key(self) -> object:
         return (type(self), self.kappa, self.epsilon)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar, Literal
 
 from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.estimators import Estimator, Radius, TrimmedMean
 from rumormill.formulas import CONFIDENCES, Confidence
-from rumormill.graphs import Network
+from rumormill.graphs import Neighbourhoods, Network
 from rumormill.policies.base import Policy
 from rumormill.policies.seat import Seat
 from rumormill.validate import LARGEST_CONSTANT, between, is_whole, one_of, refused
@@ -28,6 +26,16 @@ class HopPart:
     gamma: int
     group: int = field(default=1, kw_only=True)
     """How many agents are within reach, oneself included."""
+    origins: Mapping[int, int] | None = field(default=None, kw_only=True)
+    """Who is within reach, and how many are within the reach of each, itself included; None: not known."""
+    keep: float = field(default=1.0, kw_only=True)
+    """The share of what is heard that is used."""
+    coins: int = field(default=0, kw_only=True, repr=False)
+    """The key of the agent's own keyed uniforms, which decide what that is."""
+    delay: int | None = field(default=None, kw_only=True)
+    """By how many rounds messages may be late; None where nobody knows."""
+    liars: int = field(default=0, kw_only=True)
+    """How many of those in reach may lie, as far as is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +43,18 @@ class HopPlan:
     """The hop budget on one network, and how many agents it reaches."""
 
     gamma: int
-    reach: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    near: Neighbourhoods | None = field(default=None, kw_only=True)
 
-    def group(self, agent: int) -> int:
-        """How many agents are within reach of an agent, itself included."""
-        return 1 if self.reach is None else int(self.reach[agent]) + 1
+    def known(self, agent: int) -> dict[str, Any]:
+        """What an agent knows of those around it, whatever else the plan tells it."""
+        if self.near is None:
+            return {}
+        sizes, (ids, _) = self.near.sizes, self.near.row(agent)
+        origins = dict(zip(ids.tolist(), (sizes[ids] + 1).tolist(), strict=True))
+        return {"group": len(origins) + 1, "origins": origins}
 
     def part(self, agent: int) -> HopPart:
-        return HopPart(self.gamma, group=self.group(agent))
+        return HopPart(self.gamma, **self.known(agent))
 
 
 @dataclass(frozen=True)
@@ -140,7 +152,7 @@ class MessagePassingPolicy(RobustPolicy):
 
     def plan(self, network: Network) -> HopPlan:
         gamma = network.resolve_gamma(self.gamma)
-        return HopPlan(gamma, reach=network.neighbourhoods(gamma).sizes)
+        return HopPlan(gamma, near=network.neighbourhoods(gamma))
 
     def plan_key(self) -> object:
         return (type(self), self.gamma)

@@ -3,6 +3,7 @@
 from rumormill.protocol.channel import Carrier, Channel, PerfectCarrier, PerfectChannel
 from rumormill.protocol.churn import Churn
 from rumormill.protocol.falsehood import Byzantine, Corruption, Lie
+from rumormill.protocol.gate import Gate
 from rumormill.protocol.imperfect import Imperfect
 from rumormill.protocol.message import Message, wire_size
 from rumormill.protocol.relay import Relay
@@ -15,6 +16,7 @@ __all__ = [
     "Churn",
     "Conditions",
     "Corruption",
+    "Gate",
     "Imperfect",
     "Lie",
     "Message",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from rumormill.arms import Arm, RewardSource
 from rumormill.arms.objective import sign_of
 from rumormill.errors import InputError
 from rumormill.protocol.message import Message
-from rumormill.validate import NamedArguments, one_of, probability, refused, reward, truth, whole
+from rumormill.validate import NamedArguments, is_whole, one_of, probability, refused, reward, truth, whole
 
 Attack = Literal["promote", "slander", "flood"]
 ATTACKS = ("promote", "slander", "flood")
@@ -90,20 +90,30 @@ class Byzantine(metaclass=NamedArguments):
     "promote": the worst arm paid `size`, by default 1 more than the best mean; rows 5 for it, -5 for others.
     "slander": the best arm paid `size`, by default -5; rows -5 for it, 5 for others.
     "flood": as promote, by default 1000.
+    agents: their ids; a number n stands for the agents 0..n-1.
     """
 
-    agents: tuple[int, ...] = field(default=())
+    agents: Sequence[int] | int = ()
     attack: Attack = "promote"
     size: float | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.agents, str) or not isinstance(self.agents, Iterable):
-            raise refused("agents", self.agents, "a list of agents")
-        agents = tuple(sorted({whole("an agent of byzantine", v, 0) for v in self.agents}))
-        object.__setattr__(self, "agents", agents)
+        given: Any = self.agents
+        if is_whole(given):
+            given = range(whole("agents", given, 0))
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise refused("agents", given, "a list of agents, or how many of them")
+        ids = tuple(sorted({whole("an agent of byzantine", v, 0) for v in given}))
+        object.__setattr__(self, "agents", ids)
         one_of("attack", self.attack, ATTACKS)
         if self.size is not None:
             object.__setattr__(self, "size", reward("size", self.size))
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Who lies, sorted."""
+        assert isinstance(self.agents, tuple)
+        return self.agents
 
     def lie(self, source: RewardSource) -> Lie:
         """What is said of these arms; rewards and means are those that agents maximise."""

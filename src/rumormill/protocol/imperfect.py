@@ -8,6 +8,7 @@ of round s + τ, with τ from U(DELAY; a, b, s). Bundles may overtake each other
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -63,6 +64,14 @@ class Imperfect(Channel):
     def going_on(self) -> float | None:
         """q of a geometric delay; None if it is uniform."""
         return None if isinstance(self.delay, int) else self.delay[1]
+
+    @property
+    def mean_delay(self) -> float:
+        """E[τ], of bundles that are not lost."""
+        q, longest = self.going_on, self.longest_delay
+        if q is None:
+            return longest / 2.0
+        return math.fsum((1.0 - q) ** k for k in range(1, longest + 1))
 
     @property
     def perfect(self) -> bool:

@@ -86,7 +86,7 @@ class World:
     @property
     def liars(self) -> tuple[int, ...]:
         """The agents that lie."""
-        return () if self.byzantine is None else self.byzantine.agents
+        return () if self.byzantine is None else self.byzantine.ids
 
     @property
     def longest_delay(self) -> int | None:

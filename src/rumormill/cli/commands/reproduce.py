@@ -25,7 +25,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="fig1a … fig1f, theory, gamma-sparse, estimators, or all.",
+            help="fig1a … fig1f, theory, gamma-sparse, estimators, loss, delay, churn, liars, or all.",
             autocompletion=names_starting_with,
             show_default=False,
         ),

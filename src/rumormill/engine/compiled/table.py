@@ -75,6 +75,10 @@ def why_not(policy: Policy, world: World) -> str | None:
         return "the compiled engine knows the perfect channel only"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
         return "the compiled engine runs the built-in policies only"
+    if isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
+        return "the compiled engine does not know the guard of KMP"
+    if getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None:
+        return "the compiled engine knows neither hold nor discard"
     estimator = getattr(policy, "estimator", None)
     if estimator is not None:
         known = MEANS.get(type(estimator))

@@ -129,6 +129,9 @@ class Summary:
 
     def _row(self, series: Series) -> Row:
         end = series.at_end
+        pulls = {}
+        if "agent_rounds" in series.ends.columns:  # not everybody pulled in every round
+            pulls = {"agent_rounds": series.mean_at_end("agent_rounds")}
         return {
             **series.values,
             "policy": series.policy,
@@ -140,6 +143,7 @@ class Summary:
             "worst_agent": series.mean_at_end("agent_max"),
             "messages_per_round": series.mean_at_end("messages") / self.horizon,
             "bytes_per_round": series.mean_at_end("wire_bytes") / self.horizon,
+            **pulls,
         }
 
 

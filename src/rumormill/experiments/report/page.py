@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 ELSEWHERE = ("regret", "regret-log", "regret-by", "regret-bounds")
 # Thousands of links are smaller as dots than as lines.
 AS_DOTS = ("network",)
+# Parts of a spec that are tables, as the page names them.
+TABLES = ("network", "arms", "channel", "churn", "corruption", "byzantine")
 
 
 def write_report(summary: Summary, path: Path) -> Path:
@@ -188,7 +190,8 @@ def _settings(summary: Summary) -> str:
     manifest = summary.manifest
     spec, timings = manifest.spec, manifest.timings
     facts = {
-        **{part: _pairs(spec[part]) for part in ("network", "arms", "channel") if part in spec},
+        **{part: _pairs(spec[part]) for part in TABLES if part in spec},
+        **{part: ", ".join(map(str, spec[part])) for part in ("absences", "outages") if spec.get(part)},
         **{f"policy {policy['label']}": _pairs(policy, leave_out=("label",)) for policy in spec["policies"]},
         **{f"sweep {axis}": ", ".join(map(str, values)) for axis, values in spec.get("sweep", {}).items()},
         "horizon": plural(manifest.horizon, "round"),

@@ -138,7 +138,7 @@ def _laid_out(plain: bytes) -> _Sweep:
 
 def _game(spec: Spec, part: PolicyPart) -> str:
     """Everything that decides a policy's outcome in a trial, as a key."""
-    return repr((spec.network, spec.arms, spec.channel, spec.size, part.type, part.settings))
+    return repr((spec.network, spec.arms, spec.surroundings, spec.size, part.type, part.settings))
 
 
 # --- one thread of linear algebra -----------------------------------------------------------------------
@@ -194,6 +194,8 @@ def _table(
         columns.update(zip(QUANTILES, spread, strict=True))
         columns["messages"] = one.messages.astype(np.int64)
         columns["wire_bytes"] = one.wire_bytes.astype(np.int64)
+        if not spec.all_pull:
+            columns["agent_rounds"] = one.pulls_at(marks).astype(np.int64)
         frames.append(pl.DataFrame(columns))
     return pl.concat(frames)
 

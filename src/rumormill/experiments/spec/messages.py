@@ -72,6 +72,13 @@ def _keys_at(path: str, table: Any) -> list[str]:
     if path.startswith("claims"):
         form = CLAIMS.get(table.get("kind"), schema.ClaimPart)
         return ["kind", *form.__struct_fields__]
+    around: dict[str, Any] = {
+        "churn": schema.ChurnPart,
+        "corruption": schema.CorruptionPart,
+        "byzantine": schema.ByzantinePart,
+    }
+    if path in around:
+        return list(around[path].__struct_fields__)
     if path.startswith("scale"):
         return list(schema.Scale.__struct_fields__)
     return [*(field for field in Spec.__struct_fields__ if field != "folder"), *SINGLE]

@@ -104,6 +104,32 @@ class ChannelPart(Form, frozen=True, kw_only=True):
     settings: Settings = {}
 
 
+class ChurnPart(Form, frozen=True, kw_only=True):
+    """Agents come and go: spells up and down, so many rounds in the mean."""
+
+    up: float
+    down: float
+
+
+class CorruptionPart(Form, frozen=True, kw_only=True):
+    """Rewards in messages are falsified: one of shift, scale and law says how."""
+
+    rate: float
+    shift: float | None = None
+    scale: float | None = None
+    law: str | Settings | None = None
+    at: str = "origin"
+    rows: bool = False
+
+
+class ByzantinePart(Form, frozen=True, kw_only=True):
+    """Agents that lie; a number n stands for the agents 0..n-1."""
+
+    agents: list[Natural] | Natural
+    attack: str = "promote"
+    size: float | None = None
+
+
 # --- claims ---------------------------------------------------------------------------------------------
 
 
@@ -176,6 +202,13 @@ class Spec(Form, frozen=True, kw_only=True):
     network: NetworkPart
     arms: ArmsPart
     channel: ChannelPart = ChannelPart()
+    absences: list[tuple[Natural, Count, Count]] = []
+    """(agent, first round, last round)"""
+    outages: list[tuple[Natural, Natural, Count, Count]] = []
+    """(agent, agent, first round, last round)"""
+    churn: ChurnPart | None = None
+    corruption: CorruptionPart | None = None
+    byzantine: ByzantinePart | None = None
     policies: Annotated[list[PolicyPart], Meta(min_length=1)]
     sweep: dict[str, AxisValues] = {}
     scale: Annotated[dict[ScaleName, Scale], Meta(min_length=1)]
@@ -188,6 +221,16 @@ class Spec(Form, frozen=True, kw_only=True):
         """The one scale of a spec that is ready to run."""
         (only,) = self.scale.values()
         return only
+
+    @property
+    def surroundings(self) -> tuple[Any, ...]:
+        """All that can go wrong around the agents."""
+        return (self.channel, self.absences, self.outages, self.churn, self.corruption, self.byzantine)
+
+    @property
+    def all_pull(self) -> bool:
+        """Whether everybody pulls in every round."""
+        return not (self.absences or self.churn or self.byzantine)
 
     @property
     def n_arms(self) -> int:

@@ -25,10 +25,12 @@ from rumormill.policies.averaging import (
     ConsensusPart,
     ConsensusPlan,
     link_weight,
+    require_both_ways,
     root_moment,
 )
 from rumormill.policies.base import Policy
 from rumormill.policies.seat import Seat
+from rumormill.protocol import World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between, refused
 
 
@@ -53,6 +55,9 @@ class CoopUCB2(Policy):
 
     def plan(self, network: Network) -> ConsensusPlan:
         return ConsensusPlan(link_weight(network), np.zeros(network.n_agents))
+
+    def require_bearable(self, world: World) -> None:
+        require_both_ways(self.label, world)
 
     def plan_key(self) -> object:
         return "averages without a spectrum"

@@ -28,9 +28,11 @@ from rumormill.policies.averaging import (
     ConsensusPart,
     ConsensusPlan,
     link_weight,
+    require_both_ways,
 )
 from rumormill.policies.base import Policy
 from rumormill.policies.seat import Seat
+from rumormill.protocol import World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refused
 
 
@@ -50,6 +52,9 @@ class RobustGossip(Policy):
 
     def plan(self, network: Network) -> ConsensusPlan:
         return ConsensusPlan(link_weight(network), np.zeros(network.n_agents))
+
+    def require_bearable(self, world: World) -> None:
+        require_both_ways(self.label, world)
 
     def plan_key(self) -> object:
         return "averages without a spectrum"
