@@ -1,5 +1,8 @@
 """Small experiments and small work that the tests share; other processes can import it too."""
 
+import os
+import signal
+
 from rumormill.engine.workers import Tick
 from rumormill.errors import InputError
 
@@ -73,3 +76,19 @@ def fails_at(number: int, task: int, tick: Tick) -> int:
     if task == number:
         raise InputError(f"task {number}")
     return task
+
+
+def dies_once(mark: str, task: int, tick: Tick) -> int:
+    """Work whose first process does not survive it."""
+    try:
+        os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
+    except FileExistsError:
+        return task
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def dies(task: int, tick: Tick) -> int:
+    """Work that no process survives."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError

@@ -8,6 +8,7 @@ it. What settings a name takes follows from the fields of its dataclass. A user'
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import inspect
 import typing
@@ -34,11 +35,13 @@ class Names(Mapping[str, type]):
 
     def __init__(self, room: str, places: dict[str, str]) -> None:
         self._room, self._places = room, places
+        self._found: dict[str, type] = {}
 
     def __getitem__(self, name: str) -> type:
-        module, _, cls = self._places[name].partition(":")
-        found: type = getattr(importlib.import_module(f"rumormill.{self._room}.{module}"), cls)
-        return found
+        if name not in self._found:
+            module, _, cls = self._places[name].partition(":")
+            self._found[name] = getattr(importlib.import_module(f"rumormill.{self._room}.{module}"), cls)
+        return self._found[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -177,7 +180,7 @@ def find(kind: str, name: Any, *, where: str = "", folder: str | Path | None = N
 def settings(made: Any) -> list[Setting]:
     """The settings that a class (or another maker of things) takes, in order."""
     if dataclasses.is_dataclass(made):
-        hints = _hints(made)
+        hints = _hints(made)  # type: ignore[arg-type]
         return [
             Setting(
                 field.name,
@@ -332,6 +335,7 @@ def _has_methods(found: Any) -> bool:
 # --- values ---------------------------------------------------------------------------------------------
 
 
+@functools.lru_cache(maxsize=256)  # a sweep asks thousands of times
 def _hints(made: Any) -> dict[str, Any]:
     """The types of the settings; an own class whose types cannot be read is not checked by type."""
     try:

@@ -63,17 +63,33 @@ def sources(names: Iterable[str], folder: str | Path | None = None) -> dict[str,
     Only what has been imported is found: a name that means nothing has no file. A file that was changed
     after its import is refused: what would be noted is not what runs.
     """
+    found = _files(names, folder)
+    sums = {module: hashlib.sha256(file.read_bytes()).hexdigest() for module, file in found.items()}
+    for module, file in found.items():
+        if module in _loaded and _loaded[module][1] != sums[module]:
+            raise InputError(f"{file} was changed after it was loaded: start Python again to use it")
+    return sums
+
+
+def files_in(folder: str | Path, names: Iterable[str]) -> dict[str, Path]:
+    """The files in the folder that own classes need, by their names in it; packages come whole."""
+    home = Path(folder).resolve()
+    found: dict[str, Path] = {}
+    for top in {module.split(".")[0] for module in _files(names, folder)}:
+        places = [home / f"{top}.py", *(home / top).rglob("*.py")]
+        found.update({str(path.relative_to(home)): path for path in places if path.is_file()})
+    return found
+
+
+def _files(names: Iterable[str], folder: str | Path | None) -> dict[str, Path]:
+    """The file of every module in which own classes stand, or that these use."""
     found: dict[str, Path] = {}
     home = None if folder is None else Path(folder).resolve()
     for name in names:
         module, _, path = name.partition(":")
         if hasattr(sys.modules.get(module), path.split(".")[0]):
             _add_sources(module, home, found)
-    sums = {module: hashlib.sha256(file.read_bytes()).hexdigest() for module, file in found.items()}
-    for module, file in found.items():
-        if module in _loaded and _loaded[module][1] != sums[module]:
-            raise InputError(f"{file} was changed after it was loaded: start Python again to use it")
-    return sums
+    return found
 
 
 def _add_sources(module: str, home: Path | None, found: dict[str, Path]) -> None:

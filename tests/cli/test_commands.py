@@ -122,9 +122,9 @@ def test_running_again_goes_on(cli: Any, spec_file: Path) -> None:
 
 
 def test_compare(cli: Any, spec_file: Path) -> None:
-    cli("run", "mine.toml", "--out", "one", "--no-report")
+    cli("run", "mine.toml", "--out", "one", "--no-report", "--trials", "8")
     spec_file.write_text(spec_file.read_text().replace("n = 6", "n = 12"))
-    cli("run", "mine.toml", "--out", "two", "--no-report")
+    cli("run", "mine.toml", "--out", "two", "--no-report", "--trials", "8")
     answer = cli("compare", "one", "two")
     assert answer.code == 0
     assert "network.n" in answer.out
@@ -132,7 +132,7 @@ def test_compare(cli: Any, spec_file: Path) -> None:
     told = json.loads(cli("compare", "one", "two", "--json").out)
     assert told["settings"] == [{"key": "network.n", "first": 6, "second": 12}]
     for row in told["rows"]:
-        assert row["change"] == pytest.approx(row["second"] / row["first"] - 1)
+        assert row["change_of_means"] == pytest.approx(row["second"] / row["first"] - 1)
         assert row["low"] <= row["change"] <= row["high"]
         assert row["paired"]
     same = json.loads(cli("compare", "one", "one", "--json").out)
@@ -278,7 +278,8 @@ def test_only_some_hops_of_a_long_path(cli: Any) -> None:
         (["run", "mine.toml", "--jobs", "0"], "--jobs"),
         (["run", "mine.toml", "--trials", "many"], "--trials"),
         (["run", "mine.toml", "--trails", "5"], "No such option: --trails (Possible options: --trials)"),
-        (["run", "mine.toml", "--executor", "cluster"], "'threads', 'processes'"),
+        (["run", "mine.toml", "--executor", "cluster"], "'threads', 'processes', 'ray'"),
+        (["run", "mine.toml", "--address", "head:6379"], "not allowed with threads"),
         (["reproduce", "fig1g"], "did you mean 'fig1"),
         (["reproduce", "fig1a", "--quick", "--full"], "choose one"),
         (["reproduce", "fig1c"], "rumormill data --download p2p-Gnutella04"),

@@ -40,7 +40,11 @@ REPLACED = [
         f"network.kind = 'erdos_reny' is not allowed: did you mean 'erdos_renyi'? Allowed are {KINDS}",
     ),
     ('kind = "erdos_renyi"\n', "", f"network.kind: missing; one of {KINDS}"),
-    ("[network]", "[networks]", "networks: unknown key: did you mean 'network'?"),
+    (
+        "[network]",
+        "[networks]",
+        "networks: give a table for each, as [networks.NAME]; for one network alone, [network]",
+    ),
     ("p = 0.7", "p = 1.7", "network.p = 1.7 is not allowed: a number from 0 to 1"),
     ("p = 0.7", "q = 0.7", "network.q: unknown key: allowed are fresh, n, p, connected"),
     ("p = 0.7\n", "", "network.p: missing"),

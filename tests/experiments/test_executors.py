@@ -3,13 +3,14 @@
 import threading
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from rumormill.engine.workers import Processes, Threads, Tick, no_tick
 from rumormill.errors import InputError, RumormillError
-from tiny import fails_at, square
+from tiny import dies, dies_once, fails_at, square
 
 
 def endless(task: int, tick: Tick) -> int:
@@ -39,6 +40,24 @@ def test_threads_report_what_they_do() -> None:
     Threads(3).run(range(30), square, ignore, heard.append)
     assert heard == [1.0] * 30
     no_tick(1.0)
+
+
+def test_processes_report_what_they_do() -> None:
+    heard: list[float] = []
+    Processes(3).run(range(30), square, ignore, heard.append)
+    assert sum(heard) == 30.0
+
+
+def test_what_a_killed_process_left_undone_is_done_again(tmp_path: Path) -> None:
+    done: list[int] = []
+    Processes(2).run(range(10), partial(dies_once, str(tmp_path / "mark")), lambda task, _: done.append(task))
+    assert sorted(done) == list(range(10))
+    assert (tmp_path / "mark").exists()
+
+
+def test_work_that_kills_every_process_is_given_up() -> None:
+    with pytest.raises(RumormillError, match="worker processes are killed before any of them is done"):
+        Processes(1).run(range(2), dies, ignore)
 
 
 @pytest.mark.parametrize("make", [Threads, Processes])

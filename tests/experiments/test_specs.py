@@ -56,7 +56,8 @@ WORLDS = ["loss", "delay", "churn", "liars"]
 
 
 def test_what_is_shipped() -> None:
-    assert spec_names() == sorted([*PANELS, *WORLDS, "theory", "gamma-sparse", "estimators"])
+    others = ["theory", "gamma-sparse", "estimators", "tuned"]
+    assert spec_names() == sorted([*PANELS, *WORLDS, *others])
     with pytest.raises(InputError, match="there is no experiment 'fig1g': did you mean 'fig1f'"):
         named_spec("fig1g")
 
@@ -69,8 +70,9 @@ def test_every_shipped_spec_has_both_scales_and_says_what_it_asks(name: str) -> 
     assert spec.question
     assert list(spec.scale) == ["quick", "full"]
     # Some of our own are smaller: the sparse family has the dearest sweep, Catoni's mean goes through all
-    # samples in every round, and in an imperfect world every message has to be followed.
-    smaller = {"gamma-sparse": (50, 5_000), "estimators": (100, 1_000)}
+    # samples in every round, tuning plays everything at every constant, and in an imperfect world every
+    # message has to be followed.
+    smaller = {"gamma-sparse": (50, 5_000), "estimators": (100, 1_000), "tuned": (16, 1_500)}
     smaller |= {**dict.fromkeys(WORLDS, (20, 2_000)), "liars": (10, 1_200)}
     full = spec.scale["full"]
     assert (full.trials, full.horizon) == smaller.get(name, (100, 10_000))

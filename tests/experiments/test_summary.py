@@ -159,14 +159,14 @@ def plain(**more: Any) -> dict[str, Any]:
 
 def test_two_runs_are_compared_trial_by_trial() -> None:
     regret: dict[Key, float] = {"KMP": 100, "Decentralized": 200, "Robust": 300}
-    first = made_up(plain(), regret, noise=0.01)
-    second = made_up(plain(name="other"), {**regret, "KMP": 150}, noise=0.01)
+    first = made_up(plain(trials=12), regret, noise=0.01)
+    second = made_up(plain(name="other", trials=12), {**regret, "KMP": 150}, noise=0.02)
     rows = compare(first, second)
     assert [row["policy"] for row in rows] == ["KMP", "Decentralized", "Robust"]
     assert rows[0]["change"] == pytest.approx(0.5, abs=0.02)
     assert rows[0]["low"] < rows[0]["change"] < rows[0]["high"]
     assert all(row["paired"] for row in rows)
-    apart = compare(first, made_up(plain(seed=4), {**regret, "KMP": 150}, noise=0.01))
+    apart = compare(first, made_up(plain(seed=4, trials=12), {**regret, "KMP": 150}, noise=0.01))
     assert not any(row["paired"] for row in apart)
     assert apart[0]["high"] - apart[0]["low"] > 10 * (rows[0]["high"] - rows[0]["low"])
     assert differences(first, second) == [{"key": "name", "first": "counted", "second": "other"}]

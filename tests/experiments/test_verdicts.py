@@ -250,7 +250,7 @@ def test_a_real_run(tmp_path: Path) -> None:
         f'[[claims]]\nkind = "beats"\npolicy = "Decentralized"\nthan = "{label}"\n'
         for label in ("Consensus", "Robust")
     )
-    text = TINY.replace("trials = 2", "trials = 6") + '[[policies]]\ntype = "consensus"\n' + claims
+    text = TINY.replace("trials = 2", "trials = 7") + '[[policies]]\ntype = "consensus"\n' + claims
     found = summarise(run(parse_spec(text), tmp_path / "run")).verdicts
     assert [v.claim for v in found] == ["Decentralized beats Consensus", "Decentralized beats Robust"]
-    assert all(v.trials == 6 and v.low <= v.high for v in found)
+    assert all(v.trials == 7 and v.low <= v.high for v in found)

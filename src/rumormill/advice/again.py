@@ -79,7 +79,7 @@ def second_look(
     table = advice.table
     if table.n_agents != network.n_agents:
         raise DataError("some nodes of the mesh have too few values in the log to be replayed")
-    networks = {"old": network, **_networks_of(advice)}
+    networks = {"old": network, **advice.networks}
 
     def stage(moments: Moments) -> Stage:
         """The same seed gives the same logs: what is played on two stages is paired all the same."""
@@ -90,6 +90,7 @@ def second_look(
             moments,
             advice.evidence.sameness.group_of,
             drifts=advice.evidence.drift.drifts,
+            remembers=advice.evidence.dependence.remembers,
             recorded=table.recorded.sum(axis=0),
             seed=stream_seed(root_seed(seed), 3),
             jobs=jobs,
@@ -98,16 +99,8 @@ def second_look(
 
     then, today = stage(given.moments), stage(advice.evidence.moments)
     (was,) = then.play([replace(given.setting, network="old")])
-    (now,) = today.play([advice.chosen])
-    return SecondLook(advice, given.setting, today.excess(was, now), MARGIN * now.mean)
-
-
-def _networks_of(advice: LogAdvice) -> dict[str, Network]:
-    from rumormill.advice.grounds import restricted
-    from rumormill.advice.settings import IN_GROUPS, TOGETHER
-
-    inside = restricted(advice.network, advice.evidence.sameness.group_of)
-    return {TOGETHER: advice.network, IN_GROUPS: inside}
+    now, lone = today.play([advice.chosen, advice.choice.alone.setting])
+    return SecondLook(advice, given.setting, today.excess(was, now), MARGIN * lone.mean)
 
 
 def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:

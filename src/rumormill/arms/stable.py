@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +38,13 @@ class AlphaStable(Arm):
     """
 
     alpha: float
+    """The tail index, above 1 and at most 2; moments below it exist."""
     loc: float = 0.0
+    """The location; the mean of a symmetric law."""
     scale: float = 1.0
+    """The scale."""
     beta: float = 0.0
+    """The skew, from -1 to 1."""
 
     def __post_init__(self) -> None:
         above("AlphaStable: alpha", self.alpha, 0, 2)
@@ -171,6 +176,7 @@ def _fill_skewed(rng: np.random.Generator, alpha: float, beta: float, out: NDArr
     out[:] = (1 + skew**2) ** (1 / (2 * alpha)) * np.sin(turned) / cosine * power
 
 
+@lru_cache(maxsize=4096)  # the points of a sweep share their arms
 def _shifted_moment(p: float, alpha: float, beta: float, shift: float) -> float:
     """E|Z + shift|^p of the standard law Z, alpha < 2, 0 < p < alpha.
 

@@ -1,7 +1,9 @@
 """What to say where only the core is installed."""
 
+EXTRAS = {"cryptography": "node", "ray": "cluster"}
+
 
 def missing_library(error: ModuleNotFoundError) -> str:
     """Which extra brings the library that is not there."""
-    extra = "node" if (error.name or "").partition(".")[0] == "cryptography" else "lab"
+    extra = EXTRAS.get((error.name or "").partition(".")[0], "lab")
     return f"{error.name} is not installed, and this needs it: pip install 'rumormill[{extra}]'"

@@ -3,28 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rumormill.cli.printing import note, print_json, print_table, say, with_band
-from rumormill.text import band, plural
+from rumormill.errors import InputError
+from rumormill.text import nearest, plural
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.bounds import RunBounds
+    from rumormill.experiments.analyse.pairs import Pair
     from rumormill.experiments.analyse.summary import Summary
     from rumormill.experiments.run.store import RunFolder
+
+# Beyond so many rows a table of pairs is left to the report and to JSON.
+MOST_PAIRS = 45
+
+
+@dataclass(frozen=True)
+class Against:
+    """How policies are compared: what is not said is as the spec has it."""
+
+    baseline: str | None = None
+    margin: float | None = None
+
+    def pairs(self, summary: Summary) -> list[Pair]:
+        """Every policy against every other, or against the baseline."""
+        from rumormill.experiments.analyse.pairs import compare_policies
+
+        if self.baseline is not None and self.baseline not in summary.policies:
+            raise InputError(
+                f"--baseline {self.baseline!r} is not allowed{nearest(self.baseline, summary.policies)}"
+            )
+        return compare_policies(summary, self.baseline, self.margin)
+
 
 WORD_STYLES = {"holds": "green", "does not hold": "red", "not decided at this size": "yellow"}
 
 
-def conclude(runs: Sequence[RunFolder], json: bool, *, report: bool, bounds: bool = False) -> None:
+def conclude(
+    runs: Sequence[RunFolder],
+    json: bool,
+    *,
+    report: bool,
+    bounds: bool = False,
+    against: Against | None = None,
+) -> None:
     """What runs that were just played came to, and where it is kept."""
     from rumormill.experiments.analyse.summary import summarise
 
     summaries = [summarise(run, bounds=bounds) for run in runs]
     written = [write_report(summary) for summary in summaries] if report else []
     folders = [str(summary.path) for summary in summaries]
-    present(summaries, json, folders=folders, reports=[str(paths[-1]) for paths in written])
+    reports = [str(paths[-1]) for paths in written]
+    present(summaries, json, against=against, folders=folders, reports=reports)
     if json:
         return
     for paths in written:
@@ -39,18 +72,28 @@ def present(
     json: bool,
     *,
     claims: bool = True,
+    against: Against | None = None,
     folders: Sequence[str] = (),
     reports: Sequence[str] = (),
 ) -> None:
-    """The tables of the runs, then the verdicts over all of them."""
+    """The tables of the runs, then the verdicts over all of them, then how the policies compare."""
     from rumormill.experiments.analyse.claims import verdict_row, verdicts
 
     found = verdicts(summaries) if claims else []
+    pairs = [(against or Against()).pairs(each) for each in summaries] if claims else [[] for _ in summaries]
     if json:
         print_json(
             {
                 "runs": [
-                    {"name": each.name, "rows": each.rows, **_bounds_json(each.bounds)} for each in summaries
+                    {
+                        "name": each.name,
+                        "rows": each.rows,
+                        "constants": each.constants,
+                        "pairs": [vars(pair) for pair in compared],
+                        **_tuning_json(each),
+                        **_bounds_json(each.bounds),
+                    }
+                    for each, compared in zip(summaries, pairs, strict=True)
                 ],
                 "verdicts": [vars(verdict) for verdict in found],
                 "folders": list(folders),
@@ -61,13 +104,23 @@ def present(
     for each in summaries:
         print_table([_shown(row) for row in each.rows], title=_headline(each))
         say()
+        if each.constants and each.tuning is None:
+            print_table(each.constants, title="Constants as resolved in the first trial")
+            say()
         if each.bounds is not None:
             _print_bounds(each.bounds)
-    if found:
-        rows = [verdict_row(verdict) for verdict in found]
+        if each.tuning is not None:
+            _print_tuning(each)
+    tuned = {each.name for each in summaries if each.tuning is not None}
+    listed = [verdict for verdict in found if verdict.scope.split(" (")[0] not in tuned]
+    if listed:
+        rows = [verdict_row(verdict) for verdict in listed]
         for row in rows:  # for the report, where there is room
             row.pop("detail")
         print_table(rows, title="The claims", styles=WORD_STYLES)
+        say()
+    for each, compared in zip(summaries, pairs, strict=True):
+        _print_pairs(each, compared)
 
 
 def write_report(summary: Summary, out: Path | None = None, figures: bool = True) -> list[Path]:
@@ -98,6 +151,53 @@ def _print_bounds(bounds: RunBounds) -> None:
     say()
 
 
+def _print_pairs(summary: Summary, pairs: Sequence[Pair]) -> None:
+    """A table where it has a reader; else where to find it."""
+    from rumormill.experiments.analyse.pairs import pair_row
+
+    if len(pairs) > MOST_PAIRS:
+        say(
+            f"{summary.name}: {len(pairs):,} comparisons of policies are in the report and in --json; "
+            "--baseline LABEL compares with one"
+        )
+    elif pairs:
+        print_table([pair_row(pair) for pair in pairs], title=f"{summary.name}: policies compared")
+        say()
+
+
+def _tuning_json(summary: Summary) -> dict[str, Any]:
+    from rumormill.experiments.analyse.tuning import claims_by_column, tuned_rows
+
+    if summary.tuning is None:
+        return {}
+    return {
+        "tuned": tuned_rows(summary),
+        "one_for_all": summary.tuning.one_for_all(summary),
+        "claims_by_column": claims_by_column(summary),
+    }
+
+
+def _print_tuning(summary: Summary) -> None:
+    from rumormill.experiments.analyse.tuning import claims_by_column, shown_row, tuned_rows
+
+    assert summary.tuning is not None
+    print_table(
+        [shown_row(row) for row in tuned_rows(summary)],
+        title=f"{summary.name}: mean group regret in {plural(summary.tuning.reporting(summary), 'trial')}, "
+        f"constants chosen in {summary.tuning.choosing} others",
+    )
+    say()
+    rows = summary.tuning.one_for_all(summary)
+    if rows:
+        print_table(
+            rows, title=f"One value for every {summary.tuning.over}: its worst case, × the best there"
+        )
+        say()
+    if claims_by_column(summary):
+        print_table(claims_by_column(summary), title=f"{summary.name}: the claims, at so many sweep points")
+        say()
+
+
 def _headline(summary: Summary) -> str:
     manifest = summary.manifest
     state = "" if manifest.status == "done" else ", not finished"
@@ -109,6 +209,8 @@ def _headline(summary: Summary) -> str:
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the summary as it is printed."""
+    from rumormill.experiments.analyse.words import band_of
+
     left_out = ("low", "high", "trials", "bytes_per_round")
     kept = {key: value for key, value in row.items() if key not in left_out}
-    return with_band(kept, "regret", band(row["low"], row["high"]))
+    return with_band(kept, "regret", band_of(row))

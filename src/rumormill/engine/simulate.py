@@ -51,17 +51,32 @@ def simulate(
     """Play `trials` independent trials of `horizon` rounds.
 
     The rewards of a trial depend on `rng` and the number of the trial only: two policies simulated with
-    the same `rng` see the very same rewards, and neither `workers` (threads, default: all cores) nor
-    `block` (rounds played at a time) changes any result. `progress(done, total)` is told about rounds,
-    over all trials.
+    the same `rng` see the very same rewards, and neither `workers` nor `block` changes any result.
 
     Policy, network and channel are objects, or what a spec would say: a name ("kmp", "my_module:Greedy") or
     a table {"type": "kmp", "gamma": 1}. A network that has to be drawn is drawn once, from `rng`.
 
-    The world need not be perfect: `channel` loses and delays messages, `absences` are (agent, first round,
-    last round), `outages` of links (agent, agent, first round, last round), `churn` makes agents come and go,
-    `corruption` falsifies rewards in messages, `byzantine` agents lie. Whoever is away or lies does not pull
-    (its action is -1) and regrets nothing; `Result.agent_rounds` counts the pulls.
+    - `bandit`: the arms: `rm.Bandit`, or arms that differ or change, or `rm.Replay` of a log.
+    - `network`: who is linked to whom.
+    - `policy`: what every agent does.
+    - `horizon`: how many rounds a trial has.
+    - `trials`: how many trials.
+    - `rng`: a seed, a generator or a seed sequence: all chance comes from it.
+    - `engine`: "auto" (compiled where it can be), "fast" (compiled) or "reference".
+    - `actions`: keep every action of every agent in the result.
+    - `checkpoints`: how many rounds to keep regret at (200), or which ones.
+    - `channel`: what happens to messages on their way; nothing, if left out.
+    - `absences`: (agent, first round, last round) of agents that are away.
+    - `outages`: (agent, agent, first round, last round) of links that are down.
+    - `churn`: how long agents stay and are away; nobody leaves, if left out.
+    - `corruption`: what falsifies rewards in messages.
+    - `byzantine`: who lies, and how.
+    - `progress`: a function that is told (rounds done, rounds in all), over all trials.
+    - `workers`: threads; all cores if left out.
+    - `block`: how many rounds are played at a time; it only changes the speed.
+
+    Whoever is away or lies does not pull (its action is -1) and regrets nothing; `Result.agent_rounds` counts
+    the pulls.
     """
     horizon, trials = whole("horizon", horizon), whole("trials", trials)
     if isinstance(bandit, type) or not isinstance(bandit, RewardSource):

@@ -14,8 +14,10 @@ import signal
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Protocol, TypeVar
 
+from rumormill.errors import RumormillError
 from rumormill.validate import whole
 
 Task = TypeVar("Task")
@@ -27,6 +29,8 @@ Work = Callable[[Task, Tick], Done]
 PATIENCE = 0.2
 # Short waits, so that the main thread sees Ctrl-C.
 GLANCE = 0.1
+# How often in a row all processes may be lost before any of them has done something.
+VAIN_ATTEMPTS = 3
 
 
 class WorkStopped(BaseException):
@@ -122,7 +126,7 @@ class Threads:
 class Processes:
     """Processes on this machine: for policies in plain Python, of which threads run one at a time.
 
-    Work and tasks travel by pickle. `on_tick` hears nothing: progress is counted by finished tasks.
+    Work and tasks travel by pickle. What a process leaves undone when it is killed is done again.
     """
 
     def __init__(self, jobs: int | None = None) -> None:
@@ -135,26 +139,57 @@ class Processes:
         on_done: Callable[[Task, Done], None],
         on_tick: Tick = no_tick,
     ) -> None:
-        if not tasks:
-            return
+        left = list(tasks)
+        in_vain = 0
+        while left:
+            before = len(left)
+
+            def finished(task: Task, outcome: Done) -> None:
+                on_done(task, outcome)
+                left.remove(task)
+
+            try:
+                self._run(list(left), work, finished, on_tick)
+            except BrokenProcessPool:
+                in_vain = 0 if len(left) < before else in_vain + 1
+                if in_vain == VAIN_ATTEMPTS:
+                    raise RumormillError(
+                        "worker processes are killed before any of them is done: perhaps memory is short; "
+                        "try fewer jobs"
+                    ) from None
+
+    def _run(
+        self,
+        tasks: Sequence[Task],
+        work: Work[Task, Done],
+        on_done: Callable[[Task, Done], None],
+        on_tick: Tick,
+    ) -> None:
         # Spawned, not forked: threads of numba or of the linear algebra do not survive a fork.
         context = multiprocessing.get_context("spawn")
-        pool = ProcessPoolExecutor(min(self.jobs, len(tasks)), context, initializer=_begin_worker)
+        size = min(self.jobs, len(tasks))
+        # A number for each process and no lock, which a process that is killed could never give back.
+        amounts, told = context.RawArray("d", size), 0.0
+        pool = ProcessPoolExecutor(size, context, initializer=_begin_worker, initargs=(amounts,))
         todo = iter(tasks)
         under_way: dict[Future[Any], Any] = {}
         try:
             for task in todo:
-                under_way[pool.submit(work, task, no_tick)] = task
+                under_way[pool.submit(work, task, _tell)] = task
                 if len(under_way) == 2 * self.jobs:
                     break
             while under_way:
                 finished, _ = wait(under_way, timeout=GLANCE, return_when=FIRST_COMPLETED)
+                now = sum(amounts)
+                if now > told:
+                    on_tick(now - told)
+                    told = now
                 for future in finished:
                     task = under_way.pop(future)
                     on_done(task, future.result())
                     following = next(todo, None)
                     if following is not None:
-                        under_way[pool.submit(work, following, no_tick)] = following
+                        under_way[pool.submit(work, following, _tell)] = following
         except BaseException:
             for process in list((pool._processes or {}).values()):
                 process.terminate()
@@ -163,8 +198,19 @@ class Processes:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _begin_worker() -> None:
+# In a worker process: what each of them has done so far.
+_amounts: Any = None
+
+
+def _tell(amount: float) -> None:
+    own = multiprocessing.current_process()._identity[-1] % len(_amounts)  # they are numbered in a row
+    _amounts[own] += amount
+
+
+def _begin_worker(amounts: Any) -> None:
     """Ctrl-C reaches every process of a terminal: only the one in charge acts on it. None outlives it."""
+    global _amounts
+    _amounts = amounts
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -81,6 +81,11 @@ class Policy(metaclass=NamedArguments):
                 f"{tail_index:.6g}; give eps below {tail_index - 1:.6g}"
             )
 
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        """What its index is made of for arms with these moments, by name; nothing where it cannot say."""
+        del moments
+        return {}
+
     def require_bearable(self, world: World) -> None:
         """Raise InputError if the policy breaks where the world is not perfect in this way."""
         del world  # flooding bears everything

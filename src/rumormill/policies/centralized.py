@@ -71,7 +71,9 @@ class CentralizedMPUCB(MessagePassingPolicy):
 
     label: ClassVar[str] = "Centralized"
     leaders: Literal["independent", "dominating"] | Sequence[int] = "independent"
+    """Who leads: an "independent" set of large weight (the paper), a "dominating" set, or these agents."""
     patience: float | None = PATIENCE
+    """After how many silent rounds (beyond the distance) a follower decides for itself; None: never."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

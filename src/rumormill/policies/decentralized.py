@@ -72,9 +72,13 @@ class DecentralizedMPUCB(MessagePassingPolicy):
 
     label: ClassVar[str] = "Decentralized"
     clique_filter: bool = True
+    """Listen to the own clique only (the paper), or to everybody in reach."""
     cover: Sequence[Sequence[int]] | None = None
+    """The cliques, as lists of agents; computed if left out."""
     discard: Literal["RCL-LF"] | None = None
+    """"RCL-LF": use only part of what is heard, so that everybody learns about equally much."""
     hold: int = 1
+    """A heard sample counts from this many rounds after its pull on; 1: at once."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -76,10 +76,15 @@ class RobustPolicy(Policy):
     """
 
     estimator: Estimator = field(default_factory=TrimmedMean)
+    """The robust mean that the index is built on."""
     c: float | Literal["theory"] | None = None
+    """The constant of the radius: a number, or "theory" for that of the estimator's lemma."""
     zeta: float | None = None
+    """The same constant as a plain factor on the radius, c = zeta^(p/eps); 1 if neither is given."""
     confidence: Confidence = "paper"
+    """L_t: 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the proofs' union bound holds."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, Estimator):
@@ -105,6 +110,20 @@ class RobustPolicy(Policy):
     def require_usable(self, moments: Moments) -> None:
         if not self.estimator.brings_index:
             self.radius(moments)
+
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        estimator = self.estimator
+        found: dict[str, str | int | float] = {"mean": type(estimator).__name__, "schedule": self.confidence}
+        if estimator.needs_moments:
+            used = self.moments or moments
+            found |= {"eps": used.eps, "u": used.u, "rho": used.rho}
+        if estimator.brings_index:
+            own = {name: getattr(estimator, name) for name in getattr(estimator, "__dataclass_fields__", ())}
+            return found | {
+                name: value for name, value in own.items() if isinstance(value, str | int | float)
+            }
+        radius = self.radius(moments)
+        return found | ({"c": radius.constant} if radius.zeta is None else {"zeta": radius.zeta})
 
     @property
     def manners(self) -> Manners:
@@ -134,8 +153,11 @@ class MessagePassingPolicy(RobustPolicy):
     """Whether messages carry a row for every arm."""
 
     gamma: int | Literal["half-diameter"] = "half-diameter"
+    """How many hops messages travel; "half-diameter" is ⌈diameter/2⌉."""
     quiet: float | None = None
+    """Tell only what can still matter; None tells everything."""
     start: Start = "round-robin"
+    """How the first K rounds are played: "round-robin" or "shared"."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -20,7 +20,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-from rumormill.errors import InputError
 from rumormill.estimators import Estimator, TrimmedMean
 from rumormill.policies.message_passing import MessagePassingPolicy, RobustPolicy
 from rumormill.policies.origins import OriginSamples
@@ -38,17 +37,13 @@ class OriginMedianUCB(MessagePassingPolicy):
     spare: int = 1
     count: Literal["all", "trimmed"] = "all"
     estimator: Estimator = field(default_factory=TrimmedMean, init=False, repr=False)
-    """Not a choice: it only says that the radius is that of the raw moment u."""
+    """Not a choice: it only says that the radius, and `c="theory"`, are those of the raw moment u."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         whole("f", self.f, 0)
         whole("spare", self.spare)
         one_of("count", self.count, ("all", "trimmed"))
-        if self.c == "theory":
-            raise InputError(
-                "c = 'theory' is not allowed with OriginMedianUCB: give a number c or a factor zeta"
-            )
 
     def agent(self, seat: Seat) -> OriginMedianAgent:
         samples = OriginSamples(self, seat, f=self.f, spare=self.spare, trims=self.count == "trimmed")

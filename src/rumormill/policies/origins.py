@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from rumormill.estimators import Radius
+from rumormill.estimators import Radius, TrimmedMean
 from rumormill.formulas import log_confidence, origin_clip, snake_group
 from rumormill.policies.message_passing import RobustPolicy
 from rumormill.policies.samples import first_best
@@ -28,7 +28,9 @@ class OriginSamples:
         self._n_agents = seat.require_agents() if policy.confidence == "anytime" else 1
         self._agent, self._f, self._most, self._trims = seat.agent, f, 2 * f + 1 + 2 * spare, trims
         self._root, self._p = math.pow(moments.u, 1.0 / moments.p), moments.p
-        self.radius: Radius = policy.radius(moments)
+        zeta = 1.0 if policy.c is None and policy.zeta is None else policy.zeta
+        self.radius = Radius.build(TrimmedMean(), moments, c=policy.c, zeta=zeta)
+        """That of the raw moment u, whatever the policy's own mean is."""
         self.pending: Sequence[int] = [0] * seat.n_arms
         """Pulls of every arm whose rewards are still out; in rounds there are none."""
         self.latest: tuple[Estimate, ...] = ()

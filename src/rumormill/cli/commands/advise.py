@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
-import textwrap
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rumormill.cli.advice import Counting, paragraph, print_advice
 from rumormill.cli.making import made_network
 from rumormill.cli.options import Jobs, Json, Seed
 from rumormill.cli.printing import note, print_json, print_table, say
 from rumormill.cli.words import split
 from rumormill.errors import InputError
-from rumormill.text import number, plural
 
 if TYPE_CHECKING:
     from rumormill.advice.advise import Advice
@@ -143,11 +139,11 @@ def _advise_log(
     json: bool,
 ) -> None:
     from rumormill.advice.advise_log import advise_log
-    from rumormill.advice.choice import QUICK_ESTIMATORS
     from rumormill.advice.mesh import mesh_of, mesh_toml
+    from rumormill.advice.settings import QUICK_ESTIMATORS
     from rumormill.experiments.run.files import write_atomically
 
-    with _Counting() as counting:
+    with Counting() as counting:
         advice = advise_log(
             log,
             network,
@@ -168,6 +164,20 @@ def _advise_log(
         note(f"written: {path}")
     for problem in problems:
         note(f"not written: {problem}")
+    if write is not None:
+        note(_for_live(write))
+
+
+def _for_live(path: Path) -> str:
+    """What live nodes will say to the file."""
+    from rumormill.live.config import read_mesh
+
+    mesh = read_mesh(path)
+    try:
+        mesh.policy(mesh.file.games[0])
+    except InputError as error:
+        return f"live nodes refuse it ({error}); for those, ask again with --estimator clipped"
+    return "before live nodes use it: put in their addresses, names stand there; then `rumormill mesh plan`"
 
 
 def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
@@ -199,7 +209,7 @@ def _second_look(source: str, columns: Any, like: Path, seed: int, jobs: int | N
 
     given = read_mesh(like)
     log = read_log(source, columns, objective=given.game.objective, unit=given.game.unit)
-    with _Counting() as counting:
+    with Counting() as counting:
         found = second_look(given, log, seed=seed, jobs=jobs, on_play=counting.add)
     if json:
         print_json({**found.as_dict(), "advice": found.advice.as_dict()})
@@ -208,76 +218,6 @@ def _second_look(source: str, columns: Any, like: Path, seed: int, jobs: int | N
     say()
     for text in recommendation(found.advice):
         paragraph(text, "- ")
-
-
-def print_advice(advice: LogAdvice) -> None:
-    """The advice in as many columns as there are."""
-    from rumormill.advice.words import findings, group_lines, headline, recommendation
-
-    log = advice.log
-    who = "no agents named" if log.agents is None else plural(log.n_agents, "agent")
-    paragraph(f"{log.name}: {len(log.value):,} values, {who}, {plural(log.n_arms, 'arm')}")
-    paragraph(headline(advice))
-    say()
-    paragraph("Is it the model's world?")
-    for finding in findings(advice):
-        paragraph(f"{finding.check} {finding.verdict}. {finding.sentence}", "! " if finding.alarm else "- ")
-    for line in group_lines(advice):
-        paragraph(line, "    ")
-    for text in (*advice.notes, *advice.evidence.why_moments):
-        paragraph(text, "- ")
-    say()
-    paragraph(f"On the rest of the log ({advice.rounds[1]:,} rounds not used to choose), per request:")
-    _print_lines(advice)
-    say()
-    for text in recommendation(advice):
-        paragraph(text)
-    paragraph(f"In Python: {advice.code}", hang=4)
-
-
-def _print_lines(advice: LogAdvice) -> None:
-    unit = f" {advice.log.unit}" if advice.log.unit else ""
-    for line in advice.lines:
-        band = f"{number(line.low)} to {number(line.high)}"
-        paragraph(
-            f"{line.name}: {number(line.mean)}{unit} ({band}), median {number(line.median)}, "
-            f"p90 {number(line.p90)}",
-            "- ",
-        )
-
-
-def paragraph(text: str, mark: str = "", hang: int = 0) -> None:
-    """A paragraph wrapped to the terminal: 80 columns where nobody says how many there are."""
-    known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    width = max(20, shutil.get_terminal_size((80, 24)).columns) if known else 80
-    indent = " " * (hang or len(mark))
-    say(textwrap.fill(text, width, initial_indent=mark, subsequent_indent=indent, break_on_hyphens=False))
-
-
-class _Counting:
-    """Says on standard error how many settings were replayed: a line that stays, or one every few seconds."""
-
-    EVERY_S = 5.0
-
-    def __init__(self) -> None:
-        self._done, self._last, self._live = 0, time.monotonic(), sys.stderr.isatty()
-
-    def __enter__(self) -> _Counting:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
-        if self._live and self._done:
-            sys.stderr.write("\r\x1b[K")
-
-    def add(self, plays: int) -> None:
-        self._done += plays
-        words = f"{plural(self._done, 'setting')} replayed"
-        if self._live:
-            sys.stderr.write(f"\r\x1b[K{words}")
-            sys.stderr.flush()
-        elif time.monotonic() - self._last > self.EVERY_S:
-            self._last = time.monotonic()
-            note(words)
 
 
 # --- specs ----------------------------------------------------------------------------------------------
@@ -298,7 +238,7 @@ def _advise_spec(
     from rumormill.advice import advise as advising
     from rumormill.advice.cases import case_of_spec, one_problem
     from rumormill.advice.figure import pareto_figure
-    from rumormill.advice.search import QUICK_ESTIMATORS
+    from rumormill.advice.settings import QUICK_ESTIMATORS
     from rumormill.experiments.figures.style import save
     from rumormill.experiments.spec.building import build_network
     from rumormill.experiments.spec.reading import at_scale, named_spec, read_spec

@@ -7,10 +7,22 @@ from typing import Annotated
 
 import typer
 
-from rumormill.cli.options import Bounds, Executor, ExecutorName, Horizon, Jobs, Json, Report, Trials
+from rumormill.cli.options import (
+    Address,
+    Baseline,
+    Bounds,
+    Executor,
+    ExecutorName,
+    Horizon,
+    Jobs,
+    Json,
+    Margin,
+    Report,
+    Trials,
+)
 from rumormill.cli.printing import note
-from rumormill.cli.results import conclude
-from rumormill.cli.runs import default_folder, play
+from rumormill.cli.results import Against, conclude
+from rumormill.cli.runs import default_folder, play, with_data_at_hand
 from rumormill.errors import InputError
 
 
@@ -25,7 +37,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="fig1a … fig1f, theory, gamma-sparse, estimators, loss, delay, churn, liars, or all.",
+            help="fig1a … fig1f, theory, gamma-sparse, estimators, tuned, loss, delay, churn, liars, or all.",
             autocompletion=names_starting_with,
             show_default=False,
         ),
@@ -36,11 +48,14 @@ def reproduce(
     horizon: Horizon = None,
     jobs: Jobs = None,
     executor: Executor = ExecutorName.threads,
+    address: Address = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder; with `all`, the folder of all runs. runs/ by default.")
     ] = None,
     report: Report = True,
     bounds: Bounds = False,
+    baseline: Baseline = None,
+    margin: Margin = None,
     json: Json = False,
 ) -> None:
     """Run an experiment of the paper and test its claims on it.
@@ -57,12 +72,14 @@ def reproduce(
     for each in spec_names() if everything else [name]:
         ready = at_scale(named_spec(each), "full" if full else "quick", trials=trials, horizon=horizon)
         folder = default_folder(ready, out or Path("runs")) if everything else out or default_folder(ready)
+        ready, without = with_data_at_hand(ready)
+        missing += without
         try:
-            runs.append(play(ready, folder, jobs, executor))
+            runs.append(play(ready, folder, jobs, executor, address))
         except MissingDataError as error:
             if not everything:
                 raise
             missing.append(f"{each} is left out: {error}")
-    conclude(runs, json, report=report, bounds=bounds)
+    conclude(runs, json, report=report, bounds=bounds, against=Against(baseline, margin))
     for line in missing:
         note(line)

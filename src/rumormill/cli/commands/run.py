@@ -7,8 +7,21 @@ from typing import Annotated
 
 import typer
 
-from rumormill.cli.options import Bounds, Executor, ExecutorName, Horizon, Jobs, Json, Out, Report, Trials
-from rumormill.cli.results import conclude
+from rumormill.cli.options import (
+    Address,
+    Baseline,
+    Bounds,
+    Executor,
+    ExecutorName,
+    Horizon,
+    Jobs,
+    Json,
+    Margin,
+    Out,
+    Report,
+    Trials,
+)
+from rumormill.cli.results import Against, conclude
 from rumormill.cli.runs import default_folder, play
 
 
@@ -19,9 +32,12 @@ def run(
     horizon: Horizon = None,
     jobs: Jobs = None,
     executor: Executor = ExecutorName.threads,
+    address: Address = None,
     out: Out = None,
     report: Report = True,
     bounds: Bounds = False,
+    baseline: Baseline = None,
+    margin: Margin = None,
     json: Json = False,
 ) -> None:
     """Run an experiment of your own.
@@ -31,5 +47,5 @@ def run(
     from rumormill.experiments.spec.reading import at_scale, read_spec
 
     ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)
-    played = play(ready, out or default_folder(ready), jobs, executor)
-    conclude([played], json, report=report, bounds=bounds)
+    played = play(ready, out or default_folder(ready), jobs, executor, address)
+    conclude([played], json, report=report, bounds=bounds, against=Against(baseline, margin))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from rumormill.cli.options import Folder, Json
-from rumormill.cli.results import present
+from rumormill.cli.options import Baseline, Folder, Json, Margin
+from rumormill.cli.results import Against, present
 
 
-def show(folder: Folder, json: Json = False) -> None:
-    """Print what a run came to."""
+def show(folder: Folder, baseline: Baseline = None, margin: Margin = None, json: Json = False) -> None:
+    """Print what a run came to.
+
+    Regret, the constants as resolved, the claims, and every policy against every other.
+    """
     from rumormill.experiments.analyse.summary import summarise
     from rumormill.experiments.run import store
 
-    present([summarise(store.open_run(folder))], json)
+    present([summarise(store.open_run(folder))], json, against=Against(baseline, margin))

@@ -1,21 +1,24 @@
 """The claims of a spec, each tested on the trials of a run, with a number and a plain word.
 
-A comparison "A beats B" looks at mean regret at the horizon: estimate = mean(A) / mean(B) - 1, resampled
-over trials that both played on the same rewards. The interval is a bootstrap (BCa) one; the intervals of
-one scope hold together with 95 % confidence (Bonferroni). A claim holds if its whole interval says so, does
-not hold if its whole interval says the opposite, and is otherwise not decided.
+A comparison "A beats B" looks at regret at the horizon, at the median over trials of A/B - 1, both on the
+same rewards. The interval is exact for any law of regret (paired.py); the intervals of one scope hold
+together with 95 % confidence (Bonferroni). A claim holds if its whole interval says so, does not hold if its
+whole interval says the opposite, and is otherwise not decided; nor is it where the mean over trials says the
+opposite of the median. "At least as good" is decided by the end of the interval: it may not reach beyond the
+margin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_interval, relative_difference
+from rumormill.experiments.analyse.bootstrap import Interval
+from rumormill.experiments.analyse.paired import change_of_means, median_interval, ratios
 from rumormill.experiments.analyse.words import LIMITS, Values, in_words, is_number, symbol
 from rumormill.experiments.spec import schema
 from rumormill.text import rounded, setting, share, times
@@ -37,16 +40,26 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Verdict:
-    """One claim, tested. estimate, low and high are relative: -0.4 is 40 % less. NaN: too few trials."""
+    """One claim, tested. The numbers are relative: -0.4 is 40 % less. NaN: too few trials."""
 
     claim: str
     scope: str
     word: Word
     estimate: float
+    """The median over trials."""
     low: float
     high: float
+    mean: float
+    """The same of the means over trials, without an interval."""
     trials: int
     detail: str
+    values: Values = field(default_factory=dict)
+    """The sweep point it is about, if it is about one."""
+
+    @property
+    def sentence(self) -> str:
+        """The claim without the sweep point."""
+        return self.claim.removesuffix(_where(self.values))
 
 
 @dataclass(frozen=True)
@@ -54,15 +67,36 @@ class Question:
     """A claim put to the data, before it is tested."""
 
     text: str
-    groups: list[Array]
-    statistic: Callable[[Sequence[Array]], Array]
+    samples: list[Array]
+    """Ratios by trial: one sample, or two independent ones."""
+    mean: float
     judge: Callable[[Interval], Word]
     detail: str
+    values: Values = field(default_factory=dict)
+
+    @classmethod
+    def about(
+        cls,
+        text: str,
+        data: Array,
+        judge: Callable[[Interval], Word],
+        detail: str,
+        values: Values | None = None,
+    ) -> Question:
+        """Of two columns of regret: how much larger the first is."""
+        first, second = data.T
+        mean = change_of_means(first, second)
+        return cls(text, [ratios(first, second)], mean, judge, detail, values or {})
 
 
 def verdicts(summaries: Sequence[Summary]) -> list[Verdict]:
     """The claims that these runs can decide: of each run, and between runs where a claim compares two."""
-    done = [verdict for summary in summaries for verdict in summary.verdicts]
+    done = [
+        verdict
+        for summary in summaries
+        for column in summary.columns.values() or [summary]
+        for verdict in column.verdicts
+    ]
     by_name = {summary.name: summary for summary in summaries}
     for first in by_name.values():
         gains = [claim for claim in first.spec.claims if isinstance(claim, schema.LargerGain)]
@@ -82,7 +116,10 @@ def own_verdicts(summary: Summary) -> list[Verdict]:
         if type(claim) in WITHIN
         for question in WITHIN[type(claim)](summary, claim)
     ]
-    return _tested(f"{summary.name} ({summary.manifest.scale})", asked)
+    scopes: dict[str, list[Question]] = {}
+    for question in asked:
+        scopes.setdefault(summary.scope(question.values), []).append(question)
+    return [verdict for scope, questions in scopes.items() for verdict in _tested(scope, questions)]
 
 
 def verdict_row(verdict: Verdict) -> dict[str, str]:
@@ -93,6 +130,7 @@ def verdict_row(verdict: Verdict) -> dict[str, str]:
         "verdict": verdict.word,
         "difference": share(verdict.estimate),
         "confidence interval": f"{share(verdict.low)} to {share(verdict.high)}",
+        "in the mean": share(verdict.mean),
         "detail": verdict.detail,
     }
 
@@ -100,21 +138,19 @@ def verdict_row(verdict: Verdict) -> dict[str, str]:
 def _tested(scope: str, asked: list[Question]) -> list[Verdict]:
     done = []
     for question in asked:
-        confidence = 1 - (1 - CONFIDENCE) / len(asked)
-        found = bootstrap_interval(question.groups, question.statistic, confidence)
-        done.append(
-            Verdict(
-                question.text,
-                scope,
-                question.judge(found) if found.known else OPEN,
-                found.estimate,
-                found.low,
-                found.high,
-                min(len(group) for group in question.groups),
-                question.detail,
-            )
-        )
+        found = median_interval(question.samples, 1 - (1 - CONFIDENCE) / len(asked))
+        word, detail = question.judge(found) if found.known else OPEN, question.detail
+        if contradicted(word, question.judge(Interval(question.mean, question.mean, question.mean))):
+            word, detail = OPEN, f"{detail}; most trials say one thing, the mean over all says the opposite"
+        trials = min(len(sample) for sample in question.samples)
+        numbers = (found.estimate, found.low, found.high, question.mean)
+        done.append(Verdict(question.text, scope, word, *numbers, trials, detail, question.values))
     return done
+
+
+def contradicted(word: Word, by_mean: Word) -> bool:
+    """Whether the mean says the opposite: a few lost trials can outweigh all others."""
+    return {word, by_mean} == {HOLDS, FAILS}
 
 
 # --- judges ---------------------------------------------------------------------------------------------
@@ -128,6 +164,15 @@ def below_zero(found: Interval) -> Word:
 def above_zero(found: Interval) -> Word:
     """For claims that something is larger."""
     return HOLDS if found.low > 0 else FAILS if found.high < 0 else OPEN
+
+
+def within(margin: float) -> Callable[[Interval], Word]:
+    """For claims that something is not larger by more than the margin: the end of the interval decides."""
+
+    def judge(found: Interval) -> Word:
+        return HOLDS if found.high <= margin else FAILS if found.low > margin else OPEN
+
+    return judge
 
 
 def matters(found: Interval) -> Word:
@@ -147,11 +192,12 @@ def hardly_matters(found: Interval) -> Word:
 
 
 def _beats(summary: Summary, claim: schema.Beats) -> list[Question]:
-    return _less_regret(summary, claim.policy, "beats", claim.than)
+    return _less_regret(summary, claim.policy, "beats", claim.than, below_zero)
 
 
 def _at_least_as_good(summary: Summary, claim: schema.AtLeastAsGood) -> list[Question]:
-    return _less_regret(summary, claim.policy, "does at least as well as", claim.than)
+    judge = within(summary.spec.verdicts.margin)
+    return _less_regret(summary, claim.policy, "does at least as well as", claim.than, judge)
 
 
 def _matters(summary: Summary, claim: schema.Matters) -> list[Question]:
@@ -162,7 +208,9 @@ def _hardly_matters(summary: Summary, claim: schema.HardlyMatters) -> list[Quest
     return _effect(summary, claim.policy, claim.parameter, "hardly matters", hardly_matters)
 
 
-def _less_regret(summary: Summary, policy: str, verb: str, than: str) -> list[Question]:
+def _less_regret(
+    summary: Summary, policy: str, verb: str, than: str, judge: Callable[[Interval], Word]
+) -> list[Question]:
     """One policy has less regret than another, at every sweep point."""
     asked = []
     for values in summary.points:
@@ -170,7 +218,7 @@ def _less_regret(summary: Summary, policy: str, verb: str, than: str) -> list[Qu
         lower = int((data[:, 0] < data[:, 1]).sum())
         detail = f"mean regret {_means(data)}; lower in {lower} of {len(data)} trials"
         text = f"{policy} {verb} {than}{_where(values)}"
-        asked.append(Question(text, [data], relative_difference, below_zero, detail))
+        asked.append(Question.about(text, data, judge, detail, values))
     return asked
 
 
@@ -194,7 +242,7 @@ def _effect(
             f"it matters if it changes regret by more than {MATTERS:.0%}"
         )
         text = f"{sign} {verb} for {policy}{_where(others)}"
-        asked.append(Question(text, [data], relative_difference, judge, detail))
+        asked.append(Question.about(text, data, judge, detail))
     return asked
 
 
@@ -219,7 +267,7 @@ def _worsens(summary: Summary, claim: schema.Worsens) -> list[Question]:
             f"{sign} = {setting(way[-1])} against {sign} = {setting(way[0])}: mean regret {_means(ends)}; "
             f"the mean rises in {rises} of {len(way) - 1} steps {steps}"
         )
-        asked.append(Question(text, [ends], relative_difference, above_zero, detail))
+        asked.append(Question.about(text, ends, above_zero, detail))
     return asked
 
 
@@ -235,7 +283,7 @@ def _larger_gain(first: Summary, second: Summary, claim: schema.LargerGain) -> l
     for values in (each for each in first.points if each in second.points):
         here, there = (paired(run, [(policy, values) for policy in pair]) for run in (first, second))
         together = same_chance(first, second) and len(here) == len(there)
-        gains = [float(data[:, 0].mean() / data[:, 1].mean()) for data in (here, there)]
+        gains = [1 + change_of_means(*data.T) for data in (here, there)]
         text = (
             f"the gain of {claim.policy} over {claim.over} is larger in {first.name} than in {second.name}"
             f"{_where(values)}"
@@ -243,15 +291,10 @@ def _larger_gain(first: Summary, second: Summary, claim: schema.LargerGain) -> l
         detail = (
             f"gains {times(gains[0])} and {times(gains[1])}; trials {'paired' if together else 'independent'}"
         )
-        groups = [np.column_stack([here, there])] if together else [here, there]
-        asked.append(Question(text, groups, _ratio_of_gains, above_zero, detail))
+        one, other = (ratios(*data.T) for data in (here, there))
+        samples = [ratios(one, other)] if together else [one, other]
+        asked.append(Question(text, samples, gains[0] / gains[1] - 1, above_zero, detail))
     return asked
-
-
-def _ratio_of_gains(means: Sequence[Array]) -> Array:
-    """(a / b) / (c / d) - 1 of the four columns a, b, c, d."""
-    a, b, c, d = (means[i][..., j] for i in range(len(means)) for j in range(means[i].shape[-1]))
-    return np.asarray((a / b) / (c / d) - 1)
 
 
 # A new kind of claim is a form in the spec's schema, a function and a line here.

@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.bootstrap import bootstrap_interval, relative_difference
-from rumormill.experiments.analyse.claims import same_chance
+from rumormill.experiments.analyse.claims import CONFIDENCE, same_chance
+from rumormill.experiments.analyse.paired import change_of_means, median_interval, ratios
 from rumormill.experiments.analyse.summary import Row, Series, Summary
 
 
 def compare(first: Summary, second: Summary) -> list[Row]:
     """Regret at the last round where both runs have the same policy and sweep point.
 
-    `change` is how much larger the second is, as a share of the first. Trials are paired where both runs
-    drew the same bandits from the same seed, else taken as independent.
+    `change` is how much larger the second is, as a share of the first, in the median over trials. Trials are
+    paired where both runs drew the same bandits from the same seed, else taken as independent. All intervals
+    hold together.
     """
     paired = same_chance(first, second)
-    rows = []
-    for values in first.points:
-        for one in first.at(values):
-            if one.policy in second.policies and values in second.points:
-                change = _change(one, second.of(one.policy, values), paired)
-                rows.append({**values, "policy": one.policy, **change})
+    both = [
+        (one, second.of(one.policy, values))
+        for values in first.points
+        if values in second.points
+        for one in first.at(values)
+        if one.policy in second.policies
+    ]
+    confidence = 1 - (1 - CONFIDENCE) / max(len(both), 1)
+    rows = [
+        {**one.values, "policy": one.policy, **_change(one, other, paired, confidence)} for one, other in both
+    ]
     if not rows:
         raise InputError(
             f"{first.path} and {second.path} have no policy at the same sweep point in common: "
@@ -35,27 +39,23 @@ def compare(first: Summary, second: Summary) -> list[Row]:
     return rows
 
 
-def _change(first: Series, second: Series, paired: bool) -> Row:
+def _change(first: Series, second: Series, paired: bool, confidence: float) -> Row:
     one, other = first.by_trial(), second.by_trial()
     common = sorted(one.keys() & other.keys())
+    columns = [np.array(list(ends.values())) for ends in (other, one)]
+    samples = columns
     if paired and common:
-        both = np.array([[other[trial], one[trial]] for trial in common])
-        found = bootstrap_interval([both], relative_difference)
-    else:
-        columns = [np.array(list(ends.values()))[:, None] for ends in (other, one)]
-        found = bootstrap_interval(columns, _ratio)
+        samples = [ratios(*(np.array([ends[trial] for trial in common]) for ends in (other, one)))]
+    found = median_interval(samples, confidence)
     return {
-        "first": float(np.mean(list(one.values()))),
-        "second": float(np.mean(list(other.values()))),
+        "first": float(columns[1].mean()),
+        "second": float(columns[0].mean()),
         "change": found.estimate,
         "low": found.low,
         "high": found.high,
+        "change_of_means": change_of_means(*columns),
         "paired": paired,
     }
-
-
-def _ratio(means: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    return np.asarray(means[0][..., 0] / means[1][..., 0] - 1)
 
 
 def differences(first: Summary, second: Summary) -> list[Row]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,11 @@ from numpy.typing import NDArray
 
 from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_band
 from rumormill.experiments.analyse.claims import Verdict, own_verdicts
-from rumormill.experiments.analyse.words import Values
+from rumormill.experiments.analyse.pairs import Pair, compare_policies
+from rumormill.experiments.analyse.tuning import Tuning, folded
+from rumormill.experiments.analyse.words import Values, in_one_line, in_words
+from rumormill.experiments.run.tuning import best_constants
+from rumormill.experiments.spec.tuning import CONSTANT, PRINTED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -80,6 +84,13 @@ class Summary:
     """By policy and the values of the axes: see `of`."""
     bounds: RunBounds | None = None
     """What the theory promises, if it was asked for."""
+    column: str = ""
+    """Of a run with a tuned constant: at which value of it the policies are."""
+    columns: dict[str, Summary] = field(default_factory=dict)
+    """The same run at other values; this one, each policy at its best, is among them."""
+    tuning: Tuning | None = None
+    games: pl.DataFrame | None = None
+    """The arms of every trial, where the run has kept them."""
 
     @property
     def name(self) -> str:
@@ -87,8 +98,8 @@ class Summary:
 
     @property
     def axes(self) -> list[str]:
-        """The parameters that are swept."""
-        return list(self.manifest.axes)
+        """The parameters that are swept; a constant that is tuned is none of them."""
+        return [axis for axis in self.manifest.axes if axis != CONSTANT]
 
     @property
     def policies(self) -> list[str]:
@@ -117,10 +128,52 @@ class Summary:
         """A policy at all sweep points."""
         return [self.of(policy, values) for values in self.points]
 
+    def scope(self, values: Values) -> str:
+        """What shares its confidence with a claim about this sweep point.
+
+        A run; of a tuned one, each column and each value of the axis over which a worst case is sought.
+        """
+        name = f"{self.name} ({self.manifest.scale})"
+        if not self.column:
+            return name
+        over = self.spec.tune.over if self.spec.tune else None
+        where = f", {in_words({over: values[over]})}" if over in values else ""
+        return f"{name}, {self.column}{where}"
+
     @cached_property
     def verdicts(self) -> list[Verdict]:
         """The claims of the spec that this run alone can decide."""
         return own_verdicts(self)
+
+    def start_cost(self, values: Values) -> float | None:
+        """Mean regret of the first K rounds of the paper's start: every agent tries every arm once."""
+        if self.games is None:
+            return None
+        here = self.games
+        for axis, value in values.items():
+            here = here.filter(here[axis] == value)
+        trials = set(self.of(self.policies[0], values).trials)
+        costs: dict[int, float] = {}
+        for trial, gap, agents in here.select("trial", "gap", "agents").iter_rows():
+            costs[trial] = costs.get(trial, 0.0) + gap * agents
+        return float(np.mean([cost for trial, cost in costs.items() if trial in trials]))
+
+    @property
+    def constants(self) -> list[Row]:
+        """The constants of every policy at every sweep point, as resolved in the first trial."""
+        rows = []
+        for number, values in enumerate(self.manifest.points):
+            if values.get(CONSTANT, PRINTED) != PRINTED:
+                continue
+            for policy, found in self.manifest.constants.get(str(number), {}).items():
+                where = {axis: value for axis, value in values.items() if axis != CONSTANT}
+                rows.append({**where, "policy": policy, "constants": in_one_line(found)})
+        return rows
+
+    @cached_property
+    def pairs(self) -> list[Pair]:
+        """Every policy against every other, or against the spec's baseline."""
+        return compare_policies(self)
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -152,14 +205,26 @@ def summarise(run: RunFolder, *, bounds: bool = False) -> Summary:
     axes = list(run.manifest.axes)
     series = {}
     for key, frame in run.frame.partition_by(["policy", *axes], as_dict=True).items():
-        series[key] = _series(str(key[0]), dict(zip(axes, key[1:], strict=True)), frame)
+        values = {axis: value for axis, value in zip(axes, key[1:], strict=True) if axis != CONSTANT}
+        series[key] = _series(str(key[0]), values, frame)
+    if run.spec.tune is not None:
+        whole = Summary(run.path, run.manifest, run.spec, [], series, games=_games(run))
+        return folded(whole, best_constants(run.spec, run.frame))
     points = [dict(zip(axes, key, strict=True)) for key in dict.fromkeys(key[1:] for key in series)]
-    summary = Summary(run.path, run.manifest, run.spec, points, series)
+    summary = Summary(run.path, run.manifest, run.spec, points, series, games=_games(run))
     if not bounds:
         return summary
     from rumormill.experiments.analyse.bounds import run_bounds
 
     return dataclasses.replace(summary, bounds=run_bounds(summary))
+
+
+def _games(run: RunFolder) -> pl.DataFrame | None:
+    """The games of a run; of one with a tuned constant, those of one of its values: all have the same."""
+    games = run.games
+    if games is None or CONSTANT not in games.columns:
+        return games
+    return games.filter(games[CONSTANT] == PRINTED).drop(CONSTANT)
 
 
 def _series(policy: str, values: Values, frame: pl.DataFrame) -> Series:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rumormill.experiments.analyse.words import Values, in_words
 from rumormill.experiments.figures.palette import looks
+from rumormill.experiments.figures.start import start_line
 from rumormill.experiments.figures.style import (
     HEIGHT,
     MOST_PANELS,
@@ -36,6 +37,7 @@ def regret_over_time(summary: Summary, *, log: bool = False) -> Figure:
         figure, panels = panels_over_time(shown)
         for axes, values in zip(panels, shown, strict=True):
             _curves(axes, summary, values, log)
+            start_line(axes, summary, values)
         key_below(figure)
     return figure
 

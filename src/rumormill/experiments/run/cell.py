@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,16 +19,21 @@ from numpy.typing import NDArray
 from rumormill.engine import Trial, play_trial
 from rumormill.engine.result import resolve_checkpoints
 from rumormill.engine.workers import Tick, no_tick
+from rumormill.experiments.run.games import game_note, gamma_of
 from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell
 from rumormill.experiments.spec.building import build_bandit, is_fresh, trial_seed
-from rumormill.experiments.spec.own import own_errors
-from rumormill.experiments.spec.reading import SweepPoint, points
+from rumormill.experiments.spec.own import own_errors, own_names
+from rumormill.experiments.spec.reading import SweepPoint, axes_of, points
 from rumormill.experiments.spec.schema import PolicyPart, Spec
+from rumormill.graphs.datasets import find
+from rumormill.own_modules import files_in
 
 if TYPE_CHECKING:
     import polars as pl
 
+# Kinds of networks that are read from a file.
+FILED = ("file", "mesh")
 QUANTILES = {
     "agent_min": 0.0,
     "agent_q10": 0.1,
@@ -48,8 +54,8 @@ class CellOutcome:
     """Group regret at the horizon, by policy."""
     kernel_s: float
     prepare_s: float
-    deliveries: float
-    """Messages that reached agents, about: what a display counts."""
+    game: str
+    """The arms of the trial and what is known of them, as a note: see games.py."""
 
 
 @dataclass(frozen=True)
@@ -67,11 +73,13 @@ def cells_of(spec: Spec, jobs: int) -> list[Cell]:
 
     Workers get different trials at a time: what one point leaves for the next is then there.
     """
-    trials, count = spec.size.trials, len(_sweep_of(spec).points)
+    trials, found = spec.size.trials, _sweep_of(spec).points
+    # Where there are several networks, one after the other: only a few are kept at hand.
+    order = sorted(range(len(found)), key=lambda i: repr(found[i].spec.network)) if spec.networks else None
     return [
         Cell(point, trial)
         for first in range(0, trials, jobs)
-        for point in range(count)
+        for point in order or range(len(found))
         for trial in range(first, min(first + jobs, trials))
     ]
 
@@ -93,11 +101,11 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
         known = {game: site.trials[game] for game in games if game in site.trials}
         missing = {game: site.contender(here, part) for game, part in games.items() if game not in known}
         bandit = build_bandit(here, cell.trial)
+        plans = [site.plan_of(here, part) for part in here.policies]
         tick(0)
         ready = time.thread_time()
-        deliveries = float(sum(contender.deliveries for contender in missing.values()))
         if missing:
-            each = deliveries / len(missing)
+            each = float(sum(contender.deliveries for contender in missing.values())) / len(missing)
             played = play_trial(
                 list(missing.values()),
                 bandit,
@@ -118,8 +126,33 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
         },
         kernel_s=done - ready,
         prepare_s=ready - start,
-        deliveries=deliveries * here.size.horizon,
+        game=game_note(bandit, site, gamma_of(plans)),
     )
+
+
+@dataclass(frozen=True)
+class PlayCells:
+    """The cells of a spec as work, for any executor. What it reads can be taken elsewhere: see `cluster`."""
+
+    spec: Spec
+
+    def __call__(self, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
+        return play_cell(self.spec, cell, tick)
+
+    def files(self) -> dict[str, Path]:
+        """Own modules beside the spec, and graph files; an absolute path must be good everywhere."""
+        found = {} if self.spec.folder is None else files_in(self.spec.folder, own_names(self.spec))
+        for point in _sweep_of(self.spec).points:
+            network = point.spec.network
+            name = str(network.settings.get("file", "")) if network.kind in FILED else ""
+            if name and not Path(name).is_absolute():
+                path = find(name) if network.kind == "file" else Path(name)
+                found[name if path == Path(name) else path.name] = path
+        return found
+
+    def at(self, folder: str) -> PlayCells:
+        """The same where its files lie in this folder."""
+        return PlayCells(msgspec.structs.replace(self.spec, folder=folder))
 
 
 def _sweep_of(spec: Spec) -> _Sweep:
@@ -177,33 +210,30 @@ def _table(
 ) -> pl.DataFrame:
     import polars as pl
 
-    types = axis_types(spec)
-    frames = []
-    for label, one in zip(point.spec.labels, trials, strict=True):
-        spread = np.quantile(one.agent_regret, list(QUANTILES.values()), axis=1)
-        columns: dict[str, Any] = {
-            "experiment": pl.repeat(spec.name, len(marks), eager=True),
-            "policy": pl.repeat(label, len(marks), eager=True),
-        }
-        for axis, value in point.values.items():
-            kind = types[axis]
-            columns[axis] = pl.repeat(kind(value), len(marks), dtype=column_type(kind), eager=True)
-        columns["trial"] = np.full(len(marks), trial, dtype=np.int64)
-        columns["t"] = marks
-        columns["regret"] = one.agent_regret.sum(axis=1)
-        columns.update(zip(QUANTILES, spread, strict=True))
-        columns["messages"] = one.messages.astype(np.int64)
-        columns["wire_bytes"] = one.wire_bytes.astype(np.int64)
-        if not spec.all_pull:
-            columns["agent_rounds"] = one.pulls_at(marks).astype(np.int64)
-        frames.append(pl.DataFrame(columns))
-    return pl.concat(frames)
+    types, rows = axis_types(spec), len(marks) * len(trials)
+    agents = np.concatenate([one.agent_regret for one in trials])
+    columns: dict[str, Any] = {
+        "experiment": pl.repeat(spec.name, rows, eager=True),
+        "policy": pl.concat([pl.repeat(label, len(marks), eager=True) for label in point.spec.labels]),
+    }
+    for axis, value in point.values.items():
+        kind = types[axis]
+        columns[axis] = pl.repeat(kind(value), rows, dtype=column_type(kind), eager=True)
+    columns["trial"] = np.full(rows, trial, dtype=np.int64)
+    columns["t"] = np.tile(marks, len(trials))
+    columns["regret"] = agents.sum(axis=1)
+    columns.update(zip(QUANTILES, np.quantile(agents, list(QUANTILES.values()), axis=1), strict=True))
+    columns["messages"] = np.concatenate([one.messages for one in trials]).astype(np.int64)
+    columns["wire_bytes"] = np.concatenate([one.wire_bytes for one in trials]).astype(np.int64)
+    if not spec.all_pull:
+        columns["agent_rounds"] = np.concatenate([one.pulls_at(marks) for one in trials]).astype(np.int64)
+    return pl.DataFrame(columns)
 
 
 def axis_types(spec: Spec) -> dict[str, type]:
     """The type of every sweep column: whole numbers, numbers, true/false, or words for a mixture."""
     types: dict[str, type] = {}
-    for axis, values in spec.sweep.items():
+    for axis, values in axes_of(spec).items():
         kinds = {type(value) for value in values}
         if len(kinds) == 1:
             types[axis] = kinds.pop()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from rumormill.engine import compiled
 from rumormill.experiments.run.cell import one_blas_thread
+from rumormill.experiments.run.games import Constants, resolved_constants
 from rumormill.experiments.run.manifest import NetworkFacts
-from rumormill.experiments.run.sites import contenders
+from rumormill.experiments.run.sites import AT_HAND, contenders
 from rumormill.experiments.spec.building import build_policy, build_world
 from rumormill.experiments.spec.own import own_errors
 from rumormill.experiments.spec.reading import points
 from rumormill.experiments.spec.schema import Spec
+from rumormill.experiments.spec.tuning import CONSTANT, PRINTED
 
 
 def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
@@ -17,6 +19,8 @@ def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
     seen: dict[str, str] = {}
     described: dict[str, NetworkFacts] = {}
     for point in points(spec):
+        if point.values.get(CONSTANT, PRINTED) != PRINTED:  # the same networks again
+            continue
         with one_blas_thread(), own_errors(spec):
             ready = contenders(point.spec, 0)
         network = ready[0].network
@@ -37,6 +41,16 @@ def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
             facts.edges = [(int(u), int(v)) for u, v in network.edges()]
         described[str(point.index)] = facts
     return described
+
+
+def describe_constants(spec: Spec, known: dict[str, dict[str, Constants]]) -> dict[str, dict[str, Constants]]:
+    """The constants of every policy at every point; what is known already is not worked out again."""
+    found = dict(known)
+    for point in points(spec):
+        if str(point.index) not in found:
+            with one_blas_thread(), own_errors(spec):
+                found[str(point.index)] = resolved_constants(spec, point, AT_HAND.at(point.spec, 0))
+    return found
 
 
 def slow_notices(spec: Spec) -> list[str]:

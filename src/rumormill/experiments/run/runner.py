@@ -7,17 +7,18 @@ import platform
 import time
 import warnings
 from collections.abc import Mapping
-from functools import partial
 from importlib import metadata
 from os import PathLike
 from pathlib import Path
 from typing import Protocol
 
+from msgspec.structs import replace
+
 import rumormill
 from rumormill.engine.workers import Executor
 from rumormill.errors import DataError, RumormillError, SlowEngineNotice
 from rumormill.experiments.run import store
-from rumormill.experiments.run.cell import CellOutcome, cells_of, one_blas_thread, play_cell
+from rumormill.experiments.run.cell import CellOutcome, PlayCells, cells_of, one_blas_thread
 from rumormill.experiments.run.executors import executor_of
 from rumormill.experiments.run.manifest import (
     MANIFEST,
@@ -28,13 +29,16 @@ from rumormill.experiments.run.manifest import (
     of_spec,
     read_manifest,
     refuse_difference,
+    spec_of,
     write_manifest,
 )
-from rumormill.experiments.run.networks import describe_networks, slow_notices
+from rumormill.experiments.run.networks import describe_constants, describe_networks, slow_notices
 from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell, RunFolder
+from rumormill.experiments.run.tuning import best_constants
 from rumormill.experiments.spec.reading import at_scale, encode, own_sources
 from rumormill.experiments.spec.schema import Spec
+from rumormill.experiments.spec.tuning import n_choosing, wider
 
 LIBRARIES = ("numpy", "numba", "scipy", "networkx", "rustworkx", "dwave-samplers", "polars")
 
@@ -78,14 +82,15 @@ def run(
 ) -> RunFolder:
     """Play every cell that the folder does not hold yet, then write the table.
 
-    The table depends on the spec alone: not on `jobs` or `executor` ("threads", "processes", or one of your
-    own), nor on how often the run was stopped or killed.
+    The table depends on the spec alone: not on `jobs` or `executor` ("threads", "processes", "ray", or one of
+    your own), nor on how often the run was stopped or killed.
     """
     spec = at_scale(spec)
     path = Path(out)
     workers = executor_of(executor, jobs)
     store.refuse_foreign(path)
     with store.locked(path):
+        spec = _with_added(path, spec)
         manifest = _open_manifest(path, spec)
         try:
             _Session(path, spec, manifest, progress or Silence()).complete(workers)
@@ -104,43 +109,62 @@ class _Session:
         self.path, self.spec, self.manifest, self.progress = path, spec, manifest, progress
         self.began = time.monotonic()
         self.store_s = 0.0
-        self.heard = False
 
     def complete(self, executor: Executor) -> None:
-        """Play what is missing, then write the table."""
+        """Play what is missing, then write the table; where the best lies at an end of a grid, go on."""
+        described_s, more = self.play(executor), self.more()
+        while more is not None:
+            self.spec, self.manifest.status = more, "running"
+            self.manifest.spec, self.manifest.points = encode(more), of_spec(more)["points"]
+            described_s, more = described_s + self.play(executor), self.more()
+        if self.manifest.status == "running":
+            self.finish(described_s)
+
+    def more(self) -> Spec | None:
+        """The spec with a wider grid, where it asks for one."""
+        tune = self.spec.tune
+        if tune is None or self.manifest.status == "done":
+            return None
+        some = store.assemble(self.path, self.manifest, trials=n_choosing(tune, self.spec.size.trials))
+        return wider(self.spec, best_constants(self.spec, some))
+
+    def play(self, executor: Executor) -> float:
+        """Play what is missing; the seconds it took to describe the networks."""
         done = store.valid_parts(self.path, self.manifest.key)
         store.remove_invalid(self.path, done)
         cells = cells_of(self.spec, executor.jobs)
         todo = [cell for cell in cells if cell not in done]
         if not todo and self.manifest.status == "done" and _results_intact(self.path, self.manifest):
-            return
+            return 0.0
         with one_blas_thread():
             self.manifest.status = "running"
             started = time.thread_time()
             if not self.manifest.networks:
                 self.manifest.networks = describe_networks(self.spec)
+            self.manifest.constants = describe_constants(self.spec, self.manifest.constants)
             described_s = time.thread_time() - started
             write_manifest(self.path, self.manifest)
             for notice in slow_notices(self.spec) if todo else []:
                 self.progress.notice(notice)
             self.progress.start(len(cells), len(done))
             try:
-                executor.run(todo, partial(play_cell, self.spec), self.keep, self.tick)
+                executor.run(todo, PlayCells(self.spec), self.keep, self.tick)
             finally:
                 self.progress.finish()
-        self.finish(described_s)
+        return described_s
 
     def tick(self, deliveries: float) -> None:
-        self.heard = True
         self.progress.rounds(int(deliveries))
 
     def keep(self, cell: Cell, outcome: CellOutcome) -> None:
         start = time.thread_time()
-        notes = {"kernel_s": repr(outcome.kernel_s), "prepare_s": repr(outcome.prepare_s)}
+        notes = {
+            "kernel_s": repr(outcome.kernel_s),
+            "prepare_s": repr(outcome.prepare_s),
+            "game": outcome.game,
+        }
         store.write_part(self.path, self.manifest.key, cell, outcome.frame, notes)
         self.store_s += time.thread_time() - start
-        if not self.heard:  # workers far away report by cells only
-            self.progress.rounds(int(outcome.deliveries))
         self.progress.cell_done(cell, outcome.regret)
 
     def finish(self, described_s: float) -> None:
@@ -148,6 +172,7 @@ class _Session:
         started = time.thread_time()
         frame = store.assemble(self.path, self.manifest)
         self.manifest.results_sha256 = store.write_results(self.path, frame)
+        self.manifest.games_sha256 = store.write_games(self.path, self.manifest)
         self.manifest.status = "done"
         kernel_s, prepare_s = _times(self.path, self.manifest.key)
         self.manifest.timings = Timings(
@@ -157,6 +182,20 @@ class _Session:
             store_s=round(self.store_s + time.thread_time() - started, 3),
         )
         write_manifest(self.path, self.manifest)
+
+
+def _with_added(path: Path, spec: Spec) -> Spec:
+    """The spec with the values that this very run has added to its grid before."""
+    if spec.tune is None or not (path / MANIFEST).exists():
+        return spec
+    try:
+        old = read_manifest(path)
+    except DataError:
+        return spec
+    before = spec_of(old).tune
+    if old.spec_sha256 != fingerprint(spec) or before is None:
+        return spec
+    return replace(spec, tune=replace(spec.tune, added=before.added))
 
 
 def _open_manifest(path: Path, spec: Spec) -> Manifest:

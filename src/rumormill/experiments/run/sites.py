@@ -39,6 +39,12 @@ class Site:
                 self._network = self._build()
             return self._network
 
+    def plan_of(self, spec: Spec, part: PolicyPart) -> Plan | None:
+        """What a policy worked out here before; None if it has not yet."""
+        with self._lock:
+            keys = _keys(build_policy(spec, part), part)
+            return next((self._plans[key] for key in keys if key in self._plans), None)
+
     def contender(self, spec: Spec, part: PolicyPart) -> Contender:
         """The policy made ready; what it shares with another one (or another sweep point) is done once."""
         policy = build_policy(spec, part)

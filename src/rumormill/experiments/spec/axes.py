@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rumormill.errors import InputError
-from rumormill.experiments.spec.schema import Spec
+from rumormill.experiments.spec.schema import NetworkPart, Spec
 from rumormill.experiments.spec.tables import PARTS, Part, keys_of
 from rumormill.text import nearest, shown
 
 # What the table of a run has columns for already.
-COLUMNS = ("experiment", "policy", "trial", "t", "regret", "messages", "wire_bytes")
+COLUMNS = ("experiment", "policy", "trial", "t", "regret", "messages", "wire_bytes", "constant")
 # Parts that are no classes of the catalogue, and the keys that an axis may change there.
 AROUND = {
     "churn": ("up", "down"),
@@ -19,6 +19,9 @@ AROUND = {
 }
 # Parts whose parameters an axis may name without saying where they stand.
 SHORT = ("policies", "arms")
+SIZES = ("n", "subgraph")
+# The axis of a spec with several networks: their names.
+NETWORKS = "network"
 
 
 def place(spec: Spec, axis: str) -> tuple[str, str]:
@@ -33,6 +36,8 @@ def place(spec: Spec, axis: str) -> tuple[str, str]:
         raise InputError(
             f"sweep.{axis} is not allowed: the table has a column of that name; say policies.{axis}"
         )
+    if axis == NETWORKS:
+        return NETWORKS, ""
     if axis == "M":
         return "network", size_key(spec, "sweep.M")
     part, _, key = axis.rpartition(".")
@@ -57,17 +62,17 @@ def axes(spec: Spec, *, dotted: bool = False) -> list[str]:
     return list(dict.fromkeys([*short, *(["M"] if _size_keys(spec) else [])]))
 
 
-def size_key(spec: Spec, asked: str) -> str:
+def size_key(spec: Spec, asked: str, network: NetworkPart | None = None) -> str:
     """The setting of the network that is its number of agents."""
-    keys = _size_keys(spec)
+    found = keys_of("network", network or spec.network, spec.folder)
+    keys = [key for key in SIZES if key in found]
     if not keys:
         raise InputError(f"{asked}: a network of this kind has no number of agents to set")
     return keys[0]
 
 
 def _size_keys(spec: Spec) -> list[str]:
-    keys = keys_of("network", spec.network, spec.folder)
-    return [key for key in ("n", "subgraph") if key in keys]
+    return [key for key in SIZES if key in keys_of("network", spec.network, spec.folder)]
 
 
 def keys_beside(spec: Spec, name: str, part: Part) -> list[str]:

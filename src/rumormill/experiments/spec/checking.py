@@ -12,6 +12,7 @@ from rumormill.errors import InputError
 from rumormill.experiments.spec.building import build_bandit, build_policy, build_topology, build_world
 from rumormill.experiments.spec.schema import Claim, Spec
 from rumormill.experiments.spec.tables import default_of, is_random
+from rumormill.experiments.spec.tuning import constants
 from rumormill.text import memory, nearest, shown
 from rumormill.validate import reward
 
@@ -132,6 +133,8 @@ def check_number(spec: Spec, trials: int) -> None:
     points = 1
     for values in spec.sweep.values():
         points *= len(values)
+    if spec.tune is not None:
+        points *= len(constants(spec.tune))
     if points > MOST_POINTS:
         raise InputError(f"sweep: {points:,} points are not possible: at most {MOST_POINTS:,} are allowed")
     if points * trials > MOST_CELLS:
@@ -162,6 +165,13 @@ def check_claims(spec: Spec) -> None:
         wrong = _wrong(spec, claim)
         if wrong:
             raise InputError(f"claims[{number}].{wrong}")
+
+
+def check_verdicts(spec: Spec) -> None:
+    """The baseline is one of the policies."""
+    baseline = spec.verdicts.baseline
+    if baseline is not None and baseline not in spec.labels:
+        raise InputError(f"verdicts.baseline = {baseline!r} is not allowed{nearest(baseline, spec.labels)}")
 
 
 def known_claims(spec: Spec, claims: list[Claim]) -> list[Claim]:

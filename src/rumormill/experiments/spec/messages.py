@@ -13,6 +13,14 @@ from rumormill.text import nearest, shown
 
 NAME = "expected small letters, digits and . _ - only"
 CLAIMS = {str(form.__struct_config__.tag): form for form in get_args(schema.Claim)}
+FORMS: dict[str, Any] = {
+    "scale": schema.Scale,
+    "tune": schema.TunePart,
+    "verdicts": schema.VerdictPart,
+    "churn": schema.ChurnPart,
+    "corruption": schema.CorruptionPart,
+    "byzantine": schema.ByzantinePart,
+}
 SINGLE = ("horizon", "trials", "checkpoints")
 
 
@@ -70,17 +78,11 @@ def _look_up(raw: Any, path: str) -> Any:
 
 def _keys_at(path: str, table: Any) -> list[str]:
     if path.startswith("claims"):
-        form = CLAIMS.get(table.get("kind"), schema.ClaimPart)
-        return ["kind", *form.__struct_fields__]
-    around: dict[str, Any] = {
-        "churn": schema.ChurnPart,
-        "corruption": schema.CorruptionPart,
-        "byzantine": schema.ByzantinePart,
-    }
-    if path in around:
-        return list(around[path].__struct_fields__)
-    if path.startswith("scale"):
-        return list(schema.Scale.__struct_fields__)
+        claim = CLAIMS.get(table.get("kind"), schema.ClaimPart)
+        return ["kind", *claim.__struct_fields__]
+    for part, form in FORMS.items():
+        if path.startswith(part):
+            return list(form.__struct_fields__)
     return [*(field for field in Spec.__struct_fields__ if field != "folder"), *SINGLE]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -18,11 +18,12 @@ import msgspec
 from rumormill import catalogue, own_modules
 from rumormill.errors import InputError
 from rumormill.experiments.spec import checking
-from rumormill.experiments.spec.axes import AROUND, keys_beside, place, size_key
+from rumormill.experiments.spec.axes import AROUND, NETWORKS, keys_beside, place, size_key
 from rumormill.experiments.spec.messages import SINGLE, explain
 from rumormill.experiments.spec.own import own_errors, own_names
-from rumormill.experiments.spec.schema import Spec
+from rumormill.experiments.spec.schema import NetworkPart, Spec, VerdictPart
 from rumormill.experiments.spec.tables import PARTS, completed, flat, is_random, label_of, nested
+from rumormill.experiments.spec.tuning import CONSTANT, at_constant, check_tune, constants, knob_of
 from rumormill.text import nearest, shown
 from rumormill.validate import whole
 
@@ -90,15 +91,18 @@ def decode(raw: Mapping[str, Any], *, folder: str | None = None) -> Spec:
     _refuse_unwritable(raw)
     if "folder" in raw:
         raise InputError("folder: unknown key; own classes are looked for beside the file")
-    tables = nested(_with_scale(raw))
+    tables = nested(_with_networks(_with_scale(raw)))
     spec = msgspec.structs.replace(_convert(tables), folder=folder)
-    spec = _complete(spec, said_fresh="fresh" in raw["network"])
+    spec = _complete(spec, said=_said_fresh(raw))
     checking.check_labels(spec)
     for axis in spec.sweep:
         part, key = place(spec, axis)
         if part == "policies":
             checking.check_overridden(spec, axis, key, [table["settings"] for table in tables["policies"]])
     checking.check_claims(spec)
+    checking.check_verdicts(spec)
+    if spec.tune is not None:
+        check_tune(spec, spec.tune)
     for scale in spec.scale:
         _check(at_scale(spec, scale))
     return spec
@@ -139,21 +143,64 @@ def at_scale(
     size = spec.scale[scale]
     asked = {"trials": trials, "horizon": horizon}
     changed = {key: whole(key, value) for key, value in asked.items() if value is not None}
-    network = spec.network
-    if size.n is not None:
-        key = size_key(spec, f"scale.{scale}.n")
-        network = msgspec.structs.replace(network, settings={**network.settings, key: size.n})
+    sized = spec if size.n is None else _with_agents(spec, size.n, f"scale.{scale}.n")
     size = msgspec.structs.replace(size, n=None, **changed)
-    ready = msgspec.structs.replace(spec, network=network, scale={"custom" if changed else scale: size})
+    ready = msgspec.structs.replace(sized, scale={"custom" if changed else scale: size})
     if changed:  # these values were not there when the file was checked
         _check(ready)
     return ready
 
 
+def _with_agents(spec: Spec, n: int, asked: str) -> Spec:
+    """The spec with networks of this size."""
+    replace = msgspec.structs.replace
+
+    def sized(part: NetworkPart) -> NetworkPart:
+        return replace(part, settings={**part.settings, size_key(spec, asked, part): n})
+
+    networks = {name: sized(part) for name, part in spec.networks.items()}
+    return replace(spec, network=sized(spec.network), networks=networks)
+
+
+def without_networks(spec: Spec, left_out: Collection[str]) -> Spec:
+    """The spec without some of its networks."""
+    kept = {name: part for name, part in spec.networks.items() if name not in left_out}
+    names = [name for name in spec.sweep[NETWORKS] if name in kept]
+    if not names:
+        raise InputError(f"{spec.name}: none of its networks is there")
+    sweep = {**spec.sweep, NETWORKS: names}
+    return msgspec.structs.replace(spec, network=kept[names[0]], networks=kept, sweep=sweep)
+
+
+def axes_of(spec: Spec) -> dict[str, list[Any]]:
+    """Everything that varies between the points of a run, with its values: the slowest first."""
+    tuned = {} if spec.tune is None else {CONSTANT: [str(value) for value in constants(spec.tune)]}
+    return {**tuned, **spec.sweep}
+
+
 def points(spec: Spec) -> list[SweepPoint]:
-    """Every combination of sweep values, the last axis running fastest; one empty point without a sweep."""
+    """Every combination of sweep values, the last axis running fastest; one empty point without a sweep.
+
+    A constant that is tuned runs slowest of all, so that values added to its grid make points at the end.
+    """
+    swept, tune = _swept_points(spec), spec.tune
+    if tune is None:
+        return swept
+    knobs = {part.label: knob_of(spec, part, tune) for part in spec.policies}
+    turned = ((value, point) for value in constants(tune) for point in swept)
+    return [
+        SweepPoint(
+            index,
+            {CONSTANT: str(value), **point.values},
+            at_constant(point.spec, value, knobs, tune.added),
+        )
+        for index, (value, point) in enumerate(turned)
+    ]
+
+
+def _swept_points(spec: Spec) -> list[SweepPoint]:
     places = {axis: place(spec, axis) for axis in spec.sweep}
-    base = msgspec.structs.replace(spec, sweep={}, claims=[])
+    base = msgspec.structs.replace(spec, sweep={}, claims=[], tune=None, verdicts=VerdictPart())
     if not spec.sweep:
         return [SweepPoint(0, {}, base)]
     done = []
@@ -174,6 +221,9 @@ def _changed(spec: Spec, places: Mapping[str, tuple[str, str]], values: Mapping[
         part, key = places[axis]
         if part in AROUND:
             tables[part][key] = value
+            continue
+        if part == NETWORKS and not key:
+            tables[part], tables["networks"] = tables["networks"][value], {}
             continue
         if part != "policies":
             inside = tables[part] if key in PARTS[part].beside else tables[part]["settings"]
@@ -236,6 +286,38 @@ def _with_scale(raw: Mapping[str, Any]) -> dict[str, Any]:
     return {**{key: value for key, value in raw.items() if key not in single}, "scale": {"custom": sizes}}
 
 
+def _with_networks(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A file may give several networks by name: they are an axis, the first unless it says otherwise."""
+    given, sweep = raw.get("networks"), raw.get("sweep", {})
+    if given is None:
+        if isinstance(sweep, Mapping) and NETWORKS in sweep:
+            raise InputError(f"sweep.{NETWORKS}: give the networks by name, as [networks.NAME]")
+        return dict(raw)
+    tables = isinstance(given, Mapping) and given and all(isinstance(v, Mapping) for v in given.values())
+    if not tables or not isinstance(sweep, Mapping):
+        raise InputError(
+            "networks: give a table for each, as [networks.NAME]; for one network alone, [network]"
+        )
+    names = sweep.get(NETWORKS, list(given))
+    if not isinstance(names, list) or not names:
+        raise InputError(f"sweep.{NETWORKS} = {shown(names)} is not allowed: names of the networks")
+    for name in names:
+        if name not in given:
+            raise InputError(f"sweep.{NETWORKS}: there is no network {name!r}{nearest(str(name), given)}")
+    if "network" in raw and raw["network"] != given[names[0]]:
+        raise InputError("network: give [network] or [networks.NAME], not both")
+    swept = dict(sweep) if NETWORKS in sweep else {NETWORKS: names, **sweep}
+    return {**raw, "network": given[names[0]], "sweep": swept}
+
+
+def _said_fresh(raw: Mapping[str, Any]) -> dict[str, bool]:
+    """Of which networks the file says whether every trial has its own; "" is the only or first one."""
+    named: Mapping[str, Any] = raw.get("networks", {})
+    said = {name: "fresh" in table for name, table in named.items()}
+    first = raw.get("sweep", {}).get(NETWORKS, list(named))
+    return {**said, "": said[first[0]] if named else "fresh" in raw["network"]}
+
+
 def _convert(tables: Mapping[str, Any]) -> Spec:
     try:
         return msgspec.convert(tables, Spec, strict=True)
@@ -243,7 +325,7 @@ def _convert(tables: Mapping[str, Any]) -> Spec:
         raise InputError(explain(tables, str(error))) from None
 
 
-def _complete(spec: Spec, said_fresh: bool = True) -> Spec:
+def _complete(spec: Spec, said: Mapping[str, bool] | None = None) -> Spec:
     """Every setting and label written out, each of the type that its class wants."""
     replace, folder = msgspec.structs.replace, spec.folder
     policies = []
@@ -251,12 +333,18 @@ def _complete(spec: Spec, said_fresh: bool = True) -> Spec:
         settings = completed("policies", part, f"policies[{number}]", folder)
         cls = catalogue.find("policy", part.type, folder=folder)
         policies.append(replace(part, settings=settings, label=part.label or label_of(cls)))
-    network = replace(spec.network, settings=completed("network", spec.network, "network", folder))
-    if not said_fresh:
-        network = replace(network, fresh=is_random(catalogue.find("network", network.kind, folder=folder)))
+
+    def network(name: str, part: NetworkPart) -> NetworkPart:
+        where = f"networks.{name}" if name else "network"
+        part = replace(part, settings=completed("network", part, where, folder))
+        if said is None or said[name]:
+            return part
+        return replace(part, fresh=is_random(catalogue.find("network", part.kind, folder=folder)))
+
     return replace(
         spec,
-        network=network,
+        network=network("", spec.network),
+        networks={name: network(name, part) for name, part in spec.networks.items()},
         arms=replace(spec.arms, settings=completed("arms", spec.arms, "arms", folder)),
         channel=replace(spec.channel, settings=completed("channel", spec.channel, "channel", folder)),
         policies=policies,

@@ -60,6 +60,10 @@ PARTS = {
 def nested(raw: Mapping[str, Any]) -> dict[str, Any]:
     """The tables of a file with the settings of every class in a table of their own."""
     plain = dict(raw)
+    if isinstance(plain.get("networks"), Mapping):
+        plain["networks"] = {
+            name: _split("network", table, f"networks.{name}") for name, table in plain["networks"].items()
+        }
     for name in PARTS:
         if isinstance(plain.get(name), list):
             plain[name] = [_split(name, table, f"{name}[{i}]") for i, table in enumerate(plain[name])]
@@ -89,6 +93,10 @@ def flat(spec: Spec) -> dict[str, Any]:
     """The spec as the tables of a file; nothing is left out but what is not set."""
     plain: dict[str, Any] = _without_none(msgspec.to_builtins(spec))
     plain.pop("folder", None)
+    if not plain["networks"]:  # as in versions that knew one network only: their runs stay the same runs
+        del plain["networks"]
+    for name in plain.get("networks", ()):
+        plain["networks"][name] = _joined(plain["networks"][name])
     for name in PARTS:
         if isinstance(plain[name], list):
             plain[name] = [_joined(table) for table in plain[name]]

@@ -41,9 +41,13 @@ class CoopUCB2(Policy):
     label: ClassVar[str] = "coop-UCB2"
 
     sigma: float | None = None
+    """The scale of the rewards; rho^(1/p) if left out."""
     gamma_c: float = 1.01
+    """The constant in the logarithm's factor, above 1."""
     zeta: float = 1.0
+    """A factor on the radius."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         if self.sigma is not None:
@@ -65,6 +69,10 @@ class CoopUCB2(Policy):
     @property
     def needs_moments(self) -> bool:
         return self.sigma is None
+
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        sigma = root_moment(self.moments or moments) if self.sigma is None else self.sigma
+        return {"sigma": sigma, "gamma_c": self.gamma_c, "zeta": self.zeta}
 
     def rule(self, moments: Moments | None) -> AveragingRule:
         """The index; moments are not needed where sigma is given."""

@@ -45,11 +45,17 @@ class DDUCB(Policy):
     label: ClassVar[str] = "DDUCB"
 
     sigma: float | None = None
+    """The scale of the rewards; rho^(1/p) if left out."""
     eta: float = 2.0
+    """The exploration constant, above 1."""
     accelerated: bool = True
+    """Mix by accelerated gossip, or by plain averages in longer stages."""
     own: bool = True
+    """Decide every round and count own pulls at once, or decide once per stage."""
     zeta: float = 1.0
+    """A factor on the radius."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         if self.sigma is not None:
@@ -80,6 +86,10 @@ class DDUCB(Policy):
     @property
     def needs_moments(self) -> bool:
         return self.sigma is None
+
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        sigma = root_moment(self.moments or moments) if self.sigma is None else self.sigma
+        return {"sigma": sigma, "eta": self.eta, "zeta": self.zeta}
 
     def scale(self, moments: Moments | None) -> float:
         """ζ σ."""

@@ -43,7 +43,9 @@ class RobustGossip(Policy):
     label: ClassVar[str] = "Robust gossip"
 
     zeta: float = 1.0
+    """A factor on the radius."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
@@ -58,6 +60,10 @@ class RobustGossip(Policy):
 
     def plan_key(self) -> object:
         return "averages without a spectrum"
+
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        used = self.moments or moments
+        return {"zeta": self.zeta, "eps": used.eps, "u": used.u, "tau": clipping_factor(used.p)}
 
     def rule(self, moments: Moments) -> AveragingRule:
         """The index, and where rewards are clipped."""
