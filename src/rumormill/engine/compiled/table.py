@@ -73,6 +73,8 @@ LAYOUTS: dict[type[Policy], Callable[[Any, Any, Ground], Layout]] = {
 
 def why_not(policy: Policy, world: World) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
+    if type(world.channel) not in (PerfectChannel, Imperfect):
+        return f"the compiled engine does not know the channel {type(world.channel).__name__}"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
         return "the compiled engine runs the built-in policies only"
     if isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
@@ -89,8 +91,6 @@ def why_not(policy: Policy, world: World) -> str | None:
 
 def why_not_in(policy: Policy, world: World) -> str | None:
     """Why the compiled engine cannot run a policy, though it knows it, in an imperfect world."""
-    if type(world.channel) not in (PerfectChannel, Imperfect):
-        return f"the compiled engine does not know the channel {type(world.channel).__name__}"
     if LAYOUTS[type(policy)] is DelayedLayout:
         return "the compiled engine plays DDUCB in a perfect world only"
     if (world.longest_delay or 0) > LONGEST_DELAY:
