@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 
 import rumormill as rm
-from rumormill.engine import prepare
+from rumormill.engine import play_trial, prepare
 from rumormill.seeds import Role, root_seed, stream_seed
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -38,6 +38,8 @@ NETWORKS: dict[str, Callable[[], rm.Network]] = {
     ),
     "BA(200, 3)": lambda: rm.Network.barabasi_albert(200, 3, rng=1),
     "BA(20000, 3)": lambda: rm.Network.barabasi_albert(20_000, 3, rng=1),
+    "ER(200, .05)": lambda: rm.Network.erdos_renyi(200, 0.05, rng=1),
+    "ring(20000)": lambda: rm.Network.ring(20_000),
     "ER(50, .3)": lambda: rm.Network.erdos_renyi(50, 0.3, rng=1),
 }
 
@@ -70,6 +72,36 @@ WORKLOADS: list[tuple[str, int, int, str, float | None]] = [
     ("ER(50, .3)", 1, 10_000, "decentralized", None),
     ("ER(50, .3)", 1, 100_000, "decentralized", None),
 ]
+
+
+# (network, gamma, horizon, policy, what goes wrong, goal on the ratio to the perfect kernel or None)
+IMPERFECT: list[tuple[str, int, int, str, str, float | None]] = [
+    ("ER(200, .7)", 1, 3_000, "decentralized", "p=.7", 2.0),
+    ("ER(200, .7)", 1, 3_000, "kmp", "p=.7", 2.0),
+    ("ER(200, .7)", 1, 3_000, "centralized", "p=.7", None),
+    ("ER(200, .7)", 1, 3_000, "clique filter", "p=.7", None),
+    ("ER(200, .7)", 1, 3_000, "decentralized", "p=.7 per copy", 2.0),
+    ("ER(200, .7)", 1, 1_000, "decentralized", "delay=3", None),
+    ("ER(200, .7)", 1, 3_000, "decentralized", "churn", None),
+    ("ER(200, .7)", 1, 3_000, "decentralized", "corruption", None),
+    ("ER(200, .7)", 2, 300, "decentralized", "p=.7", None),
+    ("BA(200, 3)", 1, 3_000, "decentralized", "p=.7", None),
+    ("ER(200, .05)", 2, 1_000, "decentralized", "p=.7", None),
+    ("ER(200, .05)", 2, 1_000, "decentralized", "p=.7 per copy", None),
+    ("ER(200, .05)", 2, 1_000, "decentralized", "p=.7 delay=3", None),
+    ("ER(200, .05)", 2, 1_000, "kmp", "p=.7", None),
+    ("BA(200, 5)", 2, 1_000, "decentralized", "p=.7", None),
+    ("BA(20000, 3)", 1, 30, "decentralized", "p=.7", None),
+    ("ring(20000)", 3, 30, "decentralized", "p=.7", None),
+]
+WORLDS: dict[str, Callable[[], rm.World]] = {
+    "p=.7": lambda: rm.World(channel=rm.Imperfect(p=0.7)),
+    "p=.7 per copy": lambda: rm.World(channel=rm.Imperfect(p=0.7, per="copy")),
+    "delay=3": lambda: rm.World(channel=rm.Imperfect(delay=3)),
+    "p=.7 delay=3": lambda: rm.World(channel=rm.Imperfect(p=0.7, delay=3)),
+    "churn": lambda: rm.World(churn=rm.Churn(up=200, down=50)),
+    "corruption": lambda: rm.World(corruption=rm.Corruption(rate=0.1, shift=1000.0)),
+}
 
 
 def bandit() -> rm.Bandit:
@@ -108,7 +140,7 @@ def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> di
     def trial(rounds: int) -> tuple[float, float]:
         kernel_s = draw_s = 0.0
         started = time.thread_time()
-        run = layout.start(source, horizon, marks, False)
+        run = layout.start(source, horizon, marks, False, stream_seed(root_seed(7), 0))
         kernel_s += time.thread_time() - started
         rewards = source.stream(seed, network.n_agents, horizon)
         step = max(64, 64 * (layout.rounds_per_block // 64))
@@ -137,6 +169,47 @@ def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> di
         "million_draws_per_s": pulls / draw_s / 1e6,
         "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
     }
+
+
+def measure_imperfect(
+    network_name: str, gamma: int, horizon: int, policy_name: str, world_name: str
+) -> dict[str, float]:
+    """One workload in an imperfect world and in a perfect one, in turns; and some rounds of the reference."""
+    source, network, policy = bandit(), NETWORKS[network_name](), POLICIES[policy_name](gamma)
+    own, marks = stream_seed(root_seed(7), 0), np.array([horizon])
+    worlds = {"imperfect": WORLDS[world_name](), "perfect": rm.World()}
+    layouts = {name: prepare(policy, network, K, engine="fast", world=worlds[name]).layout for name in worlds}
+
+    def trial(name: str, rounds: int) -> float:
+        layout = layouts[name]
+        assert layout is not None
+        rewards = source.stream(stream_seed(root_seed(7), 0, Role.REWARDS), network.n_agents, horizon)
+        kernel_s = -time.thread_time()
+        run = layout.start(source, horizon, marks, False, own)
+        kernel_s += time.thread_time()
+        step = max(64, 64 * (layout.rounds_per_block // 64))
+        for start in range(0, rounds, step):
+            draws = rewards.block(start, min(start + step, horizon))
+            kernel_s -= time.thread_time()
+            run.advance(start + 1, draws, rewards)
+            kernel_s += time.thread_time()
+        return kernel_s
+
+    for name in worlds:
+        trial(name, min(horizon, 64))  # warm: compiled code loaded
+    repeats = [[trial(name, horizon) for name in worlds] for _ in range(3)]
+    imperfect_s, perfect_s = np.array(repeats).min(axis=0)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    found = {"trial_s": imperfect_s, "to_perfect": imperfect_s / perfect_s, "peak_mb": peak}
+    if network.n_agents <= 200 and gamma > 1:  # the reference takes a second for some rounds of these
+        contender, few = prepare(policy, network, K, engine="reference", world=worlds["imperfect"]), 40
+        seconds = []
+        for rounds in (10, few):
+            started = time.thread_time()
+            play_trial([contender], source, rounds, own, np.array([rounds]))
+            seconds.append(time.thread_time() - started)
+        found["reference_to_it"] = (seconds[1] - seconds[0]) / (few - 10) / (imperfect_s / horizon)
+    return found
 
 
 def formulas() -> dict[str, float]:
@@ -220,7 +293,9 @@ def in_own_process(
 def one(call: Any) -> dict[str, float]:
     """A workload by its description, or one of the special measurements by its name."""
     special = {"reference": against_reference, "start": start_up, "formulas": formulas}
-    return special[call]() if isinstance(call, str) else measure(*call)
+    if isinstance(call, str):
+        return special[call]()
+    return measure(*call) if len(call) == 4 else measure_imperfect(*call)
 
 
 class Earlier:
@@ -276,6 +351,25 @@ def compare(commit: str, rounds: int) -> None:
             )
 
 
+def imperfect_rows() -> list[dict[str, Any]]:
+    """What goes wrong costs: beside the perfect kernel, and beside the reference engine in the same world."""
+    rows = []
+    print(
+        f"\n{'network':30} {'γ':>2} {'T':>6} {'policy':14} {'world':14} {'s/trial':>8} {'/perfect':>8} "
+        f"{'goal':>5} {'reference/it':>12} {'MB':>5}"
+    )
+    for network, gamma, horizon, policy, world, goal in IMPERFECT:
+        row = in_own_process(json.dumps([network, gamma, horizon, policy, world]))
+        rows.append({"network": network, "gamma": gamma, "policy": policy, "world": world, **row})
+        reference = f"{row['reference_to_it']:12.0f}" if "reference_to_it" in row else " " * 12
+        print(
+            f"{network:30} {gamma:2} {horizon:6} {policy:14} {world:14} {row['trial_s']:8.3f} "
+            f"{row['to_perfect']:8.2f} {goal or '':>5} {reference} {row['peak_mb']:5.0f}",
+            flush=True,
+        )
+    return rows
+
+
 def everything(out: Path) -> None:
     rows = []
     print("CPU seconds of one thread, warm; floor = count + compare + add over the same deliveries\n")
@@ -295,6 +389,7 @@ def everything(out: Path) -> None:
             f"{row['million_pulls_per_s']:8.2f} {row['million_draws_per_s']:8.1f} {row['peak_mb']:5.0f}",
             flush=True,
         )
+    imperfect = imperfect_rows()
     reference = in_own_process('"reference"')
     start = in_own_process('"start"')
     print(f"\nreference / fast on ER(50, .3), T = 1000: {reference['ratio']:.0f} (goal: 1000)")
@@ -303,7 +398,13 @@ def everything(out: Path) -> None:
     print("\na formula compiled, against the plain one called by an agent (times faster):")
     ratios = in_own_process('"formulas"')
     print("  ".join(f"{name} {ratio:.0f}" for name, ratio in ratios.items()))
-    found = {"workloads": rows, "reference": reference, "start": start, "formulas": ratios}
+    found = {
+        "workloads": rows,
+        "imperfect": imperfect,
+        "reference": reference,
+        "start": start,
+        "formulas": ratios,
+    }
     out.write_text(json.dumps(found, indent=1))
     print(f"numbers in {out}")
 

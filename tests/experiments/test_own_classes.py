@@ -104,7 +104,8 @@ def test_it_is_run_gone_on_with_and_read_like_any_other(folder: Path) -> None:
         run(spec, folder / "run", jobs=1, progress=display)
     done = run(spec, folder / "run", jobs=1, progress=display)
     assert display.notices == 2 * [
-        "Greedy, Careful, KMP run on the reference engine: the compiled engine knows the perfect channel only"
+        "Greedy, Careful, KMP run on the reference engine: "
+        "the compiled engine does not know the channel Lossy"
     ]
     assert done.frame.group_by("policy").len()["len"].to_list() == [6, 6, 6]
     assert list(done.manifest.own) == ["own_example"]

@@ -51,20 +51,25 @@ class Contender:
 
     @property
     def gamma(self) -> int | None:
-        """The hop budget of messages; None where the policy does not flood.
-
-        Plans cut it to the diameter, beyond which nothing is news; but where messages are lost or late they
-        take detours, and the budget is the one that was given.
-        """
-        reach: int | None = getattr(self.plan, "gamma", None)
-        given: Any = getattr(self.policy, "gamma", None)
-        direct = self.world.messages_arrive and self.world.all_present
-        return int(given) if reach is not None and is_whole(given) and not direct else reach
+        """The hop budget of messages; None where the policy does not flood."""
+        return hop_budget(self.policy, self.plan, self.world)
 
     @property
     def deliveries(self) -> int:
         """About how many messages reach an agent in a round: the unit of progress."""
         return int(self.network.degrees.sum()) if self.layout is None else self.layout.deliveries
+
+
+def hop_budget(policy: Policy, plan: Plan, world: World) -> int | None:
+    """How many hops messages travel; None where the policy does not flood.
+
+    Plans cut it to the diameter, beyond which nothing is news; but where messages are lost or late they take
+    detours, and the budget is the one that was given.
+    """
+    reach: int | None = getattr(plan, "gamma", None)
+    given: Any = getattr(policy, "gamma", None)
+    direct = world.messages_arrive and world.all_present
+    return int(given) if reach is not None and is_whole(given) and not direct else reach
 
 
 def prepare(
@@ -99,7 +104,8 @@ def prepare(
 
         reason = compiled.why_not(policy, world)
         if reason is None:
-            layout = compiled.lay_out(policy, network, plan, n_arms)
+            ground = compiled.Ground(network, n_arms, world, hop_budget(policy, plan, world))
+            layout = compiled.lay_out(policy, plan, ground)
         elif engine == "fast":
             raise InputError(f'engine="fast" cannot run this: {reason}; take engine="auto"')
         elif not quiet:
@@ -135,7 +141,7 @@ def play_trial(
     for n_agents, members in together.items():
         rewards = source.stream(stream_seed(seed, Role.REWARDS), n_agents, horizon)
         layouts = {i: layout for i in members if (layout := contenders[i].layout) is not None}
-        runs = {i: layout.start(source, horizon, marks, keep_actions) for i, layout in layouts.items()}
+        runs = {i: layout.start(source, horizon, marks, keep_actions, seed) for i, layout in layouts.items()}
         columns = n_agents * (1 if rewards.shared else source.n_arms)
         hold = DRAW_ROUNDS * max(1, min(4, DRAWS_PER_BLOCK // (columns * DRAW_ROUNDS)))
         for start in range(0, horizon, hold):

@@ -102,6 +102,30 @@ def play_block(
 def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
     """The arm of every learner in round t, as if it knew every arm."""
     state, rows = memory.state, memory.rows
+    estimate(t, rules, memory)
+    if rules.shares_rows:
+        values = rows_told(rules, memory)
+        if not told_apart(t, rules):
+            publish_rows(t, t == rules.n_arms + 1, values, state, rows)
+        best_informed(t, 0 if rules.shared_start else rules.n_arms, values, hearing, rows, state)
+        if rules.own_index:
+            choose_by_index(state.best_mean, state.best_index, state.action)
+        else:
+            for arm in range(rules.n_arms):
+                refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
+            choose(rules.scale[t], rules.least_n[t], state.best_mean, state.best_n, state.best_power, state)
+    elif rules.own_index:
+        choose_by_index(memory.streams.upper, state.best_index, state.action)
+    else:
+        choose(rules.scale[t], rules.least_n[t], state.mean, state.n, state.power, state)
+    for arm in range(rules.n_arms):
+        state.changed[arm] = False
+
+
+@step
+def estimate(t: int, rules: Rules, memory: Memory) -> None:
+    """The means of all learners in round t, and the powers of their counts."""
+    state = memory.state
     n, mean, changed = state.n, state.mean, state.changed
     if rules.kind == RUNNING:
         for arm in range(rules.n_arms):
@@ -117,23 +141,6 @@ def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
         if changed[arm] and not rules.own_index:
             fewest = refresh_powers(n[arm], state.power[arm], rules.powers, rules.exponent)
             state.sure_x[arm] = sure_size(fewest, rules.u, rules.p, last_L) if rules.trims else np.inf
-    if rules.shares_rows:
-        values = rows_told(rules, memory)
-        if not told_apart(t, rules):
-            publish_rows(t, t == rules.n_arms + 1, values, state, rows)
-        best_informed(t, 0 if rules.shared_start else rules.n_arms, values, hearing, rows, state)
-        if rules.own_index:
-            choose_by_index(state.best_mean, state.best_index, state.action)
-        else:
-            for arm in range(rules.n_arms):
-                refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
-            choose(rules.scale[t], rules.least_n[t], state.best_mean, state.best_n, state.best_power, state)
-    elif rules.own_index:
-        choose_by_index(memory.streams.upper, state.best_index, state.action)
-    else:
-        choose(rules.scale[t], rules.least_n[t], mean, n, state.power, state)
-    for arm in range(rules.n_arms):
-        changed[arm] = False
 
 
 @step
@@ -173,6 +180,8 @@ def estimate_by_roots(L: float, p: float, rho: float, state: State) -> None:
     """Catoni's means; they move with L, so there is nothing to reuse but the last root."""
     for arm in range(state.n.shape[0]):
         for j in range(state.n.shape[1]):
+            if not state.asks[j]:
+                continue
             start = state.pool_start[arm, j]
             x = state.pool[0, start : start + int(state.n[arm, j])]
             has_guess = state.known[arm, j] > 0.0 and state.mean[arm, j] < np.inf

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels import block, consensus, delayed, manners, running, state, stored, streams
+from rumormill.kernels import block, consensus, delayed, keyed, manners, running, state, stored, streams
 
 Case = tuple[Any, ...]
 
@@ -258,7 +258,25 @@ def _delays(rng: np.random.Generator, n: int) -> list[Case]:
     )
 
 
+def _keys(rng: np.random.Generator, n: int) -> list[Case]:
+    """Words of 64 bits: compiled code takes them for unsigned only if they are."""
+    return [(key,) for key in rng.integers(0, 1 << 64, n, dtype=np.uint64)]
+
+
+def _late(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.random(n), rng.integers(0, 50, n))
+
+
+def _geometric(rng: np.random.Generator, n: int) -> list[Case]:
+    q = np.where(rng.random(n) < 0.1, 1.0, 1e-6 + (1 - 1e-6) * rng.random(n))
+    return _columns(rng.random(n), q, rng.integers(0, 50, n))
+
+
 COMPARISONS = (
+    Comparison("mix", keyed.mix, lambda key: formulas.mix(int(key)), _keys),
+    Comparison("uniform_at", keyed.uniform_at, lambda key: formulas.uniform_at(int(key)), _keys),
+    Comparison("even_delay", keyed.even_delay, formulas.even_delay, _late),
+    Comparison("geometric_delay", keyed.geometric_delay, formulas.geometric_delay, _geometric),
     Comparison("power_of_size", running.power_of_size, formulas.power_of_size, _powers),
     Comparison("leaving_level", running.leaving_level, formulas.leaving_level, _trimming),
     Comparison("shrinkage", state.shrinkage, formulas.shrinkage, _shrinking),

@@ -6,6 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
@@ -45,6 +46,14 @@ def step(function: F) -> F:
     """
     compiled: F = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
     return compiled
+
+
+def linked(function: F, **parts: Any) -> F:
+    """A part made of a formula that calls other formulas: these are compiled parts too."""
+    copy: Any = FunctionType(function.__code__, {**function.__globals__, **parts}, function.__name__)
+    copy.__doc__, copy.__module__ = function.__doc__, function.__module__
+    result: F = part(copy)
+    return result
 
 
 def masked_part(function: F) -> F:

@@ -41,6 +41,8 @@ class Output(NamedTuple):
     actions: Ints
     messages: Ints
     """Sent so far, at the marks; filled only where it depends on what agents decide."""
+    agent_rounds: Ints
+    """Pulls so far, over all agents, at the marks; filled only where not everybody always pulls."""
 
 
 class Hearing(NamedTuple):
@@ -201,6 +203,8 @@ class State(NamedTuple):
     scratch: Floats
     begins: Flags
     """Per learner, whether it pulls an arm it has not heard of (shared start)."""
+    asks: Flags
+    """Per learner, whether it looks at its means in this round; without an imperfect world all do."""
     sent: Ints
     """[messages sent so far] (quiet talk)."""
 

@@ -54,8 +54,7 @@ GAUSSIAN = 1.4826
 @part
 def deliver_streams(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
     """End of round t: whatever every learner hears."""
-    ring, state, streams, tuning = memory.ring, memory.state, memory.streams, rules.tuning
-    n, arms, xs = state.n, streams.arms, streams.xs
+    ring, tuning, arms, xs = memory.ring, rules.tuning, memory.streams.arms, memory.streams.xs
     if rules.kind == MEDIAN_BOUND:
         slot = t % ring.x.shape[0]
         for v in range(ring.x.shape[1]):
@@ -63,18 +62,25 @@ def deliver_streams(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> N
     values = ring.need if rules.kind == MEDIAN_BOUND else ring.x
     for j in range(hearing.learners.shape[0]):
         count = gather(t, j, hearing, ring, values, arms, xs)
-        for i in range(count):
-            state.changed[arms[i]] = True
-        if rules.kind == CLIPPED:
-            take_sketched(count, arms, xs, j, n, 0, streams)
-        elif rules.kind == SELF_TUNED:
-            take_sketched(count, arms, xs, j, n, tuning.pilot, streams)
-        elif rules.kind == MEDIAN_BOUND:
-            take_counted(count, arms, xs, j, n, streams.counts, streams.place, streams.below)
-        elif rules.kind == ROBUST_MOSS:
-            take_moss(count, arms, xs, j, rules.p, tuning, state, streams)
-        elif rules.kind == HUBER_SGD:
-            take_huber(count, arms, xs, j, n, tuning, streams)
+        take_in(count, arms, xs, j, rules, memory)
+
+
+@step
+def take_in(count: int, arms: Ids, xs: Floats, j: int, rules: Rules, memory: Memory) -> None:
+    """Samples (or their bins) into the means of learner j, in this order."""
+    n, streams, tuning = memory.state.n, memory.streams, rules.tuning
+    for i in range(count):
+        memory.state.changed[arms[i]] = True
+    if rules.kind == CLIPPED:
+        take_sketched(count, arms, xs, j, n, 0, streams)
+    elif rules.kind == SELF_TUNED:
+        take_sketched(count, arms, xs, j, n, tuning.pilot, streams)
+    elif rules.kind == MEDIAN_BOUND:
+        take_counted(count, arms, xs, j, n, streams.counts, streams.place, streams.below)
+    elif rules.kind == ROBUST_MOSS:
+        take_moss(count, arms, xs, j, rules.p, tuning, memory.state, streams)
+    elif rules.kind == HUBER_SGD:
+        take_huber(count, arms, xs, j, n, tuning, streams)
 
 
 @step

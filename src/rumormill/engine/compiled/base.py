@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -9,12 +10,24 @@ from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, RewardStream
 from rumormill.engine.result import Trial
+from rumormill.graphs import Network
 from rumormill.kernels.state import Law, Output
-from rumormill.protocol import wire_size
+from rumormill.protocol import World, wire_size
 
 # Work between two looks at the clock and the keyboard: some milliseconds.
 DELIVERIES_PER_BLOCK = 4_000_000
 ROUNDS_PER_BLOCK = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """Where a policy is laid out."""
+
+    network: Network
+    n_arms: int
+    world: World
+    gamma: int | None
+    """How many hops messages travel; None where the policy does not flood."""
 
 
 class CompiledTrial(Protocol):
@@ -39,9 +52,14 @@ class Layout(Protocol):
         """How many rounds to play between two looks at the outside world."""
 
     def start(
-        self, source: RewardSource, horizon: int, marks: NDArray[np.int64], keep_actions: bool
+        self,
+        source: RewardSource,
+        horizon: int,
+        marks: NDArray[np.int64],
+        keep_actions: bool,
+        seed: np.random.SeedSequence,
     ) -> CompiledTrial:
-        """A trial before its first round."""
+        """A trial before its first round; the seed is the trial's own."""
 
 
 def rounds_for(cost: int) -> int:
@@ -62,10 +80,16 @@ def empty_output(n_agents: int, horizon: int, marks: NDArray[np.int64], keep_act
         np.empty((len(marks), n_agents)),
         np.empty((rows, n_agents), dtype=np.int64),
         np.zeros(len(marks), dtype=np.int64),
+        np.zeros(len(marks), dtype=np.int64),
     )
 
 
-def finished(output: Output, messages: NDArray[np.int64], rows_sent: int) -> Trial:
+def finished(
+    output: Output,
+    messages: NDArray[np.int64],
+    rows_sent: int,
+    agent_rounds: NDArray[np.int64] | None = None,
+) -> Trial:
     """The trial that was written, with the messages it took."""
     actions = output.actions if len(output.actions) else None
-    return Trial(output.agent_regret, messages, messages * wire_size(rows_sent), actions)
+    return Trial(output.agent_regret, messages, messages * wire_size(rows_sent), actions, agent_rounds)

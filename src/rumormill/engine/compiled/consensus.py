@@ -8,12 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, RewardStream
-from rumormill.engine.compiled.base import empty_output, finished, law_of, rounds_for
+from rumormill.engine.compiled.base import Ground, empty_output, finished, law_of, rounds_for
 from rumormill.engine.compiled.hearing import dense_enough
+from rumormill.engine.compiled.links import links_of
 from rumormill.engine.result import Trial
 from rumormill.graphs import Network
+from rumormill.kernels.averaging import play_averaging_block
 from rumormill.kernels.consensus import ConsensusRules, ConsensusState, play_consensus_block
+from rumormill.kernels.world import LOST
 from rumormill.policies import ConsensusPlan
+from rumormill.protocol import Conditions
 
 # A link carries sums and counts of all arms: about so many deliveries.
 COST_PER_LINK = 10
@@ -40,16 +44,25 @@ def moments_for(policy: Any, source: RewardSource) -> Any:
 class ConsensusLayout:
     """A policy with a `rule(moments)` for averages, on a network."""
 
-    def __init__(self, policy: Any, network: Network, plan: ConsensusPlan, n_arms: int) -> None:
-        self.policy, self.network, self.plan = policy, network, plan
+    def __init__(self, policy: Any, plan: ConsensusPlan, ground: Ground) -> None:
+        network = ground.network
+        self.policy, self.network, self.plan, self.world = policy, network, plan, ground.world
         self.mask = adjacency_mask(network)
         self.deliveries = int(network.degrees.sum())
         self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
 
     def start(
-        self, source: RewardSource, horizon: int, marks: NDArray[np.int64], keep_actions: bool
+        self,
+        source: RewardSource,
+        horizon: int,
+        marks: NDArray[np.int64],
+        keep_actions: bool,
+        seed: np.random.SeedSequence,
     ) -> ConsensusTrial:
-        return ConsensusTrial(self, source, horizon, marks, keep_actions)
+        if self.world.plain:
+            return ConsensusTrial(self, source, horizon, marks, keep_actions)
+        conditions = self.world.of_trial(self.network, source, horizon, seed)
+        return AveragingTrial(self, source, horizon, marks, keep_actions, conditions)
 
 
 class ConsensusTrial:
@@ -100,3 +113,33 @@ class ConsensusTrial:
     def finish(self) -> Trial:
         messages = np.asarray(self.output.marks * self.layout.deliveries, dtype=np.int64)
         return finished(self.output, messages, rows_sent=self.n_arms)
+
+
+class AveragingTrial(ConsensusTrial):
+    """One trial where links fail, in both directions, and agents are away."""
+
+    def __init__(
+        self,
+        layout: ConsensusLayout,
+        source: RewardSource,
+        horizon: int,
+        marks: NDArray[np.int64],
+        keep_actions: bool,
+        conditions: Conditions,
+    ) -> None:
+        super().__init__(layout, source, horizon, marks, keep_actions)
+        self.conditions = conditions
+        links = links_of(layout.network, 1, conditions)
+        self.roads = (
+            links,
+            np.full((1, len(links.indices)), LOST, dtype=np.int16),
+            np.zeros(2, dtype=np.int64),
+        )
+
+    def advance(self, first: int, draws: NDArray[np.float64], rewards: RewardStream) -> None:
+        ups = self.conditions.up(first, first + len(draws))
+        law = law_of(rewards)
+        play_averaging_block(first, draws, law, ups, self.rules, self.state, self.roads, self.output)
+
+    def finish(self) -> Trial:
+        return finished(self.output, self.output.messages, self.n_arms, self.output.agent_rounds)

@@ -6,10 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, RewardStream
-from rumormill.engine.compiled.base import empty_output, finished, law_of, rounds_for
+from rumormill.engine.compiled.base import Ground, empty_output, finished, law_of, rounds_for
 from rumormill.engine.compiled.consensus import COST_PER_LINK, adjacency_mask, moments_for
 from rumormill.engine.result import Trial
-from rumormill.graphs import Network
 from rumormill.kernels.delayed import DelayedRules, DelayedState, play_delayed_block
 from rumormill.policies import DDUCB, DelayedPlan
 
@@ -17,14 +16,20 @@ from rumormill.policies import DDUCB, DelayedPlan
 class DelayedLayout:
     """DDUCB on a network."""
 
-    def __init__(self, policy: DDUCB, network: Network, plan: DelayedPlan, n_arms: int) -> None:
+    def __init__(self, policy: DDUCB, plan: DelayedPlan, ground: Ground) -> None:
+        network = ground.network
         self.policy, self.network, self.plan = policy, network, plan
         self.mask = adjacency_mask(network)
         self.deliveries = int(network.degrees.sum())
         self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
 
     def start(
-        self, source: RewardSource, horizon: int, marks: NDArray[np.int64], keep_actions: bool
+        self,
+        source: RewardSource,
+        horizon: int,
+        marks: NDArray[np.int64],
+        keep_actions: bool,
+        seed: np.random.SeedSequence,
     ) -> DelayedTrial:
         return DelayedTrial(self, source, horizon, marks, keep_actions)
 

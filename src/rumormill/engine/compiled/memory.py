@@ -10,11 +10,10 @@ from rumormill.kernels.state import CATONI, Calendar, Hearing, Memory, Ring, Row
 TOP = 16  # best informed agents kept per arm in KMP-UCB
 
 
-def empty_memory(hearing: Hearing, mean: MeanLayout, rules: Rules, room: Room) -> Memory:
+def empty_memory(hearing: Hearing, slots: int, mean: MeanLayout, rules: Rules, room: Room) -> Memory:
     """Before the first round."""
     n_agents = len(hearing.learner_of)
     n_arms, n_learners = rules.n_arms, len(hearing.learners)
-    slots = hearing.gamma + 1
     shape = (n_arms, n_learners)
     ring = Ring(
         arm=np.zeros((slots, n_agents), dtype=np.int32),
@@ -62,6 +61,7 @@ def empty_memory(hearing: Hearing, mean: MeanLayout, rules: Rules, room: Room) -
         mark=np.zeros(1, dtype=np.int64),
         scratch=np.zeros(int(1 + 8 * rules.L[-1]) + 2 if mean.pool_rows else 0),
         begins=np.zeros(n_learners, dtype=np.bool_),
+        asks=np.ones(n_learners, dtype=np.bool_),
         sent=np.zeros(1, dtype=np.int64),
     )
     return Memory(state, ring, calendar, rows, empty_streams(shape, most_heard, rules, room))

@@ -18,7 +18,7 @@ from rumormill.errors import InputError
 from rumormill.estimators import Terms
 from rumormill.graphs import Network
 from rumormill.kernels.block import play_block
-from rumormill.kernels.state import Hearing, Output, Rules
+from rumormill.kernels.state import Hearing, Law, Output, Rules
 from rumormill.kernels.stored import move_pool
 from rumormill.policies import RobustPolicy
 from rumormill.text import memory as in_memory
@@ -35,7 +35,10 @@ class MessagePassingLayout:
     policy: RobustPolicy
     network: Network
     mean: MeanLayout
+    gamma: int
     hearing: Hearing
+    heard: NDArray[np.int64]
+    """Per learner, how many others it may hear."""
     leader_of: NDArray[np.int32]
     """Whom an agent copies; -1 for agents that decide for themselves."""
     leader_distance: NDArray[np.int32]
@@ -67,19 +70,37 @@ class MessagePassingLayout:
             decides[:] = True
         learners = np.flatnonzero(decides).astype(np.int32)
         hearing = build_hearing(network, gamma, learners, group_of)
+        heard = hearing.source_ptr[:, -1] - hearing.source_ptr[:, 0]
         mean = MEANS[type(policy.estimator)]
-        return cls(policy, network, mean, hearing, leader_of, distance, shares_rows, has_leaders)
+        return cls(
+            policy, network, mean, gamma, hearing, heard, leader_of, distance, shares_rows, has_leaders
+        )
+
+    @property
+    def slots(self) -> int:
+        """For how many rounds what was said must be known."""
+        return self.gamma + 1
+
+    @property
+    def reach(self) -> NDArray[np.int64]:
+        """Per agent, how many others are within reach."""
+        return self.network.neighbourhoods(self.gamma).sizes
 
     @property
     def deliveries(self) -> int:
-        return len(self.hearing.sources) + len(self.hearing.learners)
+        return int(self.heard.sum()) + len(self.hearing.learners)
 
     @property
     def rounds_per_block(self) -> int:
         return rounds_for(self.deliveries * self.mean.slow)
 
     def start(
-        self, source: RewardSource, horizon: int, marks: NDArray[np.int64], keep_actions: bool
+        self,
+        source: RewardSource,
+        horizon: int,
+        marks: NDArray[np.int64],
+        keep_actions: bool,
+        seed: np.random.SeedSequence,
     ) -> MessagePassingTrial:
         self.policy.require_moments_below(source.tail_index)
         output = empty_output(self.network.n_agents, horizon, marks, keep_actions)
@@ -90,8 +111,7 @@ class MessagePassingLayout:
         policy, hearing, manners = self.policy, self.hearing, self.policy.manners
         estimator, moments = policy.estimator, self._moments(source)
         levels = confidence_levels(policy.confidence, horizon, self.network.n_agents)
-        heard = int((hearing.source_ptr[:, -1] - hearing.source_ptr[:, 0]).max(initial=0))
-        most_samples = horizon * (1 + heard)
+        most_samples = horizon * (1 + int(self.heard.max(initial=0)))
         given, room = self.mean.fit(estimator, self._terms(source, horizon, moments, float(levels[-1])))
         if self.mean.pool_rows:
             samples = horizon * self.deliveries
@@ -145,9 +165,9 @@ class MessagePassingLayout:
         self, source: RewardSource, horizon: int, moments: Moments | None, last_L: float
     ) -> list[Terms]:
         """What every learner's streams begin with."""
-        groups = self.network.neighbourhoods(self.hearing.gamma).sizes + 1
+        groups = (self.reach + 1).tolist()
         return [
-            Terms(moments=moments, last_L=last_L, horizon=horizon, n_arms=source.n_arms, group=int(groups[v]))
+            Terms(moments=moments, last_L=last_L, horizon=horizon, n_arms=source.n_arms, group=groups[v])
             for v in self.hearing.learners.tolist()
         ]
 
@@ -166,19 +186,23 @@ class MessagePassingTrial:
 
     def __init__(self, layout: MessagePassingLayout, rules: Rules, room: Room, output: Output) -> None:
         self.layout, self.rules, self.output = layout, rules, output
-        pointers = layout.hearing.source_ptr
-        self.sources = pointers[:, -1] - pointers[:, 0]
-        self.memory = empty_memory(layout.hearing, layout.mean, rules, room)
+        self.lag = 0
+        """Samples of so many earlier rounds may come late."""
+        self.memory = empty_memory(layout.hearing, layout.slots, layout.mean, rules, room)
 
     def advance(self, first: int, draws: NDArray[np.float64], rewards: RewardStream) -> None:
         if self.rules.trims:
             self._reserve_calendar(len(draws))
         if self.layout.mean.pool_rows:
             self._reserve_pool(len(draws))
-        play_block(first, draws, law_of(rewards), self.layout.hearing, self.rules, self.memory, self.output)
+        self.play(first, draws, law_of(rewards))
+
+    def play(self, first: int, draws: NDArray[np.float64], law: Law) -> None:
+        """Have the rounds played."""
+        play_block(first, draws, law, self.layout.hearing, self.rules, self.memory, self.output)
 
     def finish(self) -> Trial:
-        gamma, marks = self.layout.hearing.gamma, self.output.marks
+        gamma, marks = self.layout.gamma, self.output.marks
         sent = self.output.messages
         if self.rules.quiet < 0.0:
             sent = np.cumsum(messages_sent(self.layout.network, gamma, self.rules.horizon))[marks - 1]
@@ -188,7 +212,8 @@ class MessagePassingTrial:
         """Room for the worst case; pages that are never touched cost nothing."""
         calendar = self.memory.calendar
         used = int(calendar.spare[1])
-        worst = used + rounds * int(self.sources.sum() + len(self.sources))
+        heard = self.layout.heard
+        worst = used + (rounds + self.lag) * int(heard.sum() + len(heard))
         if worst <= len(calendar.x):
             return
         room = max(worst, 2 * used)
@@ -203,7 +228,7 @@ class MessagePassingTrial:
         """Room for every list, whichever arm gets the samples of the coming rounds."""
         state = self.memory.state
         extra = 1 if self.layout.mean.prefix_sums else 0
-        worst = state.n + rounds * (1 + self.sources) + extra
+        worst = state.n + (rounds + self.lag) * (1 + self.layout.heard) + extra
         room = np.diff(state.pool_start.ravel(), append=state.pool.shape[1]).reshape(worst.shape)
         if (worst <= room).all():
             return

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from rumormill.engine.compiled.base import Layout
+from rumormill.engine.compiled.base import Ground, Layout
 from rumormill.engine.compiled.consensus import ConsensusLayout
 from rumormill.engine.compiled.delayed import DelayedLayout
+from rumormill.engine.compiled.imperfect import LARGEST_SCALE, LONGEST_DELAY, ImperfectLayout
 from rumormill.engine.compiled.means import MEANS
 from rumormill.engine.compiled.message_passing import MessagePassingLayout
-from rumormill.graphs import Network
 from rumormill.policies import (
     DDUCB,
     KMPUCB,
@@ -28,40 +28,42 @@ from rumormill.policies import (
     RobustGossip,
     RobustUCB,
 )
-from rumormill.protocol import World
+from rumormill.protocol import Imperfect, PerfectChannel, World
 
 
-def _decentralized(policy: Any, network: Network, plan: CliquePlan, n_arms: int) -> Layout:
+def _decentralized(policy: Any, plan: CliquePlan, ground: Ground) -> Layout:
     group_of = None
     if plan.groups is not None:
-        group_of = np.empty(network.n_agents, dtype=np.int64)
+        group_of = np.empty(ground.network.n_agents, dtype=np.int64)
         for number, group in enumerate(plan.groups):
             group_of[list(group)] = number
-    return MessagePassingLayout.build(policy, network, plan.gamma, n_arms, group_of=group_of)
+    return _message_passing(policy, plan, ground, group_of=group_of)
 
 
-def _centralized(policy: Any, network: Network, plan: LeaderPlan, n_arms: int) -> Layout:
-    follows = plan.leader_of != np.arange(network.n_agents)
+def _centralized(policy: Any, plan: LeaderPlan, ground: Ground) -> Layout:
+    follows = plan.leader_of != np.arange(ground.network.n_agents)
     leader_of = np.where(follows, plan.leader_of, -1).astype(np.int32)
     distance = np.where(follows, plan.distance, 0).astype(np.int32)
-    return MessagePassingLayout.build(
-        policy, network, plan.gamma, n_arms, leader_of=leader_of, leader_distance=distance
-    )
+    return _message_passing(policy, plan, ground, leader_of=leader_of, leader_distance=distance)
 
 
-def _kmp(policy: Any, network: Network, plan: HopPlan, n_arms: int) -> Layout:
-    return MessagePassingLayout.build(policy, network, plan.gamma, n_arms, shares_rows=True)
+def _kmp(policy: Any, plan: HopPlan, ground: Ground) -> Layout:
+    return _message_passing(policy, plan, ground, shares_rows=True)
 
 
-def _alone(policy: Any, network: Network, plan: HopPlan, n_arms: int) -> Layout:
-    return MessagePassingLayout.build(policy, network, plan.gamma, n_arms)
+def _message_passing(policy: Any, plan: HopPlan, ground: Ground, **given: Any) -> Layout:
+    """Where everything is heard, and used, at once, hearing is a rule of distance; else it is followed."""
+    selects = getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None
+    if ground.world.plain and not selects:
+        return MessagePassingLayout.build(policy, ground.network, plan.gamma, ground.n_arms, **given)
+    return ImperfectLayout.build_on(ground, policy, plan, **given)
 
 
-LAYOUTS: dict[type[Policy], Callable[[Any, Network, Any, int], Layout]] = {
+LAYOUTS: dict[type[Policy], Callable[[Any, Any, Ground], Layout]] = {
     DecentralizedMPUCB: _decentralized,
     CentralizedMPUCB: _centralized,
     KMPUCB: _kmp,
-    RobustUCB: _alone,
+    RobustUCB: _message_passing,
     ConsensusUCB: ConsensusLayout,
     CoopUCB2: ConsensusLayout,
     RobustGossip: ConsensusLayout,
@@ -71,14 +73,12 @@ LAYOUTS: dict[type[Policy], Callable[[Any, Network, Any, int], Layout]] = {
 
 def why_not(policy: Policy, world: World) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
-    if not world.plain:
-        return "the compiled engine knows the perfect channel only"
+    if type(world.channel) not in (PerfectChannel, Imperfect):
+        return f"the compiled engine does not know the channel {type(world.channel).__name__}"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
         return "the compiled engine runs the built-in policies only"
     if isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
         return "the compiled engine does not know the guard of KMP"
-    if getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None:
-        return "the compiled engine knows neither hold nor discard"
     estimator = getattr(policy, "estimator", None)
     if estimator is not None:
         known = MEANS.get(type(estimator))
@@ -86,9 +86,23 @@ def why_not(policy: Policy, world: World) -> str | None:
             return f"the compiled engine does not know the estimator {type(estimator).__name__}"
         if not known.knows(estimator):
             return f"the compiled engine does not know {estimator!r}"
+    return None if world.plain else why_not_in(policy, world)
+
+
+def why_not_in(policy: Policy, world: World) -> str | None:
+    """Why the compiled engine cannot run a policy, though it knows it, in an imperfect world."""
+    if LAYOUTS[type(policy)] is DelayedLayout:
+        return "the compiled engine plays DDUCB in a perfect world only"
+    if (world.longest_delay or 0) > LONGEST_DELAY:
+        return f"the compiled engine knows delays up to {LONGEST_DELAY} rounds only"
+    if getattr(policy, "hold", 1) > 1 and (world.absences or world.churn):
+        return "the compiled engine does not hold messages back for agents that are away"
+    corruption = world.corruption
+    if corruption is not None and abs(corruption.scale or 0.0) > LARGEST_SCALE:
+        return f"the compiled engine knows scales of corruption up to {LARGEST_SCALE:g} only"
     return None
 
 
-def lay_out(policy: Policy, network: Network, plan: Plan, n_arms: int) -> Layout:
+def lay_out(policy: Policy, plan: Plan, ground: Ground) -> Layout:
     """The layout of a policy that the kernels can play."""
-    return LAYOUTS[type(policy)](policy, network, plan, n_arms)
+    return LAYOUTS[type(policy)](policy, plan, ground)

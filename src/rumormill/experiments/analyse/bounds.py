@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 
 # A bound is smooth: so many rounds draw it as well as all.
 ROUNDS_DRAWN = 32
-# Channels whose losses and delays the bounds know of, or say that they do not.
-KNOWN = ("perfect", "imperfect", "lossy")
+PERFECT = "perfect"
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rumormill.experiments.analyse.bounds import KNOWN, RunBounds, bound_rows, in_sentence, lower_rows
+from rumormill.experiments.analyse.bounds import PERFECT, RunBounds, bound_rows, in_sentence, lower_rows
 from rumormill.experiments.analyse.words import axis_name
 from rumormill.experiments.figures.bounds import bounds_figure
 from rumormill.experiments.report.markup import picture, table
@@ -108,11 +108,11 @@ def _coverage_words(every: list[PolicyBounds]) -> list[str]:
 
 
 def _channel_words(found: RunBounds) -> list[str]:
-    if found.channel in KNOWN:
+    if found.channel == PERFECT:
         return []
     return [
-        "The bounds count on every message arriving in time; the channel of this run "
-        f"({found.channel}) need not do so."
+        "The bounds count on every message arriving in time (that of Decentralized knows of loss, and of "
+        f"delay at one hop); the channel of this run ({found.channel}) need not do so."
     ]
 
 

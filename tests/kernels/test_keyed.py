@@ -1,0 +1,55 @@
+"""Compiled keyed uniforms: the values of the page, links by links, and events as whole numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from rumormill import formulas
+from rumormill.graphs import Network
+from rumormill.kernels.bits import lowest_bit, ones
+from rumormill.kernels.keyed import key_of_three, key_of_two, limit_of, link_keys, uniform_at
+
+# Words wrap; uncompiled, as the planted faults are tried, numpy remarks on it.
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
+
+
+@pytest.mark.parametrize(
+    ("seed", "purpose", "numbers", "value"),
+    [
+        (7, 1, (0, 1, 5), 0.5492455631298667),
+        (7, 1, (1, 0, 5), 0.6993587254026304),
+        (7, 2, (3, 2, 10), 0.3378898078109739),
+    ],
+)
+def test_uniforms_by_the_book(seed: int, purpose: int, numbers: tuple[int, int, int], value: float) -> None:
+    begin = np.uint64(formulas.key_of(seed, purpose))
+    assert uniform_at(np.uint64(key_of_three(begin, *numbers))) == value
+
+
+@pytest.mark.parametrize("symmetric", [False, True])
+def test_every_link_has_the_key_of_its_ends(symmetric: bool) -> None:
+    network = Network.erdos_renyi(9, 0.5, rng=1)
+    begin = np.uint64(formulas.key_of(11, formulas.LOSS))
+    keys = np.zeros(len(network.indices), dtype=np.uint64)
+    link_keys(begin, network.indptr, network.indices, symmetric, keys)
+    for b in range(9):
+        for i in range(network.indptr[b], network.indptr[b + 1]):
+            a = int(network.indices[i])
+            ends = (min(a, b), max(a, b)) if symmetric else (a, b)
+            assert keys[i] == np.uint64(key_of_two(begin, *ends))
+            expected = formulas.uniform(11, formulas.LOSS, *ends)
+            assert formulas.uniform_at(int(keys[i])) == expected
+
+
+@pytest.mark.parametrize("p", [0.0, 2.0**-53, 1e-9, 0.25, 0.3, 0.7, 1 - 2.0**-53, 1.0])
+def test_an_event_is_a_comparison_of_whole_numbers(p: float) -> None:
+    limit = int(limit_of(p))
+    for place in {0, 1, max(limit - 1, 0), min(limit, 2**53 - 1), 2**53 - 1}:
+        assert (place * 2.0**-53 < p) == (place < limit)
+
+
+@pytest.mark.parametrize("word", [1, 2, 3, 1 << 63, (1 << 64) - 1, 0x5692161D100B05E5])
+def test_bits_of_a_word(word: int) -> None:
+    assert lowest_bit(np.uint64(word)) == f"{word:b}"[::-1].index("1")
+    assert ones(np.uint64(word)) == f"{word:b}".count("1")
