@@ -156,6 +156,8 @@ def test_relays_pass_on_what_was_sent_not_what_was_understood() -> None:
         ({"channel": {"type": "lossy", "p": 1.5}}, "channel.p = 1.5"),
         ({"absences": [(5, 1, 2)]}, "there is no agent 5"),
         ({"absences": [(0, 3, 2)]}, "the last round is not before the first"),
+        ({"absences": 5}, "a list of \\(agent, first round, last round\\)"),
+        ({"outages": None}, "a list of \\(agent, agent, first round, last round\\)"),
         ({"absences": [(0, 3)]}, "a list of \\(agent, first round, last round\\)"),
         ({"outages": [(0, 2, 1, 2)]}, "there is no link between the agents 0 and 2"),
         ({"churn": 3}, "churn = 3 is not allowed"),
@@ -175,7 +177,9 @@ def test_worlds_that_cannot_be_are_refused(world: dict[str, Any], words: str) ->
         (lambda: rm.Imperfect(delay=-1), "delay = -1"),
         (lambda: rm.Imperfect(delay=("geometric", 0.0, 3)), "delay q = 0.0"),
         (lambda: rm.Imperfect(delay=("uniform", 0.5, 3)), "geometric"),  # type: ignore[arg-type]
+        (lambda: rm.Imperfect(delay=("geometric", 1e-300, 3)), "delay q = 1e-300"),
         (lambda: rm.Churn(up=0.5, down=2), "up = 0.5"),
+        (lambda: rm.Churn(up=1e17, down=2), "up = 1e\\+17"),
         (lambda: rm.Corruption(rate=0.1), "one of shift, scale and law, not none of them"),
         (lambda: rm.Corruption(rate=0.1, shift=1.0, scale=2.0), "not shift and scale"),
         (lambda: rm.Byzantine(agents=[0], attack="whisper"), "attack = 'whisper'"),  # type: ignore[arg-type]

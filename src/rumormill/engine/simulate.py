@@ -92,8 +92,8 @@ def simulate(
     given = catalogue.given("channel", channel)
     world = World(
         channel=PerfectChannel() if given is None else given,
-        absences=tuple(absences),
-        outages=tuple(outages),
+        absences=absences,
+        outages=outages,
         churn=churn,
         corruption=corruption,
         byzantine=byzantine,

@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 from rumormill.errors import InputError
 from rumormill.formulas import CHURN, key_of, key_with, spell_length, uniform_at
 from rumormill.graphs import Network
-from rumormill.validate import LARGEST_CONSTANT, NamedArguments, between, refused, whole
+from rumormill.validate import NamedArguments, between, refused, whole
+
+LONGEST_SPELL = 2.0**52  # beyond it 1 - 1/mean is 1
 
 Absence = tuple[int, int, int]
 Outage = tuple[int, int, int, int]
@@ -30,7 +32,7 @@ class Churn(metaclass=NamedArguments):
 
     def __post_init__(self) -> None:
         for name in ("up", "down"):
-            object.__setattr__(self, name, between(name, getattr(self, name), 1, LARGEST_CONSTANT))
+            object.__setattr__(self, name, between(name, getattr(self, name), 1, LONGEST_SPELL))
 
     def absences(self, seed: int, n_agents: int, horizon: int) -> list[Absence]:
         """All spells in which somebody is down, up to the horizon."""

@@ -33,7 +33,7 @@ class Gate:
     def admits(self, message: Message, now: int) -> bool:
         """Whether the message may be believed at the end of round `now`."""
         try:  # every message that is news comes by here: one expression, the likely types first
-            origin, round_, arm = message.origin, message.round, message.arm
+            origin, round_, arm, rows = message.origin, message.round, message.arm, message.rows
             return (
                 (
                     type(origin) is type(round_) is type(arm) is int
@@ -44,7 +44,7 @@ class Gate:
                 and 0 <= arm < self.n_arms
                 and -LARGEST_REWARD <= message.reward <= LARGEST_REWARD  # NaN fails every comparison
                 and (origin in self.origins if self.origins is not None else self._may_be(origin))
-                and (self._rows_are_sound(message.rows) if message.rows else not self.rows)
+                and (self._rows_are_sound(rows) if rows else rows == () and not self.rows)
             )
         except (TypeError, ValueError, OverflowError):  # not even numbers
             return False

@@ -20,7 +20,9 @@ from rumormill.graphs import Network
 from rumormill.protocol.channel import Channel
 from rumormill.protocol.message import Message
 from rumormill.seeds import seed_word
-from rumormill.validate import above, one_of, probability, refused, truth, whole
+from rumormill.validate import between, one_of, probability, refused, truth, whole
+
+LEAST_Q = 2.0**-52  # below it 1 - q is 1
 
 Delay = int | tuple[Literal["geometric"], float, int]
 
@@ -50,7 +52,7 @@ class Imperfect(Channel):
         if isinstance(self.delay, list | tuple):
             if len(self.delay) != 3 or self.delay[0] != "geometric":
                 raise refused("delay", self.delay, 'a whole number >= 0, or ("geometric", q, D)')
-            q = above("delay q", self.delay[1], 0, 1)
+            q = between("delay q", self.delay[1], LEAST_Q, 1)
             object.__setattr__(self, "delay", ("geometric", q, whole("delay D", self.delay[2], 0)))
         else:
             object.__setattr__(self, "delay", whole("delay", self.delay, 0))

@@ -6,6 +6,7 @@ numbers and arrays, which the reference engine asks round by round and the compi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -39,8 +40,8 @@ class World:
     """The channel, who is away when, which links are down, and what is falsified."""
 
     channel: Channel = field(default_factory=PerfectChannel)
-    absences: tuple[Absence, ...] = ()
-    outages: tuple[Outage, ...] = ()
+    absences: Sequence[Absence] = ()
+    outages: Sequence[Outage] = ()
     churn: Churn | None = None
     corruption: Corruption | None = None
     byzantine: Byzantine | None = None
