@@ -15,6 +15,10 @@ $(VENV)/.node: $(VENV)/.lab
 	$(PIP) -e ".[lab,node]"
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.lab
+	$(PIP) -e ".[lab,docs]"
+	touch $@
+
 $(VENV)/.dev: $(VENV)/.lab
 	$(PIP) -e ".[dev]"
 	touch $@
@@ -30,9 +34,9 @@ mesh-demo: $(VENV)/.node
 reproduce: $(VENV)/.lab
 	$(BIN)/rumormill reproduce all --quick --out runs/quick
 
-# The README's figure, from the demo's run.
-docs: demo
-	cp runs/fig1a-quick/figures/regret.png docs/figures/fig1a-quick.png
+# The site, in build/site/html; no network, and every warning is an error.
+docs: $(VENV)/.docs
+	$(BIN)/python -m scripts.docs
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow"

@@ -1,7 +1,8 @@
-"""How fast a live node is: choose, take in, answer over HTTP, start, and how much memory it needs.
+"""How fast a live node is: choose, take in, answer over HTTP, start, fifty at once, and how much memory.
 
-Run by `make bench`. A node of its own is started on loopback; nothing leaves the machine. Times that the
-machine decides (HTTP, disk) are also given as ratios to a bare loop measured in the same run.
+Run by `make bench`. Nodes are started on loopback; nothing leaves the machine. Times that the machine decides
+(HTTP, disk) are also given as ratios to a bare loop measured in the same run, and as time of the processor,
+which does not depend on who else is using the machine.
 """
 
 from __future__ import annotations
@@ -10,13 +11,13 @@ import argparse
 import asyncio
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,8 @@ import numpy as np
 
 from rumormill.live import frames as wire
 from rumormill.live import snapshot
-from rumormill.live.config import GamePart, read_mesh
+from rumormill.live.client import Client
+from rumormill.live.config import GamePart, read_mesh, write_mesh
 from rumormill.live.journal import Journal
 from rumormill.live.mesh import add, init, plan
 from rumormill.live.node import Node
@@ -38,16 +40,26 @@ GOALS = {
     "http_p99_ms": 5.0,
     "rss_mb": 80.0,
     "start_s": 1.0,
+    "fifty_cores": 1.0,
+    "fifty_rss_mb": 80.0,
 }
+FIFTY = 50
+
+
+def free_ports(n: int) -> list[int]:
+    with ExitStack() as stack:
+        found = [stack.enter_context(socket.socket()) for _ in range(n)]
+        for each in found:
+            each.bind(("127.0.0.1", 0))
+        return [int(each.getsockname()[1]) for each in found]
 
 
 def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    return free_ports(1)[0]
 
 
-def make_mesh(folder: Path, nodes: int = 2) -> Path:
+def make_mesh(folder: Path, nodes: int = 2, attach: int | None = None) -> Path:
+    """A chain of nodes; with `attach` a Barabási-Albert network of which every node joins to so many."""
     arms = [f"arm{k}" for k in range(K)]
     game = GamePart(
         name=GAME,
@@ -56,8 +68,13 @@ def make_mesh(folder: Path, nodes: int = 2) -> Path:
         moments={"eps": 0.5, "u": 40.0, "rho": 30.0},
     )
     path = init(folder, "bench", game)
+    ports = free_ports(nodes)
     for v in range(nodes):
-        add(path, f"n{v}", f"127.0.0.1:{free_port()}", [f"n{v - 1}"] if v else [])
+        add(path, f"n{v}", f"127.0.0.1:{ports[v]}", [f"n{v - 1}"] if v and attach is None else [])
+    if attach is not None:
+        file = read_mesh(path).file
+        file.network = {"kind": "barabasi_albert", "m": attach}
+        write_mesh(path, file)
     plan(path)
     return path
 
@@ -113,6 +130,7 @@ def taking(path: Path) -> dict[str, float]:
         node.choose(GAME, 1.0, 60.0)
         commit(node)
     spent = time.process_time() - started
+    assert sum(node.games[GAME].player.samples) == len(frames) * batch
     sums = [0.0] * K
     began = time.process_time()
     for frame in frames:
@@ -123,11 +141,7 @@ def taking(path: Path) -> dict[str, float]:
     return {"samples_per_s": len(frames) * batch / spent, "ratio_to_bare_sums": spent / bare}
 
 
-def memory() -> dict[str, float]:
-    return {"peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024}
-
-
-async def _ask(port: int, rate: float, seconds: float) -> tuple[list[float], list[float]]:
+async def _ask(port: int, rate: float, seconds: float, workers: int = 8) -> tuple[list[float], list[float]]:
     """Pairs of choose and observe at a steady rate over a few connections; the times of both."""
     chosen: list[float] = []
     observed: list[float] = []
@@ -152,20 +166,27 @@ async def _ask(port: int, rate: float, seconds: float) -> tuple[list[float], lis
             await call("/v1/observe", body, observed)
         writer.close()
 
-    workers = [asyncio.ensure_future(worker()) for _ in range(8)]
+    working = [asyncio.ensure_future(worker()) for _ in range(workers)]
     start = time.perf_counter()
     for i in range(int(rate / 2 * seconds)):
         await asyncio.sleep(max(0.0, start + 2 * i / rate - time.perf_counter()))
         waiting.put_nowait(0.0)
-    for _ in workers:
+    for _ in working:
         waiting.put_nowait(-1.0)
-    await asyncio.gather(*workers)
+    await asyncio.gather(*working)
     return chosen, observed
 
 
 def running(path: Path, name: str, folder: Path) -> tuple[subprocess.Popen[bytes], int, float]:
     """A node as a process: itself, its port, and how long it took to be ready."""
     port = free_port()
+    started = time.perf_counter()
+    process = begun(path, name, folder, port)
+    until_ready(process, port)
+    return process, port, time.perf_counter() - started
+
+
+def begun(path: Path, name: str, folder: Path, port: int) -> subprocess.Popen[bytes]:
     words = [
         "node",
         "--mesh",
@@ -177,21 +198,29 @@ def running(path: Path, name: str, folder: Path) -> tuple[subprocess.Popen[bytes
         "--http",
         f"127.0.0.1:{port}",
     ]
-    started = time.perf_counter()
-    process = subprocess.Popen(
+    return subprocess.Popen(
         [sys.executable, "-c", "from rumormill.cli import main; main()", *words], stderr=subprocess.DEVNULL
     )
+
+
+def until_ready(process: subprocess.Popen[bytes], port: int) -> None:
     while True:
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1) as probe:
                 probe.sendall(b"GET /readyz HTTP/1.1\r\nConnection: close\r\n\r\n")
                 if b"200 OK" in probe.recv(100):
-                    return process, port, time.perf_counter() - started
+                    return
         except OSError:
             pass
         if process.poll() is not None:
             raise SystemExit("the node does not start")
         time.sleep(0.01)
+
+
+def cpu(process: subprocess.Popen[bytes]) -> float:
+    """Seconds of the processor that a process has used."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def rss(process: subprocess.Popen[bytes]) -> float:
@@ -209,13 +238,19 @@ def serving(path: Path) -> dict[str, float]:
     process, port, _ = running(path, "n0", path.parent / "serving.data")
     try:
         asyncio.run(_ask(port, 500.0, 1.0))
+        before = cpu(process)
         choose, observe = asyncio.run(_ask(port, 500.0, 6.0))
+        used = cpu(process) - before
+        bare = bare_serving()
+        p99 = float(np.quantile(choose, 0.99)) * 1e3
         return {
-            "bare_http_p99_ms": bare_serving(),
+            "bare_http_p99_ms": bare,
             "bare_disk_p99_ms": bare_disk(),
-            "http_p50_ms": float(np.median(choose + observe)) * 1e3,
-            "http_p99_ms": float(np.quantile(choose + observe, 0.99)) * 1e3,
-            "http_choose_p99_ms": float(np.quantile(choose, 0.99)) * 1e3,
+            "http_cpu_ms_per_request": used / (len(choose) + len(observe)) * 1e3,
+            "http_p50_ms": float(np.median(choose)) * 1e3,
+            "http_p99_ms": p99,
+            "http_p99_ratio_to_bare": p99 / bare,
+            "http_observe_p50_ms": float(np.median(observe)) * 1e3,
             "http_observe_p99_ms": float(np.quantile(observe, 0.99)) * 1e3,
             "rss_mb": rss(process),
         }
@@ -290,14 +325,62 @@ def starting(path: Path) -> dict[str, float]:
     journal.write([Reserve(GAME, game.choices.asked)])
     journal.write_snapshot(snapshot.pack(node.snapshot()))
     assert journal.close()
-    best = 1e9
+    best = used = 1e9
     memory_mb = 0.0
     for _ in range(3):
         process, _, seconds = running(path, "n0", folder)
-        best, memory_mb = min(best, seconds), rss(process)
+        best, used, memory_mb = min(best, seconds), min(used, cpu(process)), rss(process)
         stop(process)
     bare = min(_bare_start() for _ in range(3))
-    return {"start_s": best, "start_rss_mb": memory_mb, "start_ratio_to_python_with_numpy": best / bare}
+    return {
+        "start_s": best,
+        "start_cpu_s": used,
+        "start_rss_mb": memory_mb,
+        "start_ratio_to_python_with_numpy": best / bare,
+    }
+
+
+def fifty(path: Path, seconds: float = 60.0) -> dict[str, float]:
+    """Fifty nodes, each asked ten times a second: processors needed in all, and memory of one."""
+    folder = path.parent / "fifty"
+    mesh = make_mesh(folder, FIFTY, attach=2)
+    ports = free_ports(FIFTY)
+    nodes = [begun(mesh, f"n{v}", folder / f"n{v}.data", ports[v]) for v in range(FIFTY)]
+    try:
+        for process, port in zip(nodes, ports, strict=True):
+            until_ready(process, port)
+
+        async def ask(lasting: float) -> list[tuple[list[float], list[float]]]:
+            return await asyncio.gather(*(_ask(port, 20.0, lasting, workers=1) for port in ports))
+
+        asyncio.run(ask(5.0))
+        before = sum(map(cpu, nodes))
+        started = time.perf_counter()
+        times = asyncio.run(ask(seconds))
+        used, lasted = sum(map(cpu, nodes)) - before, time.perf_counter() - started
+        chosen = np.concatenate([choose for choose, _ in times])
+        return {
+            "fifty_cores": used / lasted,
+            "fifty_rss_mb": max(map(rss, nodes)),
+            "fifty_choices_per_s": len(chosen) / lasted,
+            "fifty_choose_p99_ms": float(np.quantile(chosen, 0.99)) * 1e3,
+            "fifty_lag_items": float(behind(ports)),
+        }
+    finally:
+        for process in nodes:
+            process.send_signal(signal.SIGTERM)
+        for process in nodes:
+            process.wait(60)
+
+
+def behind(ports: list[int]) -> int:
+    """Items that a node knows a neighbour has and that it has not: the most of all."""
+    most = 0
+    for port in ports:
+        with Client(f"http://127.0.0.1:{port}", timeout=30.0) as client:
+            streams = client.status()["games"][GAME]["streams"]
+        most = max([most, *(row["lag"] for row in streams)])
+    return most
 
 
 def _bare_start() -> float:
@@ -309,11 +392,14 @@ def _bare_start() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", default="bench-live.json", help="where the numbers go")
+    parser.add_argument("--only", help="one of them: choosing, taking, serving, starting, fifty")
     options = parser.parse_args()
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="rumormill-bench-") as folder:
         path = make_mesh(Path(folder))
-        for measure in (choosing, taking, serving, starting):
+        for measure in (choosing, taking, serving, starting, fifty):
+            if options.only not in (None, measure.__name__):
+                continue
             for name, value in measure(path).items():
                 goal = f"   goal {GOALS[name]:g}" if name in GOALS else ""
                 print(f"{name:36} {value:12.2f}{goal}", flush=True)

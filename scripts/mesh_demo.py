@@ -160,8 +160,8 @@ class Demo:
             try:
                 with self.client(v) as client:
                     for row in client.status()["games"][GAME]["streams"]:
-                        if row["node"] == f"n{v}" and row["last"]:
-                            counts[row["last"]] = counts.get(row["last"], 0) + 1
+                        if row["node"] == f"n{v}" and row["prefers"]:
+                            counts[row["prefers"]] = counts.get(row["prefers"], 0) + 1
             except NodeError:
                 counts["(down)"] = counts.get("(down)", 0) + 1
         return ", ".join(f"{name} {n}" for name, n in sorted(counts.items(), key=lambda item: -item[1]))

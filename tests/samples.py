@@ -51,6 +51,11 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "epsilon": [1.5],
         "cover": [],
         "quiet": [0.0, 0.25],
+        "hold": [3],
+        "f": [0, 2],
+        "spare": [2],
+        "guard": [0, 1],
+        "patience": [0, 5],
         "sigma": [0.5],
         "gamma_c": [1.5],
         "eta": [1.2],
@@ -97,7 +102,7 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "file": [],
         "subgraph": [5],
     },
-    "channel": {},
+    "channel": {"p": [0.7, 0.0], "delay": [3, ["geometric", 0.4, 5]]},
 }
 
 # Values that hold for a path of five agents only.

@@ -66,6 +66,7 @@ def play(policy, parts, rounds=60, horizon=None):
 POLICIES = {
     "decentralized": "play(rm.DecentralizedMPUCB(clique_filter=False, gamma=1), {})",
     "kmp": "play(rm.KMPUCB(gamma=1), {})",
+    "origin-median": "play(rm.OriginMedianUCB(gamma=1), {})",
     "robust": "play(rm.RobustUCB(), {})",
     "centralized": (
         "play(rm.CentralizedMPUCB(gamma=1), "

@@ -56,16 +56,23 @@ if TYPE_CHECKING:
     from rumormill.policies import ConsensusUCB as ConsensusUCB
     from rumormill.policies import CoopUCB2 as CoopUCB2
     from rumormill.policies import DecentralizedMPUCB as DecentralizedMPUCB
+    from rumormill.policies import OriginMedianUCB as OriginMedianUCB
     from rumormill.policies import Plan as Plan
     from rumormill.policies import Policy as Policy
     from rumormill.policies import RobustGossip as RobustGossip
     from rumormill.policies import RobustUCB as RobustUCB
     from rumormill.policies import Seat as Seat
+    from rumormill.policies import recommended as recommended
+    from rumormill.protocol import Byzantine as Byzantine
     from rumormill.protocol import Carrier as Carrier
     from rumormill.protocol import Channel as Channel
+    from rumormill.protocol import Churn as Churn
+    from rumormill.protocol import Corruption as Corruption
+    from rumormill.protocol import Imperfect as Imperfect
     from rumormill.protocol import Message as Message
     from rumormill.protocol import PerfectChannel as PerfectChannel
     from rumormill.protocol import Relay as Relay
+    from rumormill.protocol import World as World
 
 __version__ = "0.2.0"
 
@@ -84,10 +91,10 @@ _ROOMS = {
     "experiments.run.store": "load",
     "graphs": "Network Topology",
     "policies": (
-        "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB KMPUCB Plan Policy "
-        "RobustGossip RobustUCB Seat"
+        "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB KMPUCB OriginMedianUCB Plan "
+        "Policy RobustGossip RobustUCB Seat recommended"
     ),
-    "protocol": "Carrier Channel Message PerfectChannel Relay",
+    "protocol": "Byzantine Carrier Channel Churn Corruption Imperfect Message PerfectChannel Relay World",
 }
 _MODULES = ("catalogue", "checks", "theory")
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}

@@ -58,6 +58,7 @@ POLICIES = Names(
         "kmp": "kmp:KMPUCB",
         "consensus": "consensus:ConsensusUCB",
         "robust": "robust:RobustUCB",
+        "origin-median": "origin_median:OriginMedianUCB",
         "coop-ucb2": "rivals.coop_ucb2:CoopUCB2",
         "dducb": "rivals.dducb:DDUCB",
         "robust-gossip": "rivals.robust_gossip:RobustGossip",
@@ -106,10 +107,13 @@ NETWORKS = Names(
         "mesh": "meshfile:MeshFile",
     },
 )
+ALSO = {"channel": {"lossy": "imperfect"}}
+"""Other words for the same, understood but not listed."""
 CHANNELS = Names(
     "protocol",
     {
         "perfect": "channel:PerfectChannel",
+        "imperfect": "imperfect:Imperfect",
     },
 )
 
@@ -167,6 +171,7 @@ def find(kind: str, name: Any, *, where: str = "", folder: str | Path | None = N
         raise InputError(f"{where} = {shown(name)} is not allowed: a name, or 'package.module:Class'")
     if is_own(name):
         return _own(known, name, where, folder)
+    name = ALSO.get(kind, {}).get(name, name)
     if name not in known.classes:
         raise InputError(f"{where} = {name!r} is not allowed{nearest(name, known.classes)}, module:Class")
     return known.classes[name]

@@ -323,6 +323,20 @@ def worth_telling(arm: int, means: Any, counts: Any, theta: float) -> bool:
     return favourite < 0 or arm != favourite or counts[arm] <= theta * other
 
 
+# --- samples by origin ----------------------------------------------------------------------------------
+
+
+def origin_clip(rank: float, L: float, root: float, p: float) -> float:
+    """u^(1/p) max(1, rank/L)^(1/p): where a sample of one origin is clipped, root = u^(1/p)."""
+    return root * max(1.0, rank / L) ** (1.0 / p)
+
+
+def snake_group(place: int, groups: int) -> int:
+    """Which group the origin at a place is dealt into: to and fro, so that groups get about the same."""
+    turn, column = place // groups, place % groups
+    return column if turn % 2 == 0 else groups - 1 - column
+
+
 # --- consensus ------------------------------------------------------------------------------------------
 
 
@@ -334,7 +348,9 @@ def consensus_scale(t: float, rho: float, p: float) -> float:
 def consensus_index(
     s: float, n: float, n_agents: float, epsilon: float, scale: float, exponent: float
 ) -> float:
-    """s/n + scale n_eff^-exponent with n_eff = M n² / (n + ε_v) and exponent eps/p."""
+    """s/n + scale n_eff^-exponent with n_eff = M n² / (n + ε_v) and exponent eps/p; +inf at n = 0."""
+    if n <= 0.0:  # whoever joins late knows nothing
+        return math.inf
     n_eff = n_agents * n * n / (n + epsilon)
     return s / n + scale * n_eff**-exponent
 
@@ -377,3 +393,66 @@ def delayed_scale(seen: float, sigma: float, eta: float) -> float:
 def chebyshev_step(mixed: float, before: float, forward: float, back: float) -> float:
     """forward (P y_r) - back y_(r-1): one step of accelerated gossip."""
     return forward * mixed - back * before
+
+
+# --- keyed uniforms -------------------------------------------------------------------------------------
+#
+# A uniform is a pure function of whole numbers: in whatever order events are asked for, they are the same,
+# and nothing is stored. Plain ints, or uint64 throughout, also arrays: every constant is beyond 2^63, so that
+# compiled code takes it for unsigned too.
+
+LOSS, DELAY, CORRUPT, DISCARD, CHURN = 1, 2, 3, 4, 5
+"""What a keyed uniform decides; part of the meaning of a seed: never renumber."""
+WORD = 0xFFFFFFFFFFFFFFFF
+GOLDEN = 0x9E3779B97F4A7C15
+BACK = 0x9CD41A64264B1FE7  # 2^64 - 0x632BE59BD9B4E019
+UNIT = 2.0**-53
+
+
+def mix(z: Any) -> Any:
+    """Scrambles 64 bits; one to one."""
+    z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & WORD
+    z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & WORD
+    return z ^ (z >> 31)
+
+
+def key_of(seed: Any, purpose: Any) -> Any:
+    """h_0: where the keys of a purpose begin."""
+    return mix((seed + ((purpose * GOLDEN) & WORD)) & WORD)
+
+
+def key_with(key: Any, x: Any) -> Any:
+    """h_j from h_(j-1) and the next whole number x >= 0."""
+    return mix(key ^ ((x * GOLDEN - BACK) & WORD))
+
+
+def uniform_at(key: Any) -> Any:
+    """The uniform in [0, 1) that a key stands for."""
+    return (key >> 11) * UNIT
+
+
+def uniform(seed: int, purpose: int, *numbers: int) -> float:
+    """U(seed; purpose; x_1, ..., x_r)."""
+    key = key_of(seed, purpose)
+    for x in numbers:
+        key = key_with(key, x)
+    return float(uniform_at(key))
+
+
+def even_delay(u: float, longest: int) -> int:
+    """⌊u (D + 1)⌋: each of 0..D equally likely."""
+    return int(u * (longest + 1))
+
+
+def geometric_delay(u: float, q: float, longest: int) -> int:
+    """min(D, ⌊ln(1-u)/ln(1-q)⌋): every round it goes on with probability q, after D rounds surely."""
+    if q >= 1.0:
+        return 0
+    return int(min(math.log(1.0 - u) / math.log(1.0 - q), float(longest)))
+
+
+def spell_length(u: float, mean: float) -> int:
+    """1 + ⌊ln(1-u)/ln(1-1/mean)⌋: rounds of a spell, geometric with the given mean."""
+    if mean <= 1.0:
+        return 1
+    return 1 + int(math.log(1.0 - u) / math.log(1.0 - 1.0 / mean))

@@ -59,6 +59,11 @@ def private_generator(seed: np.random.SeedSequence) -> np.random.Generator:
     return np.random.Generator(hidden)
 
 
+def seed_word(seed: np.random.SeedSequence) -> int:
+    """The seed as one number of 64 bits, for keyed uniforms."""
+    return int(seed.generate_state(1, np.uint64)[0])
+
+
 def fresh_seed(rng: np.random.Generator) -> int:
     """An integer seed for a library that cannot take a numpy Generator."""
     return int(rng.integers(2**31))

@@ -83,7 +83,7 @@ def put(tmp_path: Path, text: str | bytes, name: str = "log.csv") -> Path:
 
 
 def test_the_long_form(tmp_path: Path) -> None:
-    log = read_log(put(tmp_path, LONG + long_rows()))
+    log = read_log(put(tmp_path, LONG + long_rows()), objective="maximise")
     assert (log.arms, log.agents, log.objective) == (("a", "b"), ("c0", "c1", "c2", "c3"), "maximise")
     assert log.notes == ("Ignored 1 column: 'region'.",)
     assert np.diff(log.time).tolist() == [1.0] * 199
@@ -106,7 +106,7 @@ def test_late_rows_are_sorted_and_rows_without_reward_left_out(tmp_path: Path) -
     rows = [f"{i},c{i % 2},{'ab'[i % 2]},{i}" for i in range(200)]
     rows[10], rows[50] = rows[50], rows[10]
     rows[100] = "100,c0,a,"
-    log = read_log(put(tmp_path, "time,agent,arm,reward\n" + "\n".join(rows)))
+    log = read_log(put(tmp_path, "time,agent,arm,reward\n" + "\n".join(rows)), objective="maximise")
     assert log.value.tolist() == [float(i) for i in range(200) if i != 100]
     assert log.notes == (
         "1 row without reward, arm or agent left out.",
@@ -173,9 +173,11 @@ def test_the_objective_is_asked_for(header: str, suggestion: str | None, tmp_pat
     assert asked.value.suggestion == suggestion
 
 
-def test_a_long_log_of_costs_is_asked_about_too(tmp_path: Path) -> None:
-    with pytest.raises(ObjectiveNeededError, match="'rtt' suggests that less is better"):
-        read_log(put(tmp_path, LONG.replace("reward", "rtt") + long_rows()))
+@pytest.mark.parametrize(("name", "way"), [("rtt", "less"), ("reward", "more")])
+def test_a_long_log_is_asked_about_too(name: str, way: str, tmp_path: Path) -> None:
+    """Nodes that minimise export their costs as rewards: the name alone decides nothing."""
+    with pytest.raises(ObjectiveNeededError, match=f"'{name}' suggests that {way} is better"):
+        read_log(put(tmp_path, LONG.replace("reward", name) + long_rows()))
 
 
 def test_rounds_without_a_common_clock(tmp_path: Path) -> None:
@@ -183,7 +185,7 @@ def test_rounds_without_a_common_clock(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     times = np.sort(rng.random(600) * 1e5)
     rows = "\n".join(f"{t},c{i % 3},{'ab'[rng.integers(2)]},{rng.normal()}" for i, t in enumerate(times))
-    table = lay_out(read_log(put(tmp_path, "time,agent,arm,reward\n" + rows)), rng)
+    table = lay_out(read_log(put(tmp_path, "time,agent,arm,reward\n" + rows), objective="maximise"), rng)
     assert (table.kind, table.rounds, table.n_agents) == ("chosen", 200, 3)
     assert np.isfinite(table.values).all()
     assert not unsupported(table).any()
@@ -208,8 +210,21 @@ def test_holes_are_filled_from_the_same_agent_and_arm_about_the_same_time(tmp_pa
     keep = rng.random(len(t)) > 0.3
     frame = pl.DataFrame({"time": t, "agent": v, "arm": k, "reward": value}).filter(pl.Series(keep))
     frame.write_parquet(tmp_path / "holes.parquet")
-    table = lay_out(read_log(tmp_path / "holes.parquet"), rng)
+    table = lay_out(read_log(tmp_path / "holes.parquet", objective="maximise"), rng)
     truth = value.reshape(400, 4, 3)
     assert table.kind == "partial"
     np.testing.assert_array_equal(table.values[table.recorded], truth[table.recorded])
     assert np.abs(table.values - truth).max() < 60
+
+
+def test_a_line_with_too_many_cells_is_named(tmp_path: Path) -> None:
+    rows = [f"{i},{i % 7}.5,{i % 5}.25" for i in range(300)]
+    rows[40] += ",9"
+    with pytest.raises(rm.DataError, match=r"more cells than the header has names \(line 42\)"):
+        read_log(put(tmp_path, "time,a,b\n" + "\n".join(rows)), objective="maximise")
+
+
+@pytest.mark.parametrize("name", ["client_id", "userId", "Node name"])
+def test_an_id_of_the_agent_names_the_agent(name: str, tmp_path: Path) -> None:
+    log = read_log(put(tmp_path, LONG.replace("client", name) + long_rows()), objective="maximise")
+    assert log.agents == ("c0", "c1", "c2", "c3")

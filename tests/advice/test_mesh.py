@@ -20,23 +20,32 @@ name = "mirrors"
 arms = ["north", "south"]
 objective = "minimise"
 unit = "ms"
-restart = 50
+patience = 20.0
 [games.policy]
 type = "kmp"
 gamma = 1
-estimator = "median-of-means"
+estimator = "clipped"
 zeta = 0.1
-moments = { eps = 0.5, u = 2.0, rho = 1.0 }
+[games.moments]
+eps = 0.5
+u = 2.0
+rho = 1.0
 [[nodes]]
 name = "a"
+id = 3
 address = "10.0.0.1:7000"
 neighbours = ["b"]
 [[nodes]]
 name = "b"
+id = 1
+address = "10.0.0.2:7000"
 [[nodes]]
 name = "c"
+id = 0
+address = "10.0.0.3:7000"
 neighbours = ["b"]
-group = 1
+[limits]
+retain = 1000
 """
 
 
@@ -47,12 +56,11 @@ def put(tmp_path: Path, text: str = MESH) -> Path:
 
 def test_a_mesh_by_hand(tmp_path: Path) -> None:
     given = read_mesh(put(tmp_path))
-    assert (given.game.objective, given.game.unit, given.game.restart) == ("minimise", "ms", 50)
+    assert (given.game.objective, given.game.unit) == ("minimise", "ms")
     assert [given.network.neighbours(v).tolist() for v in range(3)] == [[1], [0, 2], [1]]
-    assert given.policy == rm.KMPUCB(
-        gamma=1, estimator=rm.MedianOfMeans(), zeta=0.1, moments=rm.Moments(eps=0.5, u=2.0, rho=1.0)
+    assert given.setting.build(given.moments) == rm.KMPUCB(
+        gamma=1, estimator=rm.estimators.ClippedMean(), zeta=0.1, moments=rm.Moments(eps=0.5, u=2.0, rho=1.0)
     )
-    assert (given.setting.zeta, given.setting.restart) == (0.1, 50)
     network = catalogue.make("network", {"kind": "mesh", "file": str(tmp_path / "mesh.toml")})
     assert network.build(np.random.default_rng(0)).n_edges == 2
 
@@ -63,8 +71,7 @@ def test_what_advice_writes_is_what_was_recommended(tmp_path: Path) -> None:
     given = read_mesh(put(tmp_path, mesh_toml(mesh)))
     assert given.mesh == mesh
     assert given.game.arms == list(advice.log.arms)
-    built = advice.chosen.build(advice.evidence.moments)
-    assert given.policy == built
+    assert given.setting.build(given.moments) == advice.chosen.build(advice.evidence.moments)
     for group in advice.groups:
         for v in group:
             assert set(given.network.neighbours(v).tolist()) <= set(group)
@@ -74,13 +81,16 @@ def test_what_advice_writes_is_what_was_recommended(tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         (
-            'neighbours = ["b"]\ngroup',
-            'neighbours = ["d"]\ngroup',
+            'neighbours = ["b"]\n[limits',
+            'neighbours = ["d"]\n[limits',
             "'c' has the neighbour 'd', which is no node",
         ),
         ('name = "c"', 'name = "b"', "two nodes have the same name"),
         ('type = "kmp"', 'type = "kpm"', "policy.type = 'kpm' is not allowed"),
-        ("zeta = 0.1\n", "", "needs zeta and moments"),
+        ("zeta = 0.1\n", "", "needs zeta"),
+        ("eps = 0.5\n", "", "moments: "),
+        ("eps = 0.5\n", "eps = 5.0\n", "moments: eps"),
+        ('type = "kmp"\ngamma = 1', 'type = "consensus"', "policy"),
         ('objective = "minimise"', 'objective = "least"', "games"),
         ("gamma = 1", 'gamma = "half-diameter"', "a whole number"),
         ("[[games]]", "[[games", "cannot be read"),

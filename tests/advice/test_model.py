@@ -194,3 +194,12 @@ def test_groups_by_hand() -> None:
 
 def test_the_level_leaves_room_for_two_tests() -> None:
     assert 2 * LEVEL <= 0.01
+
+
+def test_what_never_varies_is_the_same_for_everybody() -> None:
+    """Rounding once made constants differ between agents, with a warning from the division by no variance."""
+    values = np.broadcast_to(np.array([1.1, 2.3]), (120, 3, 2))
+    with np.errstate(all="raise"):
+        same, drift = examined(log_of(np.ascontiguousarray(values)))
+    assert not same.differs
+    assert not drift.drifts

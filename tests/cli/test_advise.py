@@ -117,6 +117,9 @@ def test_yesterdays_setting_on_new_logs(cli: Cli, log: Path, tmp_path: Path) -> 
     assert answer["advice"]["objective"] == "minimise"
     fewer = pl.read_csv("today.csv").filter(pl.col("client") != "c4")
     fewer.write_csv("fewer.csv")
+    other = cli("advise", "--like", "mesh.toml", "today.csv", "--maximise")
+    assert other.code == 2
+    assert "mesh.toml says minimise: leave --maximise out" in other.err
     lost = cli("advise", "--like", "mesh.toml", "fewer.csv")
     assert lost.code == 2
     assert "the log has nothing of node 'c4'" in lost.err
@@ -155,6 +158,7 @@ def test_advice_on_a_named_spec_elsewhere(cli: Cli) -> None:
         (["mirrors.csv", "--minimise", "--network", "ring n=7"], "the network has 7 agents, the log 6"),
         (["mirrors.csv", "--minimise", "--horizon", "50"], "--horizon, --trials and --scale are for specs"),
         (["mirrors.csv", "--like", "gone.toml"], "gone.toml: there is no such file"),
+        (["mirrors.csv", "--like", "gone.toml", "--write", "new.toml"], "--unit are not for --like"),
         (["fig1a", "--column", "north"], "are for logs: a spec says all itself"),
         (["fig1f"], "fig1f sweeps"),
         (["short.csv", "--minimise"], "short.csv has 6 values: too few to learn from, give at least 100"),

@@ -23,6 +23,14 @@ def test_coverage_as_table_and_figure(cli: Cli, tmp_path: Path) -> None:
         assert (tmp_path / "runs" / "coverage" / f"coverage.{suffix}").stat().st_size > 1_000
 
 
+def test_coverage_says_how_far_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rumormill.cli.counting.EVERY_S", -1.0)
+    words = ("--estimator", "trimmed", "--n", "10", "--n", "20", "--delta", "0.1", "--repeats", "50")
+    said = cli("coverage", *words)
+    assert said.code == 0
+    assert said.err.splitlines()[:2] == ["1 of 2 rows, 0 s left", "2 of 2 rows, 0 s left"]
+
+
 def test_coverage_as_json(cli: Cli) -> None:
     said = cli(
         *("coverage", "--n", "20", "--delta", "0.01", "--zeta", "0.05", "--repeats", "400", "--json"),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
 import threading
 
 import pytest
@@ -31,6 +33,45 @@ def test_time_left_is_that_of_the_cells_done_here() -> None:
     assert tally.done == 6
     assert tally.seconds_left == pytest.approx(12.0)  # two cells in six seconds, four to go
     assert tally.regrets() == {"KMP": 20.0, "Robust": 5.0}
+
+
+def test_compilation_is_no_part_of_the_pace() -> None:
+    clock, compiled = Clock(), [7.0]
+    tally = Tally(clock, lambda: compiled[0])
+    tally.start(10, 0)
+    assert tally.time_left == "time left not known yet"
+    clock.now += 30
+    compiled[0] += 30
+    assert tally.time_left == "compiling"
+    clock.now += 2
+    tally.cell_done({})
+    assert tally.seconds_left == pytest.approx(18.0)  # two seconds a cell, not thirty-two
+    assert tally.time_left == "18 s left"
+
+
+COMPILES = """
+import sys
+import numba
+from rumormill.engine.compiled import COMPILING
+from rumormill.experiments.run.progress import PlainProgress, compiling_seconds
+
+shown = PlainProgress("fig", sys.stdout)
+shown.start(2, 0)
+inner = numba.njit(lambda x: x + 1)
+outer = numba.njit(lambda x: inner(x) + inner(x + 1.5))
+assert outer(1) == 5.5
+assert compiling_seconds() > 0
+took = compiling_seconds()
+outer(2)
+assert compiling_seconds() == took
+shown.finish()
+"""
+
+
+def test_that_it_compiles_is_said_once() -> None:
+    done = subprocess.run([sys.executable, "-c", COMPILES], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[:2] == ["fig: 2 cells", "fig: compiling (once on a machine)"]
+    assert done.stdout.count("compiling") == 1
 
 
 def test_the_rate_is_that_of_the_last_seconds() -> None:

@@ -15,9 +15,9 @@ from rumormill.experiments.run.runner import RunInterrupted, run
 from rumormill.experiments.run.store import Cell, open_run
 from rumormill.experiments.spec.building import (
     build_bandit,
-    build_channel,
     build_network,
     build_policy,
+    build_world,
     is_fresh,
 )
 from rumormill.experiments.spec.reading import decode, encode, own_sources, points, read_spec, restore
@@ -90,7 +90,7 @@ def test_everything_may_be_ones_own(folder: Path) -> None:
     assert build_network(spec, 0).n_agents == 6
     assert is_fresh(spec)
     assert build_bandit(spec, 0).moments().u > 0
-    assert type(build_channel(spec)).__name__ == "Lossy"
+    assert type(build_world(spec).channel).__name__ == "Lossy"
     made = build_policy(spec, spec.policies[2])
     assert isinstance(made, rm.KMPUCB)
     assert repr(made.estimator) == "Clipped(limit=2.0)"

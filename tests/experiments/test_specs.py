@@ -23,10 +23,10 @@ from rumormill.errors import InputError
 from rumormill.experiments.spec.axes import place
 from rumormill.experiments.spec.building import (
     build_bandit,
-    build_channel,
     build_law,
     build_network,
     build_policy,
+    build_world,
     is_fresh,
 )
 from rumormill.experiments.spec.reading import (
@@ -52,10 +52,12 @@ from rumormill.experiments.spec.schema import (
 from tiny import OPEN, SWEPT, TINY
 
 PANELS = ["fig1a", "fig1b", "fig1c", "fig1d", "fig1e", "fig1f"]
+WORLDS = ["loss", "delay", "churn", "liars"]
 
 
 def test_what_is_shipped() -> None:
-    assert spec_names() == sorted([*PANELS, "theory", "gamma-sparse", "estimators", "tuned"])
+    others = ["theory", "gamma-sparse", "estimators", "tuned"]
+    assert spec_names() == sorted([*PANELS, *WORLDS, *others])
     with pytest.raises(InputError, match="there is no experiment 'fig1g': did you mean 'fig1f'"):
         named_spec("fig1g")
 
@@ -68,8 +70,10 @@ def test_every_shipped_spec_has_both_scales_and_says_what_it_asks(name: str) -> 
     assert spec.question
     assert list(spec.scale) == ["quick", "full"]
     # Some of our own are smaller: the sparse family has the dearest sweep, Catoni's mean goes through all
-    # samples in every round, and tuning plays everything at every constant.
+    # samples in every round, tuning plays everything at every constant, and in an imperfect world every
+    # message has to be followed.
     smaller = {"gamma-sparse": (50, 5_000), "estimators": (100, 1_000), "tuned": (16, 1_500)}
+    smaller |= {**dict.fromkeys(WORLDS, (20, 2_000)), "liars": (10, 1_200)}
     full = spec.scale["full"]
     assert (full.trials, full.horizon) == smaller.get(name, (100, 10_000))
     assert decode(encode(spec)) == spec
@@ -272,7 +276,7 @@ def test_an_estimator_may_have_settings_and_moments_may_be_given() -> None:
 def test_every_tag_may_be_called_type_and_a_channel_may_be_named() -> None:
     other = TINY.replace("kind =", "type =").replace("law =", "type =") + '[channel]\ntype = "perfect"\n'
     assert parse_spec(other) == parse_spec(TINY) == parse_spec('channel = "perfect"\n' + TINY)
-    assert type(build_channel(parse_spec(other))) is PerfectChannel
+    assert type(build_world(parse_spec(other)).channel) is PerfectChannel
 
 
 def test_any_scale_may_be_given_a_name() -> None:

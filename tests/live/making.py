@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 import rumormill as rm
 from rumormill.live.node import Node
+from rumormill.live.seals import Sealer
 from rumormill.live.setup import LAST_DECISION, GameSetup, Limits, NodeSetup
 from rumormill.policies import Agent, Seat
 
@@ -49,6 +51,15 @@ def maker(policy: Any, network: rm.Network, v: int, n_arms: int, moments: rm.Mom
     return make
 
 
+def fake_sealer(v: int) -> Sealer:
+    """Signs with a secret that everybody knows but nobody else uses: fast, and the same in every run."""
+
+    def sign(node: int, words: bytes) -> bytes:
+        return hashlib.blake2b(words, key=b"secret of %d" % node, digest_size=16).digest()
+
+    return Sealer("test", lambda words: sign(v, words), lambda w, words, seal: sign(w, words) == seal)
+
+
 def node_setup(
     policy: Any,
     network: rm.Network,
@@ -60,6 +71,7 @@ def node_setup(
     limits: Limits = LIMITS,
     lockstep: bool = False,
     patience: float = 30.0,
+    signed: bool = False,
 ) -> NodeSetup:
     part: Any = policy.plan(network).part(v)
     leader = getattr(part, "leader", None)
@@ -82,6 +94,7 @@ def node_setup(
         games=(game,),
         limits=limits,
         lockstep=lockstep,
+        sealer=fake_sealer(v) if signed else None,
     )
 
 

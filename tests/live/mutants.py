@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
+
 from rumormill.live.choices import Choices
 from rumormill.live.exchange import Exchange
 from rumormill.live.frames import Have, Obs, encode
 from rumormill.live.game import Accepted, Game
+from rumormill.live.giving_up import GivingUp
 from rumormill.live.node import Node
 from rumormill.live.player import Player
-from rumormill.live.records import Peer, Record, Reserve
+from rumormill.live.records import Own, Reserve
+from rumormill.live.seals import Chain, Sealer
 from rumormill.live.streams import Kept
 
 Mutant = tuple[type, str, Callable[..., Any]]
@@ -27,7 +31,7 @@ _observe, _take_own, _accept, _have, _about = (
     Exchange._about,
 )
 _committed, _state, _restore = Game.committed, Choices.state, Game.restore
-_append, _own = Kept.append, Player.own
+_append, _own, _skip = Kept.append, Player.own, Game.skip
 
 
 def tells_before_the_disk(self: Game, t: int, arm: int, reward: float, log: Any) -> Accepted:
@@ -89,20 +93,22 @@ def offers_to_its_origin(self: Exchange, link: Any, game: Game, stream: Any) -> 
     return bool(stream.hops < game.setup.gamma)
 
 
-def takes_duplicates(self: Game, stream: Any, first: int, items: Any, head: Any, log: Any) -> int:
-    return _accept(self, stream, stream.upto + 1, items, head, log)
+def takes_duplicates(
+    self: Game, stream: Any, first: int, items: Any, head: Any, log: Any, seal: bytes = b""
+) -> int:
+    return _accept(self, stream, stream.upto + 1, items, head, log, seal)
 
 
 def ignores_holes(
     self: Exchange, link: Any, game: Game, stream: Any, hops: int, first: int, *rest: Any
 ) -> None:
     self._lower_hops(game, stream, hops)
-    items, head = rest
-    if game.accept(stream, min(first, stream.upto + 1), items, head, self._node.log):
+    items, head, *seal = rest
+    if game.accept(stream, min(first, stream.upto + 1), items, head, self._node.log, *seal):
         self.news(game, stream.key)
 
 
-def gives_up_the_highest_floor(self: Exchange, game: Game, stream: Any, patient: bool) -> int:
+def gives_up_the_highest_floor(self: GivingUp, game: Game, stream: Any, patient: bool) -> int:
     floors = [
         shared.floors.get(stream.key, 0)
         for link in self._node.links.values()
@@ -111,7 +117,7 @@ def gives_up_the_highest_floor(self: Exchange, game: Game, stream: Any, patient:
     return max(floors, default=0)
 
 
-def never_gives_up(self: Exchange) -> None:
+def never_gives_up(self: GivingUp) -> None:
     return
 
 
@@ -125,15 +131,17 @@ def lowers_hops_too_far(self: Exchange, game: Game, stream: Any, hops: int) -> N
     stream.hops = min(stream.hops, max(hops - 1, 1))
 
 
-def skips_without_a_record(self: Game, stream: Any, upto: int, log: Any) -> None:
-    self._skip(stream, upto)
+def skips_without_a_record(self: Game, stream: Any, upto: int, log: Any, proof: Any = None) -> None:
+    _skip(self, stream, upto, lambda record: 0, proof)
 
 
-def heads_without_a_record(self: Game, stream: Any, first: int, items: Any, head: Any, log: Any) -> int:
-    def without(record: Record) -> int:
-        return int(log(Peer(*(getattr(record, name) for name in Peer.__struct_fields__[:-1]))))
+def heads_without_a_record(
+    self: Game, stream: Any, first: int, items: Any, head: Any, log: Any, seal: bytes = b""
+) -> int:
+    def without(record: Any) -> int:
+        return int(log(msgspec.structs.replace(record, head=None)))
 
-    return _accept(self, stream, first, items, head, without)
+    return _accept(self, stream, first, items, head, without, seal)
 
 
 def keeps_pulls_pending(self: Choices, t: int) -> Any:
@@ -204,6 +212,40 @@ def forgets_open_choices(self: Node, *given: Any) -> None:
 
 _restart = Node.restart
 
+
+def believes_any_seal(self: Game, *given: Any) -> bool:
+    return True
+
+
+def asks_no_origin(self: Sealer, game: str, key: Any, point: Any) -> bool:
+    """Whether anybody at all signed it."""
+    words = self._words(game, key, point.upto, point.digest, point.head)
+    return any(self.verify(v, words, point.seal) for v in range(6))
+
+
+def keeps_one_point(self: Chain, point: Any, floor: int) -> None:
+    self.points = [point]
+
+
+def forgets_the_chain(self: Chain, state: Any) -> None:
+    _restore_chain(self, state)
+    self.digest = bytes(32)
+
+
+def asks_only_those_who_gave_up(self: GivingUp, game: Game, shared: Any, stream: Any, patient: bool) -> bool:
+    """Who still keeps it, and has only said so, does not count."""
+    return bool(shared.floors.get(stream.key, 0) > stream.upto)
+
+
+def publishes_what_it_would_tell_now(self: Game, record: Any) -> None:
+    """After a restart a quiet agent may tell more than it did."""
+    if isinstance(record, Own) and not self._other_game:
+        record = msgspec.structs.replace(record, seq=self.own.upto + 1)
+    _replay(self, record)
+
+
+_restore_chain, _replay = Chain.restore, Game.replay
+
 WRONG: list[Mutant] = [
     (Game, "observe", tells_before_the_disk),
     (Game, "observe", acknowledges_before_the_disk),
@@ -218,8 +260,8 @@ WRONG: list[Mutant] = [
     (Exchange, "_offered", offers_to_its_origin),
     (Game, "accept", takes_duplicates),
     (Exchange, "_take", ignores_holes),
-    (Exchange, "_beyond_reach", gives_up_the_highest_floor),
-    (Exchange, "give_up", never_gives_up),
+    (GivingUp, "_beyond_reach", gives_up_the_highest_floor),
+    (GivingUp, "give_up", never_gives_up),
     (Exchange, "have", forgets_hops),
     (Exchange, "_lower_hops", lowers_hops_too_far),
     (Game, "skip", skips_without_a_record),
@@ -233,5 +275,11 @@ WRONG: list[Mutant] = [
     (Player, "own", gives_own_samples_twice),
     (Exchange, "tell_have", says_nothing_again),
     (Node, "restart", forgets_open_choices),
+    (Game, "replay", publishes_what_it_would_tell_now),
+    (Game, "proven", believes_any_seal),
+    (Sealer, "holds", asks_no_origin),
+    (Chain, "add", keeps_one_point),
+    (Chain, "restore", forgets_the_chain),
+    (GivingUp, "_supplies", asks_only_those_who_gave_up),
 ]
 MUTANTS = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG}

@@ -35,7 +35,7 @@ def free_ports(n: int) -> list[int]:
             each.close()
 
 
-def wait_until(true: Callable[[], bool], seconds: float = 30.0) -> None:
+def wait_until(true: Callable[[], bool], seconds: float = 120.0) -> None:
     end = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < end, "waited in vain"
@@ -46,7 +46,13 @@ class Cluster:
     """Nodes of one mesh as processes."""
 
     def __init__(
-        self, folder: Path, edges: Sequence[tuple[int, int]], *, gamma: int = 1, policy: str = ""
+        self,
+        folder: Path,
+        edges: Sequence[tuple[int, int]],
+        *,
+        gamma: int = 1,
+        policy: str = "",
+        signed: bool = False,
     ) -> None:
         self.folder = folder
         size = 1 + max(max(edge) for edge in edges)
@@ -64,7 +70,7 @@ class Cluster:
             unit="ms",
             moments={"eps": 0.5, "u": 150.0, "rho": 100.0},
         )
-        self.mesh = init(folder, "test", game)
+        self.mesh = init(folder, "test", game, signed=signed)
         for v, name in enumerate(self.names):
             links = [self.names[a] for a, b in edges if b == v]
             add(self.mesh, name, f"127.0.0.1:{self.ports[v]}", links)
@@ -89,7 +95,7 @@ class Cluster:
         return self.folder / f"{self.names[v]}.data"
 
     def client(self, v: int) -> Client:
-        return Client(f"http://127.0.0.1:{self.http[v]}")
+        return Client(f"http://127.0.0.1:{self.http[v]}", timeout=60.0)
 
     def ready(self, v: int) -> bool:
         assert self.processes[v].poll() is None, (self.folder / f"{self.names[v]}.log").read_text()
@@ -110,7 +116,7 @@ class Cluster:
     def kill(self, v: int, number: int = signal.SIGKILL) -> int:
         process = self.processes.pop(v)
         process.send_signal(number)
-        return process.wait(20)
+        return process.wait(120)
 
     def hang_up(self, v: int) -> None:
         os.kill(self.processes[v].pid, signal.SIGHUP)

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ import rumormill as rm
 from live.making import GAME, node_setup
 from rumormill.errors import DataError, InputError
 from rumormill.live import snapshot
-from rumormill.live.journal import FILE, Journal, read_log
+from rumormill.live.journal import FILE, Found, Journal, read_log
 from rumormill.live.node import Node
 from rumormill.live.records import Own, Reserve
 
@@ -26,6 +28,12 @@ OWNER = "mesh test, node a"
 
 def opened(folder: Path, owner: str = OWNER) -> Journal:
     return Journal(folder, owner, fresh_epoch=lambda: 7)
+
+
+def found_in(folder: Path) -> Found:
+    """What a node that starts finds."""
+    with closing(opened(folder)) as journal:
+        return journal.found
 
 
 class Waiter:
@@ -40,9 +48,16 @@ class Waiter:
             self.done = n
             self._changed.notify_all()
 
-    def wait_for(self, n: int, timeout: float = 20.0) -> bool:
+    def wait_for(self, n: int, timeout: float = 60.0) -> bool:
         with self._changed:
             return self._changed.wait_for(lambda: self.done >= n, timeout)
+
+
+def wait_for(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
 
 
 def some(n: int) -> list[Own]:
@@ -59,7 +74,7 @@ def written(folder: Path, n: int = 50) -> None:
 
 def test_records_come_back_in_order(tmp_path: Path) -> None:
     written(tmp_path)
-    found = opened(tmp_path).found
+    found = found_in(tmp_path)
     assert found.epoch == 7
     assert found.state is None
     assert found.records == some(50)
@@ -73,7 +88,7 @@ def test_a_snapshot_replaces_the_records_before_it(tmp_path: Path) -> None:
     journal.write([Reserve(GAME, 99)])
     assert waiter.wait_for(21)
     assert journal.close()
-    found = opened(tmp_path).found
+    found = found_in(tmp_path)
     assert found.state == {"a": [1, 2.5, b"x"]}
     assert found.records == [Reserve(GAME, 99)]
 
@@ -81,7 +96,7 @@ def test_a_snapshot_replaces_the_records_before_it(tmp_path: Path) -> None:
 def test_numbers_go_on_after_a_restart(tmp_path: Path) -> None:
     for _ in range(3):
         written(tmp_path, 10)
-    assert len(opened(tmp_path).found.records) == 30
+    assert len(found_in(tmp_path).records) == 30
 
 
 def test_the_log_is_kept_for_export(tmp_path: Path) -> None:
@@ -97,6 +112,26 @@ def test_another_nodes_folder_is_refused(tmp_path: Path) -> None:
     written(tmp_path)
     with pytest.raises(InputError, match="belongs to mesh test, node a"):
         opened(tmp_path, "mesh test, node b")
+
+
+def test_a_folder_is_for_one_process(tmp_path: Path) -> None:
+    with closing(opened(tmp_path)), pytest.raises(InputError, match="in use"):
+        opened(tmp_path)
+    opened(tmp_path).close()
+
+
+def test_a_writer_that_fails_says_so(tmp_path: Path) -> None:
+    """Somebody else's rows are in the way: no acknowledgement, and the trouble is named."""
+    waiter = Waiter()
+    with closing(opened(tmp_path)) as journal:
+        journal._base.execute("INSERT INTO records VALUES (1, x'00', 0)")
+        journal.start(waiter)
+        journal.write(some(3))
+        wait_for(lambda: journal.trouble is not None)
+        assert "UNIQUE" in (journal.trouble or "")
+        assert waiter.done == 0
+        journal._base.execute("DELETE FROM records")
+        assert waiter.wait_for(3)
 
 
 @pytest.mark.parametrize(
@@ -136,9 +171,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
     journal._base.execute(f"PRAGMA max_page_count = {pages + 2}")
     journal.start(waiter)
     journal.write(some(20_000))
-    deadline = time.monotonic() + 10
-    while journal.trouble is None and time.monotonic() < deadline:
-        time.sleep(0.01)
+    wait_for(lambda: journal.trouble is not None)
     assert "full" in (journal.trouble or "")
     assert waiter.done == 0
     assert journal.backlog == 20_000
@@ -146,7 +179,7 @@ def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
     assert waiter.wait_for(20_000)
     assert journal.trouble is None
     assert journal.close()
-    assert len(opened(tmp_path).found.records) == 20_000
+    assert len(found_in(tmp_path).records) == 20_000
 
 
 # A process that acknowledges observations on standard output, and is killed at any moment.
@@ -197,20 +230,22 @@ def test_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(tmp_path: Pat
             stdout=subprocess.PIPE,
             text=True,
         )
-        assert victim.stdout is not None
-        for count, line in enumerate(victim.stdout, 1):
-            if not line.endswith("\n"):
-                break
-            t, arm, reward, seq = line.split()
-            assert int(t) not in acknowledged, "a decision number was used twice"
-            acknowledged[int(t)] = (int(arm), float(reward), int(seq))
-            if count == 20 + 37 * round_:
-                victim.send_signal(signal.SIGKILL)
-        victim.stdout.close()
-        victim.wait()
-    journal = opened(tmp_path)
-    node = Node(setup(journal.found.epoch))  # type: ignore[arg-type]
-    node.restart(journal.found.state, journal.found.records)
+        with victim:
+            assert victim.stdout is not None
+            try:
+                for count, line in enumerate(victim.stdout, 1):
+                    if not line.endswith("\n"):
+                        break
+                    t, arm, reward, seq = line.split()
+                    assert int(t) not in acknowledged, "a decision number was used twice"
+                    acknowledged[int(t)] = (int(arm), float(reward), int(seq))
+                    if count == 20 + 37 * round_:
+                        victim.send_signal(signal.SIGKILL)
+            finally:
+                victim.kill()
+    found = found_in(tmp_path)
+    node = Node(setup(found.epoch))  # type: ignore[arg-type]
+    node.restart(found.state, found.records)
     game = node.games[GAME]
     for number, answer in acknowledged.items():
         known = game.choices.known(number)

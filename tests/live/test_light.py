@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ main(sys.argv[1:])
 
 def call(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", ONLY_THE_NODE, *words], cwd=folder, capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", ONLY_THE_NODE, *words], cwd=folder, capture_output=True, text=True, timeout=300
     )
 
 
@@ -51,3 +52,14 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1
     assert "keys of node 'z' cannot be read" in done.stderr
+
+
+def test_the_examples_for_operations_use_what_there_is(tmp_path: Path) -> None:
+    """Every option in the unit and in the container file is one of `rumormill node`."""
+    folder = Path(__file__).parents[2] / "examples"
+    options = set(re.findall(r"--[a-z]+", call(tmp_path, "node", "--help").stdout))
+    for name in ("rumormill-node.service", "Containerfile"):
+        lines = [line for line in (folder / name).read_text().splitlines() if "rumormill node --" in line]
+        assert len(lines) == 1
+        used = set(re.findall(r"--[a-z]+", lines[0].partition("rumormill node")[2]))
+        assert {"--mesh", "--name", "--data"} <= used <= options

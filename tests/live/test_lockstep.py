@@ -24,6 +24,16 @@ POLICIES: dict[str, Any] = {
     "median of means": lambda gamma: rm.KMPUCB(gamma=gamma, estimator=rm.MedianOfMeans()),
     "alone": lambda gamma: rm.RobustUCB(),
 }
+# What is quiet, needs no moments, or begins otherwise; on one budget, for the rest is the same.
+SPECIAL: dict[str, Any] = {
+    "quiet": rm.DecentralizedMPUCB(gamma=2, clique_filter=False, quiet=0.25),
+    "quiet followers": rm.CentralizedMPUCB(gamma=2, quiet=0.25),
+    "quiet rows": rm.KMPUCB(gamma=2, quiet=0.0),
+    "self-tuned": rm.DecentralizedMPUCB(gamma=2, clique_filter=False, estimator=rm.SelfTuned()),
+    "clipped": rm.KMPUCB(gamma=2, estimator=rm.ClippedMean()),
+    "shared start": rm.DecentralizedMPUCB(gamma=2, start="shared"),
+    "all of it": rm.KMPUCB(gamma=2, estimator=rm.SelfTuned(), start="shared", quiet=0.25),
+}
 NETWORKS = {
     "random": lambda: rm.Network.erdos_renyi(9, 0.35, rng=4),
     "ring": lambda: rm.Network.ring(7),
@@ -68,3 +78,10 @@ def test_the_simulators_actions(policy: str, network: str, gamma: int) -> None:
     made, on = POLICIES[policy](gamma), NETWORKS[network]()
     seed = 10 * gamma + len(network)
     assert np.array_equal(by_the_simulator(made, on, seed), by_nodes(made, on, seed))
+
+
+@pytest.mark.parametrize("network", ["random", "tree"])
+@pytest.mark.parametrize("policy", SPECIAL)
+def test_the_simulators_actions_of_special_policies(policy: str, network: str) -> None:
+    made, on = SPECIAL[policy], NETWORKS[network]()
+    assert np.array_equal(by_the_simulator(made, on, 7), by_nodes(made, on, 7))

@@ -7,9 +7,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rumormill as rm
@@ -22,6 +23,7 @@ from rumormill.live.game import Refused
 from rumormill.live.node import Node
 from rumormill.live.player import Player
 from rumormill.live.records import Own
+from rumormill.live.seals import Chain, Point
 from rumormill.live.setup import GameSetup, Limits
 from rumormill.live.snapshot import pack, unpack
 from rumormill.live.streams import VOID, Kept
@@ -320,6 +322,7 @@ def test_a_changed_game_starts_anew_and_an_equal_one_goes_on() -> None:
     assert sum(again.games[GAME].player.samples) == 0
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(1, 40), max_size=12), st.integers(1, 50))
 def test_a_ring_keeps_the_last_items(sizes: list[int], limit: int) -> None:
     kept = Kept(limit)
@@ -337,12 +340,14 @@ def test_a_ring_keeps_the_last_items(sizes: list[int], limit: int) -> None:
     assert again.between(again.floor + 1, again.last - again.floor) == all_items[kept.floor :]
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_frame_or_hostile(data: bytes) -> None:
     with contextlib.suppress(Hostile):
         wire.decode(data)
 
 
+@settings(deadline=None)
 @given(st.lists(st.binary(max_size=30), max_size=5), st.integers(1, 7))
 def test_frames_are_cut_anywhere(bodies: list[bytes], step: int) -> None:
     stream = b"".join(HEAD.pack(len(body)) + body for body in bodies)
@@ -384,3 +389,162 @@ def test_what_comes_too_fast_has_to_wait_in_the_network() -> None:
     commit(one)
     exchange(nodes)
     assert two.links[1].pause_until == pytest.approx(two.now + 2.5)
+
+
+def test_a_flood_of_frames_has_to_wait_in_the_network() -> None:
+    one, _ = pair(limits=Limits(frames=100.0))
+    ping = wire.encode(wire.Ping(1))[4:]
+    for _ in range(101):
+        one.receive(1, ping)
+    assert one.rests(1)
+    one.tick(1.0)
+    assert not one.rests(1), "after a while it is read again"
+
+
+def test_a_peer_that_does_not_read_is_let_go() -> None:
+    """It asks and asks: what waits for it must not grow without end."""
+    one, _ = pair()
+    ping = wire.encode(wire.Ping(1))[4:]
+    for _ in range(3_000):
+        one.receive(1, ping)
+    one.tick(0.1)
+    assert one.links[1].closing == "it does not read"
+
+
+def test_a_liar_that_keeps_what_it_does_not_tell_is_not_waited_for_for_ever() -> None:
+    """Node 1 says that it no longer keeps the beginning; node 3 says that it does, and never tells it."""
+    node = nodes_of(rm.DecentralizedMPUCB(gamma=2, clique_filter=False), rm.Network.ring(4))[0]
+    node.tick(0.0)
+    for peer in (1, 3):
+        node.link_up(peer, peer)
+        games = [(GAME, node.games[GAME].setup.fingerprint)]
+        node.receive(peer, wire.encode(wire.Hello(1, 1, "test", peer, 1, games))[4:])
+        node.receive(peer, wire.encode(Have(GAME, [(2, 1, 50, 1)]))[4:])
+    node.receive(1, wire.encode(Skip(GAME, 2, 1, 40))[4:])
+    stream = node.games[GAME].streams[(2, 1)]
+    for second in range(1, 302):
+        for peer in (1, 3):
+            node.receive(peer, wire.encode(wire.Pong(0))[4:])
+        node.tick(float(second))
+        assert stream.upto == (0 if second < 300 else 40)
+
+
+def test_what_is_told_shows_that_it_can_be_supplied() -> None:
+    """A neighbour forgot by how many hops it has a stream; what it then tells says so."""
+    network = rm.Network.from_edges([(0, 1), (1, 2)])
+    node = nodes_of(rm.DecentralizedMPUCB(gamma=2, clique_filter=False), network)[0]
+    node.link_up(1, 1)
+    games = [(GAME, node.games[GAME].setup.fingerprint)]
+    node.receive(1, wire.encode(wire.Hello(1, 1, "test", 1, 1, games))[4:])
+    node.receive(1, wire.encode(Have(GAME, [(2, 1, 50, -1)]))[4:])
+    assert node.links[1].games[GAME].hops[(2, 1)] > 2
+    node.receive(1, wire.encode(Obs(GAME, 2, 1, 2, 1, [(1, 0, 1.0)]))[4:])
+    assert node.links[1].games[GAME].hops[(2, 1)] == 1
+
+
+def test_a_peer_of_the_next_release() -> None:
+    """More versions, more elements at the end, frames that are not known: all that is known is understood."""
+    one, two = nodes_of(EVERYBODY, rm.Network.complete(2))
+    for node in (one, two):
+        node.tick(0.0)
+        node.start()
+        commit(node)
+    two.link_up(1, 0)
+    newer = msgspec.msgpack.encode
+    games = [[GAME, two.games[GAME].setup.fingerprint]]
+    two.receive(1, newer(["hello", 1, 2, "test", 0, 1, games, "new", {"more": 1}]))
+    two.receive(1, newer(["weather", "fine"]))
+    two.receive(1, newer(["have", GAME, [], True, "new"]))
+    two.receive(
+        1, newer(["obs", GAME, 0, 1, 1, 1, [[1, 0, 1.0], [2, 1, 2.0]], [2, 1, [], "new"], b"", "new"])
+    )
+    two.receive(1, newer(["bye", "see you", "new"]))
+    assert two.games[GAME].player.samples == [1, 1, 0]
+    assert not two.violations
+    said = [wire.decode(frame[HEAD.size :]) for frame in two.frames(1, 1 << 30)]
+    assert {type(frame).__name__ for frame in said} >= {"Hello", "Have"}
+
+
+def test_signed_items_reach_the_neighbour_and_survive_a_restart() -> None:
+    nodes = pair(signed=True)
+    for count in (3, 600, 700):  # more than a batch, in one commit
+        play(nodes[0], count)
+        commit(nodes[0])
+        exchange(nodes)
+    assert sum(nodes[1].games[GAME].player.samples) == 1303
+    assert not nodes[1].violations
+    again = Node(nodes[1].setup)
+    again.restart(unpack(pack(nodes[1].snapshot())), [])
+    stream = again.games[GAME].streams[(0, 1)]
+    assert stream.chain is not None
+    assert stream.chain.digest == nodes[0].games[GAME].own.chain.digest  # type: ignore[union-attr]
+    assert 2 <= len(stream.chain.points) <= 6, "one point for every batch, not one for every commit"
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(1, 9), min_size=1, max_size=40), st.integers(0, 60))
+def test_a_chain_steps_from_any_point_to_the_last(steps: list[int], floor: int) -> None:
+    """Whoever is at a point, kept or forgotten, can go on in steps of at most a batch."""
+    chain, places = Chain(batch=9), [0]
+    for step in steps:
+        places.append(places[-1] + step)
+        chain.add(Point(places[-1], b"", None, b""), min(floor, places[-1]))
+    for place in places:
+        if place >= floor and place < places[-1]:
+            point = chain.step(place + 1, places[-1])
+            assert point is not None
+            assert place < point.upto <= place + 9
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_game_that_is_changed_and_changed_back(signed: bool) -> None:
+    """No decision number and no place in the stream stands for two things, also after a restart."""
+    network = rm.Network.complete(2)
+    nodes = pair(signed=signed)
+    changed = node_setup(rm.KMPUCB(gamma=1), network, 0, signed=signed)
+    records: list[Any] = []
+
+    def written(n: int) -> None:
+        play(nodes[0], n)
+        records.extend(nodes[0].take_journal())
+        nodes[0].committed(nodes[0].records)
+
+    first = Node(nodes[0].setup)  # as in pair(), but its journal is kept
+    nodes[0] = first
+    first.tick(0.0)
+    first.start()
+    written(0)
+    link(nodes, 2)
+    token = first.choose(GAME, 0.0, 60.0)
+    written(5)
+    exchange(nodes, 2)
+    first.reconfigure(changed)
+    written(0)
+    with pytest.raises(Refused) as caught:
+        first.observe(GAME, token.t, token.arm, 1.0)
+    assert caught.value.kind == "old"
+    written(3)
+    first.reconfigure(node_setup(EVERYBODY, network, 0, signed=signed))
+    written(0)
+    written(4)
+    for node, peer in zip(nodes, (1, 0), strict=True):
+        node.link_down(2)
+        node.link_up(3, peer)
+    for second in range(1, 40):  # what was told of the other game is given up
+        for node in nodes:
+            node.tick(float(second))
+        exchange(nodes, 3)
+    assert not nodes[1].violations
+    assert sum(nodes[1].games[GAME].player.samples) == 9
+    assert nodes[1].games[GAME].streams[(0, 1)].upto == 12
+    again = Node(first.setup)
+    again.restart(None, records)
+    game, before = again.games[GAME], first.games[GAME]
+    assert sum(game.player.samples) == 4
+    assert game.own.upto == before.own.upto == 12
+    assert game.own.kept.between(9, 4) == before.own.kept.between(9, 4)
+    assert game.choices.first_t == before.choices.first_t
+    from_snapshot = Node(changed)  # and the same if the last snapshot is of the other game
+    from_snapshot.restart(unpack(pack(first.snapshot())), [])
+    assert from_snapshot.games[GAME].own.upto == 12
+    assert from_snapshot.games[GAME].choices.next_t > before.choices.next_t

@@ -28,11 +28,7 @@ class Seat:
         self.node = node
         name = f"n{node.setup.node}"
         contexts = (tls(keys, name, server=True), tls(keys, name, server=False))
-        self.transport = Transport(node, names, contexts, self.pump, lambda text: None)
-        self.transport.pump(False)
-
-    def pump(self) -> None:
-        asyncio.get_running_loop().call_soon(self.transport.pump, False)
+        self.transport = Transport(node, names, contexts, lambda text: None)
 
     def commit(self) -> None:
         self.node.take_journal()
@@ -40,6 +36,14 @@ class Seat:
 
 
 async def played(seats: list[Seat], pay: Any) -> list[list[int]]:
+    try:
+        return await _played(seats, pay)
+    finally:
+        for seat in seats:
+            await seat.transport.stop()
+
+
+async def _played(seats: list[Seat], pay: Any) -> list[list[int]]:
     for seat in seats:
         await seat.transport.listen("127.0.0.1", 0)
     for seat in seats:
@@ -51,7 +55,7 @@ async def played(seats: list[Seat], pay: Any) -> list[list[int]]:
         seat.commit()
 
     async def until(true: Any) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             while not true():
                 await asyncio.sleep(0.001)
 
@@ -77,14 +81,18 @@ async def played(seats: list[Seat], pay: Any) -> list[list[int]]:
             await until(lambda seat=seat, t=t: seat.node.round_over(t))
             seat.commit()
         rows.append(row)
-    for seat in seats:
-        await seat.transport.stop()
-    await asyncio.sleep(0.05)
     return rows
 
 
 @pytest.mark.parametrize(
-    "policy", [rm.KMPUCB(gamma=2), rm.CentralizedMPUCB(gamma=1), rm.DecentralizedMPUCB(gamma=2)]
+    "policy",
+    [
+        rm.CentralizedMPUCB(gamma=1),
+        rm.DecentralizedMPUCB(gamma=2),
+        rm.KMPUCB(gamma=2, quiet=0.25, start="shared"),
+        rm.DecentralizedMPUCB(gamma=2, clique_filter=False, estimator=rm.SelfTuned(), quiet=0.0),
+        rm.CentralizedMPUCB(gamma=2, estimator=rm.ClippedMean(), quiet=0.25),
+    ],
 )
 def test_the_simulators_actions_over_sockets(policy: Any, tmp_path: Path) -> None:
     network = rm.Network.ring(5)

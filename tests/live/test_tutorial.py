@@ -35,7 +35,7 @@ def test_the_tutorial(tmp_path: Path) -> None:
             words = ["sh", "-ec", block] if kind == "sh" else [sys.executable, "-c", block]
             with (tmp_path / "out.txt").open("w+") as out:
                 done = subprocess.run(
-                    words, cwd=tmp_path, env=environment, stdout=out, stderr=out, timeout=120
+                    words, cwd=tmp_path, env=environment, stdout=out, stderr=out, timeout=600
                 )
                 out.seek(0)
                 assert done.returncode == 0, f"{block}\n{out.read()}"

@@ -258,7 +258,7 @@ def test_dark_where_the_reader_likes_it_dark(visit: Visit) -> None:
         "[...document.querySelectorAll('.chart svg, .swatch, figure img')]"
         ".map(e => getComputedStyle(e).filter)"
     )
-    assert set(turned) == {"invert(1) hue-rotate(180deg)"}
+    assert set(turned) == {"invert(1) hue-rotate(180deg) brightness(1.4)"}
 
 
 @pytest.mark.parametrize("visit", [("sweep", 400)], indirect=True)

@@ -9,7 +9,6 @@ from typing import Any
 from rumormill import catalogue
 from rumormill.advice.cases import Case
 from rumormill.advice.search import (
-    QUICK_ESTIMATORS,
     WORSE_ALLOWED,
     Arena,
     Candidate,
@@ -17,8 +16,8 @@ from rumormill.advice.search import (
     Choice,
     choose,
     explore,
-    has_lemma,
 )
+from rumormill.advice.settings import QUICK_ESTIMATORS, has_lemma
 from rumormill.advice.settings import code_of as setting_code
 from rumormill.arms import Moments
 from rumormill.errors import InputError

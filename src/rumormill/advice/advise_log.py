@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill import catalogue
-from rumormill.advice.choice import QUICK_ESTIMATORS, Choice, choose, explore
+from rumormill.advice.choice import Choice, choose, explore
 from rumormill.advice.evidence import Evidence, examine
 from rumormill.advice.grounds import (
     FIRST,
@@ -23,7 +23,7 @@ from rumormill.advice.grounds import (
 from rumormill.advice.lines import Line, lines_of
 from rumormill.advice.log import Log
 from rumormill.advice.replays import Replayed, Stage
-from rumormill.advice.settings import IN_GROUPS, TOGETHER, Setting, code_of, has_lemma
+from rumormill.advice.settings import IN_GROUPS, QUICK_ESTIMATORS, TOGETHER, Setting, code_of, has_lemma
 from rumormill.advice.table import Table, lay_out
 from rumormill.errors import InputError
 from rumormill.graphs import Network
@@ -55,6 +55,12 @@ class LogAdvice:
     def chosen(self) -> Setting:
         return self.choice.chosen.setting
 
+    @property
+    def networks(self) -> dict[str, Network]:
+        """Who may hear whom, by what a setting calls it; groups as the whole log tells them."""
+        inside = restricted(self.network, self.evidence.sameness.group_of)
+        return {TOGETHER: self.network, IN_GROUPS: inside}
+
     def rows(self) -> list[dict[str, Any]]:
         """Every setting of the final, least loss first."""
         return [
@@ -65,7 +71,6 @@ class LogAdvice:
                 "estimator": each.setting.estimator,
                 "zeta": each.setting.zeta,
                 "network": each.setting.network,
-                "restart": each.setting.restart,
                 "loss": each.mean,
                 "worse": self.choice.excess[each.setting].estimate,
                 "worse_low": self.choice.excess[each.setting].low,
@@ -105,7 +110,7 @@ class LogAdvice:
                 "lines": [line.row() for line in self.lines],
                 "loss_above_alone": vars(choice.against_alone),
                 "paid_above_alone": vars(choice.paid_against_alone),
-                "rejected": [str(setting) for setting in choice.rejected],
+                "rejected": None if choice.rejected is None else str(choice.rejected),
             },
             "headline": headline(self),
             "advice": recommendation(self),
@@ -165,6 +170,7 @@ def advise_log(
             evidence.moments,
             group_of,
             drifts=drifts,
+            remembers=evidence.dependence.remembers,
             count_from=count_from,
             recorded=None if counts is None else counts * (len(part) / table.rounds),
             seed=stream_seed(root, number),
@@ -180,8 +186,7 @@ def advise_log(
         )
     else:
         first, rest = stage(values[:cut], 1), stage(values[cut:], 2)
-    finals = explore(first, list(dict.fromkeys(estimators)), evidence.light, drifts)
-    choice = choose(first, rest, finals, best_differs=evidence.sameness.best_differs)
+    choice = choose(first, rest, explore(first, list(dict.fromkeys(estimators)), evidence.light))
     return LogAdvice(
         table.log,
         table,

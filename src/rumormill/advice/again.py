@@ -12,10 +12,11 @@ from rumormill.advice.advise_log import LogAdvice, advise_log
 from rumormill.advice.choice import MARGIN
 from rumormill.advice.log import Log
 from rumormill.advice.mesh import MeshSetting
-from rumormill.advice.replays import Interval, Stage
+from rumormill.advice.replays import Stage
 from rumormill.advice.settings import Setting
 from rumormill.arms import Moments
 from rumormill.errors import DataError
+from rumormill.experiments.analyse.bootstrap import Interval
 from rumormill.graphs import Network
 from rumormill.seeds import root_seed, stream_seed
 
@@ -79,7 +80,7 @@ def second_look(
     table = advice.table
     if table.n_agents != network.n_agents:
         raise DataError("some nodes of the mesh have too few values in the log to be replayed")
-    networks = {"old": network, **_networks_of(advice)}
+    networks = {"old": network, **advice.networks}
 
     def stage(moments: Moments) -> Stage:
         """The same seed gives the same logs: what is played on two stages is paired all the same."""
@@ -90,6 +91,7 @@ def second_look(
             moments,
             advice.evidence.sameness.group_of,
             drifts=advice.evidence.drift.drifts,
+            remembers=advice.evidence.dependence.remembers,
             recorded=table.recorded.sum(axis=0),
             seed=stream_seed(root_seed(seed), 3),
             jobs=jobs,
@@ -98,16 +100,8 @@ def second_look(
 
     then, today = stage(given.moments), stage(advice.evidence.moments)
     (was,) = then.play([replace(given.setting, network="old")])
-    (now,) = today.play([advice.chosen])
-    return SecondLook(advice, given.setting, today.excess(was, now), MARGIN * now.mean)
-
-
-def _networks_of(advice: LogAdvice) -> dict[str, Network]:
-    from rumormill.advice.grounds import restricted
-    from rumormill.advice.settings import IN_GROUPS, TOGETHER
-
-    inside = restricted(advice.network, advice.evidence.sameness.group_of)
-    return {TOGETHER: advice.network, IN_GROUPS: inside}
+    now, lone = today.play([advice.chosen, advice.choice.alone.setting])
+    return SecondLook(advice, given.setting, today.excess(was, now), MARGIN * lone.mean)
 
 
 def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:
@@ -120,14 +114,6 @@ def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:
         raise DataError(f"the log has nothing of node {lost[0]!r}, which the mesh names")
     number = {name: v for v, name in enumerate(names)}
     places = np.array([number.get(name, -1) for name in log.agents], dtype=np.int32)
-    agent = places[log.agent]
-    known = agent >= 0
-    found = replace(
-        log,
-        agents=tuple(names),
-        time=log.time[known],
-        agent=agent[known],
-        arm=log.arm[known],
-        value=log.value[known],
-    )
-    return found, given.network
+    known = places[log.agent] >= 0
+    found = log.taken(known)
+    return replace(found, agents=tuple(names), agent=places[found.agent]), given.network

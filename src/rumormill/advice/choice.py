@@ -1,29 +1,39 @@
 """Which settings are tried, and which one is recommended.
 
-Settings are tried on the first part of the log and reported on the rest. The one recommended is the cheapest
-among those whose paired interval against the best ends within a stated margin; and never one that cooperates
-and does worse than agents alone on the part of the log it was not chosen on.
+Settings are tried on the first part of the log; the one chosen is then played on the rest. A game that is
+played once cannot rely on averages, so a setting is scored by the mean over the worse half of its replays.
+The one recommended is the cheapest, and among equals the one with the largest constant, of those whose paired
+interval against the best ends within a stated margin. Cooperation needs more: its interval against agents
+alone must end below zero on the first part, and the rest must not speak against it. Where that fails, agents
+stay alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rumormill.advice.replays import Interval, Replayed, Stage
-from rumormill.advice.settings import ALONE, IN_GROUPS, TOGETHER, Setting, has_lemma
+from rumormill.advice.replays import Replayed, Stage
+from rumormill.advice.settings import (
+    ALONE,
+    IN_GROUPS,
+    SHARING,
+    TOGETHER,
+    ZETAS,
+    Setting,
+    has_lemma,
+)
+from rumormill.experiments.analyse.bootstrap import Interval
 
-ZETAS = (0.03, 0.1, 0.3, 1.0)
-STEP, MOST_STEPS = math.sqrt(10.0), 4
-# Catoni's mean solves an equation over all samples every round: far too slow to be tried unasked.
-QUICK_ESTIMATORS = ("trimmed", "median-of-means", "empirical")
-SHARING = ("decentralized", "centralized", "kmp")
-# A setting may lose so much more than the best, as a share of what the best loses, for being cheaper.
-MARGIN = 0.1
-# How many logs a first look takes, and how many settings of each kind come into the final.
-LOOK, FINALISTS = 4, 4
+# Where the last constant tried is the best, the next of these is tried too.
+LADDER = (0.001, 0.003, 0.01, *ZETAS, 3.0, 10.0)
+# For being cheaper or more careful, a setting may lose so much more, as a share of what agents alone lose.
+MARGIN = 0.05
+# The final is between so many ways, each with so many larger constants too.
+WAYS, CAREFUL = 2, 2
 RESTARTS = (2, 4, 8)
+LEAST_RESTART = 20
 
 
 @dataclass(frozen=True)
@@ -41,14 +51,18 @@ class Choice:
     """Loss of the chosen above that of agents alone, on the rest."""
     paid_against_alone: Interval
     """The same of what was really paid: positive is worse."""
-    rejected: tuple[Setting, ...]
-    """Settings that looked better at first and did worse than agents alone on the rest."""
+    sharing: tuple[Setting, Interval] | None
+    """The best setting that cooperates, and its loss above that of agents alone on the first part."""
+    rejected: Setting | None
+    """The setting that looked best and did worse than agents alone on the rest."""
     at_edge: bool
-    """Whether the best constant is the last one that was tried."""
+    """Whether the constant is the last one that there was to try."""
+    restart: tuple[int, Interval] | None
+    """In a log that drifts: starting anew every so many rounds loses less, by so much."""
 
 
-def explore(stage: Stage, estimators: Sequence[str], light: bool, drifts: bool) -> dict[str, list[Replayed]]:
-    """Estimator and ζ for agents alone, together and in groups; then policies, γ, restarts; a final."""
+def explore(stage: Stage, estimators: Sequence[str], light: bool) -> dict[str, list[Replayed]]:
+    """Estimator and ζ for agents alone, together and in groups; then policies and γ; then a final."""
     allowed = [name for name in estimators if light or has_lemma(name)]
     kinds = {ALONE: ("robust", 0, TOGETHER)}
     for name in (TOGETHER, IN_GROUPS):
@@ -59,19 +73,14 @@ def explore(stage: Stage, estimators: Sequence[str], light: bool, drifts: bool) 
         kind: [Setting(*probe[:2], name, zeta, probe[2]) for name in allowed for zeta in ZETAS]
         for kind, probe in kinds.items()
     }
-    stage.play([setting for each in first.values() for setting in each], LOOK, 1)
+    stage.play([setting for each in first.values() for setting in each], look=True)
     for kind in kinds:
         _extend(stage, kind)
     more = [setting for kind in kinds if kind != ALONE for setting in _others(stage, kind)]
-    stage.play(more, LOOK, 1)
+    stage.play(more, look=True)
     for kind in kinds:
         _extend(stage, kind)
-    if drifts:
-        leaders = [_ranked(stage, kind)[0].setting for kind in kinds]
-        lengths = [stage.rounds // part for part in RESTARTS if stage.rounds // part >= 20]
-        stage.play([replace(leader, restart=length) for leader in leaders for length in lengths], LOOK, 1)
-    finals = {kind: [each.setting for each in _finalists(_ranked(stage, kind))] for kind in kinds}
-    return {kind: stage.play(settings) for kind, settings in finals.items()}
+    return {kind: stage.play(_finalists(_ranked(stage, kind))) for kind in kinds}
 
 
 def kind_of(setting: Setting) -> str:
@@ -85,99 +94,105 @@ def _ranked(stage: Stage, kind: str) -> list[Replayed]:
     )
 
 
-def _finalists(ranked: Sequence[Replayed]) -> list[Replayed]:
-    """The best, and the best that sends less."""
-    found, least = list(ranked[:FINALISTS]), min(each.messages for each in ranked[:FINALISTS])
-    for each in ranked[FINALISTS:]:
+def _finalists(ranked: Sequence[Replayed]) -> list[Setting]:
+    """The best ways, and the best that send less, each with several constants: few logs do not tell those."""
+    ways: dict[Setting, Replayed] = {}
+    for each in ranked:
+        same = [
+            one for one in ways.values() if (one.loss == each.loss).all() and one.messages <= each.messages
+        ]
+        if (
+            not same
+        ):  # policies may come to the same thing, such as all of them where everybody hears everybody
+            ways.setdefault(replace(each.setting, zeta=0.0), each)
+    leaders = list(ways.values())
+    found, least = leaders[:WAYS], min(each.messages for each in leaders[:WAYS])
+    for each in leaders[WAYS:]:
         if each.messages < least and each.score <= 2 * ranked[0].score:
             found.append(each)
             least = each.messages
-    return found
+    return [setting for each in found for setting in _with_constants(each.setting)]
+
+
+def _with_constants(setting: Setting) -> list[Setting]:
+    place = LADDER.index(setting.zeta)
+    return [replace(setting, zeta=zeta) for zeta in LADDER[place : place + CAREFUL + 1]]
 
 
 def _others(stage: Stage, kind: str) -> list[Setting]:
     """Every policy and reach, with the two best means of the kind."""
     diameter = stage.networks[kind].diameter
-    pairs: list[tuple[str, float]] = []
+    means: dict[str, float] = {}
     for each in _ranked(stage, kind):
-        if each.setting.estimator not in [name for name, _ in pairs]:
-            pairs.append((each.setting.estimator, each.setting.zeta))
+        means.setdefault(each.setting.estimator, each.setting.zeta)
     return [
         Setting(policy, gamma, *pair, kind)
-        for pair in pairs[:2]
+        for pair in list(means.items())[:2]
         for gamma in sorted({1, max(1, math.ceil(diameter / 2)), max(1, diameter)})
         for policy in SHARING
     ]
 
 
 def _extend(stage: Stage, kind: str) -> None:
-    """While the best constant of a kind is the last that was tried, try the next one."""
-    for _ in range(MOST_STEPS):
+    """While the best constant of a kind has a neighbour that was not tried with it, try that."""
+    for _ in LADDER:
         leader = _ranked(stage, kind)[0].setting
-        tried = _tried(stage, leader)
-        if leader.zeta == min(tried):
-            stage.play([replace(leader, zeta=_rounded(leader.zeta / STEP))], LOOK, 1)
-        elif leader.zeta == max(tried):
-            stage.play([replace(leader, zeta=_rounded(leader.zeta * STEP))], LOOK, 1)
-        else:
-            near = [zeta for zeta in (*ZETAS, leader.zeta) if leader.zeta / 4 < zeta < 4 * leader.zeta]
-            stage.play([replace(leader, zeta=zeta) for zeta in near], LOOK, 1)
-            if _ranked(stage, kind)[0].setting == leader:
-                return
+        place = LADDER.index(leader.zeta)
+        beside = [replace(leader, zeta=zeta) for zeta in LADDER[max(0, place - 1) : place + 2]]
+        if all(setting in stage.played for setting in beside):
+            return
+        stage.play(beside, look=True)
 
 
-def _tried(stage: Stage, setting: Setting) -> list[float]:
-    """The constants tried with this estimator by this kind, whatever the policy."""
-    return [
-        other.zeta
-        for other in stage.played
-        if kind_of(other) == kind_of(setting) and other.estimator == setting.estimator
-    ]
-
-
-def _rounded(zeta: float) -> float:
-    return float(f"{zeta:.1g}")
-
-
-def choose(first: Stage, rest: Stage, finals: dict[str, list[Replayed]], *, best_differs: bool) -> Choice:
-    """The cheapest that is not worse than the best within the margin, if the rest of the log agrees."""
+def choose(first: Stage, rest: Stage, finals: dict[str, list[Replayed]]) -> Choice:
+    """The cheapest and most careful that is not worse than the best, if it surely beats agents alone."""
     every = sorted((each for kind in finals.values() for each in kind), key=lambda each: each.score)
-    alone = min(finals[ALONE], key=lambda each: each.score)
-    allowed = [each for each in every if _may_be_chosen(first, each, alone, best_differs)]
+    lone = min(finals[ALONE], key=lambda each: each.score)
+    margin = MARGIN * lone.mean
+    alone = _simplest(first, finals[ALONE], lone, margin)
+    against = {each.setting: first.excess(each, alone) for each in every if each.setting.cooperates}
+    allowed = [each for each in every if each.setting not in against or against[each.setting].high <= 0]
     best = allowed[0]
-    excess = {each.setting: first.excess(each, best) for each in every}
-    excess[best.setting] = Interval(0.0, 0.0, 0.0)
-    margin = MARGIN * best.mean
-    near = [each for each in allowed if excess[each.setting].high <= margin or each is best]
-    near.sort(key=lambda each: (each.messages, each.wire_bytes, each.setting.restart is not None, each.score))
-    rejected = []
-    for each in [near[0], *(other for other in allowed if other is not near[0])]:
-        chosen, lone = rest.play([each.setting, alone.setting])
-        if each.setting == alone.setting or not _worse(rest, chosen, lone):
-            break
-        rejected.append(each.setting)
+    liked = _simplest(first, allowed, best, margin)
+    chosen, lone = rest.play([liked.setting, alone.setting])
+    rejected = None
+    if liked.setting.cooperates and _worse(rest, chosen, lone):
+        rejected, liked, chosen = liked.setting, alone, lone
     return Choice(
         best,
-        next(one for one in every if one.setting == chosen.setting),
+        liked,
         alone,
         tuple(every),
-        excess,
+        {each.setting: first.excess(each, best) for each in every},
         dict(rest.played),
         rest.excess(chosen, lone),
         rest.excess(chosen, lone, paid=True),
-        tuple(rejected),
-        chosen.setting.zeta in (min(_tried(first, chosen.setting)), max(_tried(first, chosen.setting))),
+        next(iter(against.items()), None),
+        rejected,
+        liked.setting.zeta in (LADDER[0], LADDER[-1]),
+        _restart(first, liked) if first.drifts else None,
     )
 
 
-def _may_be_chosen(stage: Stage, one: Replayed, alone: Replayed, best_differs: bool) -> bool:
-    """Where the best arm differs between agents, all together only if that is surely better than alone."""
-    if not best_differs or one.setting.network != TOGETHER or not one.setting.cooperates:
-        return True
-    return stage.excess(one, alone).high < 0
+def _simplest(stage: Stage, several: Iterable[Replayed], best: Replayed, margin: float) -> Replayed:
+    """The cheapest that is not worse than the best within the margin; then the largest constant.
+
+    What exploring costs shows in every replay, how often a group gets stuck for want of it only in many.
+    """
+    near = [each for each in several if each is best or stage.excess(each, best).high <= margin]
+    return min(near, key=lambda each: (each.messages, each.wire_bytes, -each.setting.zeta, each.score))
 
 
 def _worse(rest: Stage, chosen: Replayed, alone: Replayed) -> bool:
     """Whether the rest of the log shows a setting to be worse than agents alone."""
     loss, paid = rest.excess(chosen, alone), rest.excess(chosen, alone, paid=True)
     return loss.low > 0 or paid.low > 0 or (loss.estimate > 0 and paid.estimate > 0)
+
+
+def _restart(stage: Stage, chosen: Replayed) -> tuple[int, Interval] | None:
+    """The best number of rounds after which to start anew, if that surely helps."""
+    lengths = [stage.rounds // part for part in RESTARTS if stage.rounds // part >= LEAST_RESTART]
+    tried = stage.play([replace(chosen.setting, restart=length) for length in lengths])
+    gains = [(stage.excess(each, chosen), length) for each, length in zip(tried, lengths, strict=True)]
+    sure = [(gain.estimate, length, gain) for gain, length in gains if gain.high < 0]
+    return min(sure)[1:] if sure else None

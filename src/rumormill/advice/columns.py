@@ -88,10 +88,10 @@ def roles_of(path: object, names: Sequence[str], given: Columns) -> Roles:
 
 
 def _one(names: Sequence[str], known: Sequence[str]) -> str | None:
-    """The first column whose whole name is one of the known words."""
+    """The first column whose whole name is one of the known words; user_id is as good as user."""
     for word in known:
         for name in names:
-            if name.strip().lower() == word:
+            if name.strip().lower() == word or words_of(name) - {"id", "name"} == {word}:
                 return name
     return None
 
@@ -115,11 +115,9 @@ def looks_like_a_counter(name: str) -> bool:
 
 
 def settled_objective(given: Objective | None, roles: Roles, name: str) -> Objective:
-    """The objective: as given, or as the file says; a name that only hints at it is asked about."""
+    """The objective: as given. What a name hints at is asked about: costs are called rewards too."""
     if given is not None:
         return given
-    if roles.long and roles.values[0].strip().lower() == "reward":
-        return "maximise"
     for word, kind in [*((w, "cost") for w in COSTS), *((w, "gain") for w in GAINS)]:
         for column in (*roles.values, name):
             if word in words_of(column):

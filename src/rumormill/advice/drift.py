@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.advice.robust import cell_means, clipped
+from rumormill.advice.robust import cell_means, clipped, only_rounding
 from rumormill.advice.sameness import CLIP, LEVEL, blocks_of, combined_p
 from rumormill.advice.table import Table
 
@@ -56,7 +56,10 @@ def check_drift(table: Table, rng: np.random.Generator) -> Drift:
     middle = np.bincount(cell, weights=values, minlength=len(n)) / np.maximum(n, 1)
     count = min(PIECES, table.rounds)
     where = blocks_of(table, count) * len(n) + cell
-    sums = np.bincount(where, weights=values - middle[cell], minlength=count * len(n))
+    distances = values - middle[cell]
+    if only_rounding(distances, log.value):
+        distances[:] = 0.0
+    sums = np.bincount(where, weights=distances, minlength=count * len(n))
     left: Array = sums.astype(np.float64).reshape(count, log.n_agents, log.n_arms)
     p_value, seen, place, wave = _shuffled(left, rng)
     means, best, changes, value = _segments(table)

@@ -14,9 +14,10 @@ from rumormill.advice.drift import Drift, check_drift
 from rumormill.advice.robust import cell_means
 from rumormill.advice.sameness import Sameness, check_sameness
 from rumormill.advice.table import Table
-from rumormill.advice.tails import LEAST_VALUES, UNPROVEN_INDEX, Tail, estimate_tail
+from rumormill.advice.tails import UNPROVEN_INDEX, Tail, estimate_tail
 from rumormill.arms import Moments
 from rumormill.errors import DataError
+from rumormill.text import plural
 
 Array = NDArray[np.float64]
 
@@ -24,6 +25,8 @@ Array = NDArray[np.float64]
 SAFE_SHARE, LEAST_EPS = 0.85, 0.05
 # What sample moments are multiplied by: a heavy tail hides some of its moment from every sample.
 MARGIN_LIGHT, MARGIN_HEAVY = 1.25, 2.0
+# Whoever chooses well hardly takes a bad arm: a log may hold few of its values, but not fewer than this.
+LEAST_OF_ARM = 20
 # The best arm is known where it leads by so many standard errors.
 SURELY = 3.0
 MOST_FOR_TAILS = 1_000_000
@@ -137,10 +140,10 @@ def examine(table: Table, rng: np.random.Generator) -> Evidence:
     log = table.log
     means, errors, counts = cell_means(log.value, log.arm.astype(np.int64), log.n_arms)
     for k, count in enumerate(counts.tolist()):
-        if count < LEAST_VALUES:
+        if count < LEAST_OF_ARM:
             raise DataError(
-                f"arm {log.arms[k]!r} has {count} values: too few to say anything about it, give at least "
-                f"{LEAST_VALUES} or leave the arm out"
+                f"arm {log.arms[k]!r} has {plural(count, 'value')}: too few to say anything about it, give "
+                f"at least {LEAST_OF_ARM} or leave the arm out"
             )
     if np.ptp(means) == 0:
         raise DataError("all arms have the same mean: no arm is better, so there is nothing to advise")

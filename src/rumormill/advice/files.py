@@ -176,7 +176,20 @@ def _explained(path: Path, text: str) -> str:
         line = _first_bad_line(path)
         if line is not None:
             return f"{path}: line {line:,} is not UTF-8 text: save the file as UTF-8"
+    if "more fields" in text:
+        return f"{path}: a line has more cells than the header has names{_longest_line(path)}: repair it"
     return f"{path} cannot be read as a table: {text.splitlines()[0]}"
+
+
+def _longest_line(path: Path) -> str:
+    """Which line that is; separators within quotes are beyond this."""
+    with _opened(path) as file:
+        lines = iter(file)
+        separator = text_format(path, head := next(lines)).separator.encode()
+        for number, line in enumerate(lines, 2):
+            if b'"' not in line and line.count(separator) > head.count(separator):
+                return f" (line {number:,})"
+    return ""
 
 
 def _first_bad_line(path: Path) -> int | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.advice.choice import Choice
-from rumormill.advice.replays import LOGS, TIMES, Replayed, Stage, spread_out
+from rumormill.advice.replays import TIMES, Replayed, Stage, spread_out
 from rumormill.advice.robust import moved_in, robust_mean
 from rumormill.advice.table import Table
 from rumormill.arms.objective import sign_of
@@ -75,7 +75,7 @@ def _fixed_line(name: str, rest: Stage, arms: NDArray[np.int64]) -> Line:
                 moved_in(rest.log(number + 1, time)[0][rest.count_from :, agents, arms].ravel()).mean()
                 for time in range(TIMES)
             ]
-            for number in range(LOGS)
+            for number in range(rest.logs)
         ]
     )
     values = rest.values[rest.count_from :, agents, arms].ravel()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,3 +62,16 @@ class Log:
         """How many values there are of every (agent, arm)."""
         cells = self.agent.astype(np.int64) * self.n_arms + self.arm
         return np.bincount(cells, minlength=self.n_agents * self.n_arms).reshape(self.n_agents, self.n_arms)
+
+    def taken(self, rows: NDArray[Any]) -> Log:
+        """The log with these lines only, in this order."""
+        return replace(
+            self, time=self.time[rows], agent=self.agent[rows], arm=self.arm[rows], value=self.value[rows]
+        )
+
+    def without_agents(self, out: NDArray[np.bool_]) -> Log:
+        """The log without some agents; the others are numbered anew."""
+        assert self.agents is not None
+        found, number = self.taken(~out[self.agent]), np.cumsum(~out) - 1
+        names = tuple(name for name, left_out in zip(self.agents, out, strict=True) if not left_out)
+        return replace(found, agents=names, agent=number[found.agent].astype(np.int32))

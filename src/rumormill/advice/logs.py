@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from rumormill.advice.cells import is_bad, number_of, refuse_bad, time_of, with_time
 from rumormill.advice.columns import (
     Columns,
     Roles,
@@ -27,12 +28,10 @@ from rumormill.advice.log import Log
 from rumormill.arms.objective import Objective, checked_objective
 from rumormill.errors import DataError, InputError
 from rumormill.text import nearest, plural
-from rumormill.validate import LARGEST_REWARD
 
 if TYPE_CHECKING:
     import polars as pl
 
-MISSING = ("", "na", "n/a", "nan", "null", "none", "-", "?")
 LEAST_ROWS = 100
 MOST_ARMS = 1_000
 # A wide column of which most cells are words is no arm.
@@ -67,10 +66,7 @@ def read_log(
 def _in_order(log: Log) -> Log:
     if len(log.time) < 2 or bool((log.time[1:] >= log.time[:-1]).all()):
         return log
-    order = np.argsort(log.time, kind="stable")
-    return replace(
-        log, time=log.time[order], agent=log.agent[order], arm=log.arm[order], value=log.value[order]
-    )
+    return log.taken(np.argsort(log.time, kind="stable"))
 
 
 # --- the long form --------------------------------------------------------------------------------------
@@ -81,18 +77,18 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
 
     (reward,) = roles.values
     assert roles.arm is not None
-    raw, value = pl.col(reward), _number(table, reward)
+    raw, value = pl.col(reward), number_of(table, reward)
     wanted = [
         value.alias("value"),
-        _is_bad(raw, value, table, reward).alias("bad"),
+        is_bad(raw, value, table, reward).alias("bad"),
         pl.col(roles.arm).cast(pl.String).str.strip_chars().alias("arm"),
     ]
     if roles.agent is not None:
         wanted.append(pl.col(roles.agent).cast(pl.String).str.strip_chars().alias("agent"))
     if roles.time is not None:
-        wanted.append(_time(table, roles.time).alias("time"))
+        wanted.append(time_of(table, roles.time).alias("time"))
     frame = table.select(wanted).collect(engine="streaming")
-    _refuse_bad(path, table, reward, frame["bad"])
+    refuse_bad(path, table, reward, frame["bad"])
     frame = frame.drop("bad")
     rows, notes = frame.height, _ignored(roles)
     frame = frame.filter(
@@ -106,7 +102,7 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
             if arm not in known:
                 raise InputError(f"{path}: no arm is called {arm!r}{nearest(arm, sorted(known))}")
         frame = frame.filter(pl.col("arm").is_in(list(given.arms)))
-    frame, more = _with_time(path, frame)
+    frame, more = with_time(path, frame)
     arms, code = _codes(frame["arm"])
     if len(arms) > MOST_ARMS:
         raise refuse_counter(path, roles.arm, f"has {len(arms):,} different values")
@@ -136,12 +132,12 @@ def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
 
     wanted: list[pl.Expr] = []
     for k, name in enumerate(roles.values):
-        value = _number(table, name)
-        wanted += [value.alias(f"v{k}"), _is_bad(pl.col(name), value, table, name).alias(f"b{k}")]
+        value = number_of(table, name)
+        wanted += [value.alias(f"v{k}"), is_bad(pl.col(name), value, table, name).alias(f"b{k}")]
     if roles.agent is not None:
         wanted.append(pl.col(roles.agent).cast(pl.String).str.strip_chars().alias("agent"))
     if roles.time is not None:
-        wanted.append(_time(table, roles.time).alias("time"))
+        wanted.append(time_of(table, roles.time).alias("time"))
     frame = table.select(wanted).collect(engine="streaming")
     if frame.height == 0:
         raise DataError(f"{path} is empty: it needs a header with the names of the columns, then rows")
@@ -150,10 +146,10 @@ def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
         if not given.arms and float(frame[f"b{k}"].mean() or 0.0) > MOSTLY:  # type: ignore[arg-type]
             words.append(name)
             continue
-        _refuse_bad(path, table, name, frame[f"b{k}"])
+        refuse_bad(path, table, name, frame[f"b{k}"])
         taken.append((name, frame[f"v{k}"]))
     notes = _ignored(replace(roles, ignored=(*roles.ignored, *words)))
-    frame, more = _with_time(
+    frame, more = with_time(
         path, frame.select([c for c in ("agent", "time") if c in frame.columns] or ["v0"])
     )
     agents, agent = (
@@ -203,90 +199,7 @@ def _refuse_counters(path: Path, taken: list[tuple[str, pl.Series]], agent: NDAr
             raise refuse_counter(path, name, "only goes one way")
 
 
-# --- cells ----------------------------------------------------------------------------------------------
-
-
-def _number(table: pl.LazyFrame, name: str) -> pl.Expr:
-    """The cells as floats; null where there is none. NaN is missing too."""
-    import polars as pl
-
-    kind = table.collect_schema()[name]
-    cell = pl.col(name)
-    if kind == pl.String:
-        cell = cell.str.strip_chars()
-    elif not (kind.is_numeric() or kind == pl.Boolean):
-        return pl.lit(None, dtype=pl.Float64)
-    return cell.cast(pl.Float64, strict=False).fill_nan(None)
-
-
-def _is_bad(raw: pl.Expr, value: pl.Expr, table: pl.LazyFrame, name: str) -> pl.Expr:
-    """Cells that hold something which is neither a number nor a word for nothing."""
-    import polars as pl
-
-    too_large = value.abs() > LARGEST_REWARD
-    kind = table.collect_schema()[name]
-    if kind == pl.String:
-        word = raw.str.strip_chars().str.to_lowercase()
-        return (
-            (value.is_null() & raw.is_not_null() & ~word.is_in(list(MISSING))) | too_large.fill_null(False)
-        ).fill_null(False)
-    if kind.is_numeric() or kind == pl.Boolean:
-        return too_large.fill_null(False)
-    return raw.is_not_null()
-
-
-def _refuse_bad(path: Path, table: pl.LazyFrame, name: str, bad: pl.Series) -> None:
-    """Name the first cell that is no number."""
-    count = int(bad.sum())
-    if not count:
-        return
-    row = int(bad.arg_true()[0])
-    cell = table.select(name).slice(row, 1).collect()[name][0]
-    more = f" (and {count - 1:,} more)" if count > 1 else ""
-    raise DataError(
-        f"{path}: column {name!r}, row {row + 1:,} holds {str(cell)!r}{more}: every cell must be a finite "
-        "number or empty; drop or repair the row, or choose other columns"
-    )
-
-
-def _time(table: pl.LazyFrame, name: str) -> pl.Expr:
-    """Numbers where the times are numbers; else as they are, to be read as dates later."""
-    import polars as pl
-
-    kind = table.collect_schema()[name]
-    if kind == pl.String:
-        head = table.select(pl.col(name).str.strip_chars()).head(1_000).collect()[name].drop_nulls()
-        numbers = head.cast(pl.Float64, strict=False).null_count() == 0
-        cell = pl.col(name).str.strip_chars()
-        return cell.cast(pl.Float64, strict=False) if numbers else cell
-    return pl.col(name)
-
-
-def _with_time(path: Path, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
-    """The frame with its time as a number: seconds or what the file counts in, else the row."""
-    import polars as pl
-
-    if "time" not in frame.columns:
-        return frame.with_columns(pl.Series("time", np.arange(frame.height, dtype=np.float64))), []
-    time = frame["time"]
-    if time.dtype == pl.String:
-        given = time
-        time = time.str.to_datetime(strict=False, time_zone="UTC", time_unit="us")
-        bad = (time.is_null() & given.is_not_null()).arg_true()
-        if len(bad):
-            row = int(bad[0])
-            raise DataError(
-                f"{path}: the time in row {row + 1:,} is {given[row]!r}: neither a number nor a date"
-            )
-    if time.dtype.is_temporal():
-        time = time.cast(pl.Datetime("us")) if time.dtype == pl.Date else time
-        time = time.to_physical().cast(pl.Float64) / 1e6
-    time = time.cast(pl.Float64, strict=False)
-    if time.null_count() or not bool(time.is_finite().all()):
-        row = int((time.is_null() | ~time.is_finite().fill_null(False)).arg_true()[0])
-        raise DataError(f"{path}: row {row + 1:,} has no time: drop or repair it")
-    notes = [] if time.is_sorted() else ["Rows were not in the order of their times: they were sorted."]
-    return frame.with_columns(time.alias("time")), notes
+# --- names ----------------------------------------------------------------------------------------------
 
 
 def _codes(names: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int32]]:

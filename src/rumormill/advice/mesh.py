@@ -1,7 +1,8 @@
 """A file to act on: what was recommended, for whom, and how to come back with new logs.
 
-The file names games (arms, objective, unit, policy with its settings), nodes with their neighbours, and the
-groups in which to cooperate. `rumormill simulate --mesh`, a spec and a live node read the same file.
+The file names games (arms, objective, unit, policy with its settings, moments) and nodes with their
+neighbours; links between groups are left out. It is the mesh file of live nodes, who read more in it than is
+needed here; `rumormill simulate --mesh` and specs read it too.
 """
 
 from __future__ import annotations
@@ -14,36 +15,37 @@ import msgspec
 
 from rumormill import catalogue
 from rumormill.advice.advise_log import LogAdvice
-from rumormill.advice.grounds import restricted
-from rumormill.advice.settings import IN_GROUPS, TOGETHER, Setting
+from rumormill.advice.settings import LABELS, Setting
 from rumormill.arms import Moments
 from rumormill.arms.objective import Objective
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.spec.toml import to_toml
 from rumormill.graphs import Network
 from rumormill.graphs.meshfile import linked_by_name, read_toml
-from rumormill.policies import Policy
-from rumormill.text import shown
+from rumormill.text import one_line, shown
+
+# Where a live node is looked for unless somebody says otherwise.
+PORT = 7400
 
 
-class GamePart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class GamePart(msgspec.Struct, frozen=True, kw_only=True):
     """One choice that the nodes face again and again."""
 
     name: str
     arms: list[str]
-    objective: Objective
+    objective: Objective = "maximise"
     unit: str = ""
     policy: dict[str, Any]
-    restart: int | None = None
-    """Everything is forgotten every so many decisions."""
+    moments: dict[str, float]
 
 
 class NodePart(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent, whom it is linked to, and its group; a live node's address stands beside them."""
+    """One agent, where it is reached, and whom it is linked to."""
 
     name: str
+    id: int
+    address: str
     neighbours: list[str] = []
-    group: int = 0
 
 
 class Mesh(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,54 +63,47 @@ class MeshSetting:
 
     mesh: Mesh
     game: GamePart
-    policy: Policy
     network: Network
     setting: Setting
     moments: Moments
 
 
 def mesh_of(advice: LogAdvice) -> Mesh:
-    """The recommended setting as a mesh: in groups, links between them are left out."""
+    """The recommended setting as a mesh: in groups, links between them are left out.
+
+    A log does not say where its agents are reached: their names stand for that, with a port.
+    """
     setting, log = advice.chosen, advice.log
-    n_agents = advice.network.n_agents
-    names = log.agents or tuple(f"node{v}" for v in range(n_agents))
-    network, group_of = advice.network, [0] * n_agents
-    if setting.network == IN_GROUPS:
-        for number, group in enumerate(advice.groups):
-            for v in group:
-                group_of[v] = number
-        network = restricted(network, advice.evidence.sameness.group_of)
+    names = log.agents or tuple(f"node{v}" for v in range(advice.network.n_agents))
+    network = advice.networks[setting.network]
     moments = advice.evidence.moments
     policy: dict[str, Any] = {"type": setting.policy}
     for name, value in setting.settings(moments).items():
-        policy[name] = setting.estimator if name == "estimator" else value
-    policy["moments"] = {"eps": moments.eps, "u": moments.u, "rho": moments.rho}
+        if name != "moments":
+            policy[name] = setting.estimator if name == "estimator" else value
     game = GamePart(
         name=log.name,
         arms=list(log.arms),
         objective=log.objective,
         unit=log.unit,
         policy=policy,
-        restart=setting.restart,
+        moments={"eps": moments.eps, "u": moments.u, "rho": moments.rho},
     )
     nodes = [
         NodePart(
             name=names[v],
+            id=v,
+            address=f"{names[v]}:{PORT}",
             neighbours=[names[int(w)] for w in network.neighbours(v)] if setting.cooperates else [],
-            group=group_of[v],
         )
-        for v in range(n_agents)
+        for v in range(len(names))
     ]
     return Mesh(name=log.name, games=[game], nodes=nodes)
 
 
 def mesh_toml(mesh: Mesh) -> str:
     """The file."""
-    plain = msgspec.to_builtins(mesh)
-    for game in plain["games"]:
-        if game["restart"] is None:
-            del game["restart"]
-    return to_toml(plain)
+    return to_toml(msgspec.to_builtins(mesh))
 
 
 def read_mesh(path: str | Path) -> MeshSetting:
@@ -122,28 +117,30 @@ def read_mesh(path: str | Path) -> MeshSetting:
     if not mesh.games or not mesh.nodes:
         raise DataError(f"{path} names no {'games' if not mesh.games else 'nodes'}: it needs at least one")
     game = mesh.games[0]
-    policy: Policy = catalogue.make(
-        "policy", game.policy, where=f"{path}: games[0].policy", folder=path.parent
-    )
-    given = game.policy.get("moments")
-    if not isinstance(given, dict) or "zeta" not in game.policy:
-        raise DataError(f"{path}: games[0].policy needs zeta and moments, as `advise --write` gives them")
+    where = f"{path}: games[0].policy"
+    catalogue.make("policy", game.policy, where=where, folder=path.parent)
+    if "zeta" not in game.policy:
+        raise DataError(f"{where} needs zeta, as `advise --write` gives it")
+    try:
+        moments = Moments(**game.moments)
+    except (InputError, TypeError) as error:
+        raise DataError(f"{path}: games[0].moments: {one_line(str(error))}") from None
     return MeshSetting(
         mesh,
         game,
-        policy,
         linked_by_name(path, [(node.name, node.neighbours) for node in mesh.nodes]),
-        _setting(game),
-        Moments(**given),
+        _setting(game, where),
+        moments,
     )
 
 
-def _setting(game: GamePart) -> Setting:
+def _setting(game: GamePart, where: str) -> Setting:
     policy = game.policy
-    estimator = policy.get("estimator", "trimmed")
+    estimator, gamma = policy.get("estimator", "trimmed"), policy.get("gamma", 0)
     if not isinstance(estimator, str):
-        raise InputError(f"games[0].policy.estimator = {shown(estimator)} is not allowed here: a name")
-    gamma = policy.get("gamma", 0)
+        raise InputError(f"{where}.estimator = {shown(estimator)} is not allowed here: a name")
     if not isinstance(gamma, int):
-        raise InputError(f"games[0].policy.gamma = {shown(gamma)} is not allowed here: a whole number")
-    return Setting(str(policy["type"]), gamma, estimator, float(policy["zeta"]), TOGETHER, game.restart)
+        raise InputError(f"{where}.gamma = {shown(gamma)} is not allowed here: a whole number")
+    if policy["type"] not in LABELS:
+        raise InputError(f"{where}.type = {shown(policy['type'])} is not allowed here: {', '.join(LABELS)}")
+    return Setting(str(policy["type"]), gamma, estimator, float(policy["zeta"]))

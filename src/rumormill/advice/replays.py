@@ -3,7 +3,9 @@
 A log is one of many that could have been recorded. Others come from a block bootstrap: time is cut into
 blocks, and in place of each another is taken, all agents and arms together: from anywhere, or where the log
 drifts from about the same time. What happens at once stays together, what follows stays in order, and a drift
-stays where it was. Every setting is played on the same logs: differences are paired.
+stays where it was. Where nothing resembles what was before, a block is one round: a log of a hundred blocks
+has few beginnings, and it is in the beginning that a group gets stuck. Every setting is played on the same
+logs: differences are paired.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from rumormill.advice.robust import cell_means
+from rumormill.advice.robust import cell_means, moved_in
 from rumormill.advice.settings import Setting
 from rumormill.arms import Moments, Replay
 from rumormill.arms.objective import Objective, sign_of
 from rumormill.engine import Contender, play_trial, prepare
 from rumormill.engine.workers import Threads, Tick, no_tick
+from rumormill.experiments.analyse.bootstrap import Interval
 from rumormill.graphs import Network
 from rumormill.policies import Plan
 from rumormill.seeds import stream_seed
@@ -29,21 +32,15 @@ from rumormill.seeds import stream_seed
 Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
 
-# So many other logs, each played so often: what the log leaves open is told from chance.
-LOGS, TIMES = 8, 2
+# A first look takes so many other logs. The final takes more, each played so often: what the log leaves open
+# is told from chance. Many values and messages leave less open and take longer: they get half as many.
+LOOK, LOGS, TIMES = 8, 24, 2
+LARGE = 1_000_000
 # Blocks hold the cube root of the rounds, some more; in a log that drifts they come from a tenth around.
 LEAST_BLOCK, NEAR = 5, 0.1
 CONFIDENCE = 0.95
+WORST = 0.5
 DRIFT_SEGMENTS = 4
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate and what it may be."""
-
-    estimate: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True)
@@ -66,15 +63,16 @@ class Replayed:
 
     @property
     def score(self) -> float:
-        """The mean and a standard error: what now and then gets stuck with a bad arm is no bargain."""
-        return self.mean + float(self.loss.std()) / math.sqrt(self.loss.size)
+        """The mean over the worse half: what now and then gets stuck with a bad arm is no bargain."""
+        worst = np.sort(self.loss, axis=None)[-math.ceil(WORST * self.loss.size) :]
+        return float(worst.mean())
 
 
 class Stage:
     """A table (or a part of it), its networks, and everything that was played on it.
 
-    Outcomes count from round `count_from` on. `recorded` says how many values of every (agent, arm) were
-    recorded and not filled in.
+    `remembers` says that rewards resemble the last ones. Outcomes count from round `count_from` on.
+    `recorded` says how many values of every (agent, arm) were recorded and not filled in.
     """
 
     def __init__(
@@ -86,6 +84,7 @@ class Stage:
         group_of: NDArray[np.int64],
         *,
         drifts: bool,
+        remembers: bool,
         count_from: int = 0,
         recorded: Array | None = None,
         seed: np.random.SeedSequence,
@@ -96,6 +95,11 @@ class Stage:
         self.count_from = count_from
         self.recorded = np.full(values.shape[1:], len(values)) if recorded is None else recorded
         self.group_of, self.on_play, self._seed, self._jobs = group_of, on_play, seed, jobs
+        self.drifts = drifts
+        messages = 2 * len(values) * max(network.n_edges for network in networks.values())
+        large = values.size + messages > LARGE
+        self.look, self.logs = (LOOK // 2, LOGS // 2) if large else (LOOK, LOGS)
+        self.block = block_length(len(values)) if drifts or remembers else 1
         self.segments, self.near = (DRIFT_SEGMENTS, NEAR) if drifts else (1, 1.0)
         self._plans: dict[Hashable, Plan] = {}
         self._logs: dict[tuple[int, int], tuple[Array, Array]] = {}
@@ -112,16 +116,17 @@ class Stage:
             rows = np.arange(self.rounds)
             if number:
                 outer = np.random.default_rng(stream_seed(self._seed, number))
-                rows = rows[resampled(self.rounds, self.near, outer)]
+                rows = rows[resampled(self.rounds, self.block, self.near, outer)]
                 if time:
                     inner = np.random.default_rng(stream_seed(self._seed, number, time))
-                    rows = rows[resampled(self.rounds, self.near, inner)]
+                    rows = rows[resampled(self.rounds, self.block, self.near, inner)]
             values = self.values[rows]
             self._logs[key] = values, self._means(values)
         return self._logs[key]
 
-    def play(self, settings: Sequence[Setting], logs: int = LOGS, times: int = TIMES) -> list[Replayed]:
-        """The settings on so many logs and on the recorded one; none is played twice."""
+    def play(self, settings: Sequence[Setting], *, look: bool = False) -> list[Replayed]:
+        """The settings on the recorded log and on others, few for a first look; none is played twice."""
+        logs, times = (self.look, 1) if look else (self.logs, TIMES)
         waiting = [
             setting
             for setting in dict.fromkeys(settings)
@@ -245,13 +250,7 @@ def towards_the_middle(means: Array, errors: Array) -> Array:
 
 def realised(values: Array, actions: Actions) -> float:
     """The mean of what was paid, outermost values moved in."""
-    return float(robust_paid(values, actions).mean())
-
-
-def robust_paid(values: Array, actions: Actions) -> Array:
-    from rumormill.advice.robust import moved_in
-
-    return moved_in(np.take_along_axis(values, actions[:, :, None], axis=2).ravel())
+    return float(moved_in(np.take_along_axis(values, actions[:, :, None], axis=2).ravel()).mean())
 
 
 def spread_out(differences: Array) -> Interval:
@@ -268,13 +267,15 @@ def spread_out(differences: Array) -> Interval:
     return Interval(middle, middle - reach, middle + reach)
 
 
-def resampled(rounds: int, near: float, rng: np.random.Generator) -> NDArray[np.int64]:
+def block_length(rounds: int) -> int:
+    """How many rounds stay in order where rewards resemble the last ones."""
+    return max(LEAST_BLOCK, round(2 * math.cbrt(rounds)))
+
+
+def resampled(rounds: int, length: int, near: float, rng: np.random.Generator) -> NDArray[np.int64]:
     """The rounds of a log that might have been: blocks from within a share `near` of the log."""
-    length = max(LEAST_BLOCK, round(2 * rounds ** (1 / 3)))
     starts, last = np.arange(0, rounds, length), max(0, rounds - length)
     reach = max(length, round(near * rounds))
-    low, high = np.maximum(starts - reach, 0), np.minimum(starts + reach, last)
-    drawn = np.minimum(low, last) + (rng.random(len(starts)) * (high - np.minimum(low, last) + 1)).astype(
-        np.int64
-    )
+    low, high = np.clip(starts - reach, 0, last), np.minimum(starts + reach, last)
+    drawn = low + (rng.random(len(starts)) * (high - low + 1)).astype(np.int64)
     return np.asarray((drawn[:, None] + np.arange(length)).ravel()[:rounds])

@@ -14,6 +14,7 @@ Array = NDArray[np.float64]
 
 OUTERMOST = 12
 MOST_SHARE = 0.05
+ROUNDING = 1e-9
 
 
 def robust_mean(values: Array) -> tuple[float, float]:
@@ -70,3 +71,8 @@ def clipped(values: Array, arm: NDArray[np.int32], n_arms: int, share: float) ->
             low, high = np.quantile(values[here], [share, 1 - share])
             made[here] = np.clip(values[here], low, high)
     return made
+
+
+def only_rounding(distances: Array, values: Array) -> bool:
+    """Whether what is left of the values, once their means are taken off, is rounding alone."""
+    return float(np.abs(distances).max()) <= ROUNDING * float(np.abs(values).max())

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.advice.robust import cell_means, clipped, moved_in_cells
+from rumormill.advice.robust import cell_means, clipped, moved_in_cells, only_rounding
 from rumormill.advice.table import Table
 
 Array = NDArray[np.float64]
@@ -110,8 +110,10 @@ def _shuffled(table: Table, means: Array, rng: np.random.Generator) -> tuple[flo
     middle = sums.sum(axis=1, keepdims=True) / np.maximum(n.sum(axis=1, keepdims=True), 1)
     sums = sums - n * middle
     left = values - middle[block, 0, log.arm]
+    if only_rounding(left, log.value):
+        return 1.0, 0.0
     variance = np.array([left[log.arm == k].var() if (log.arm == k).any() else 1.0 for k in range(n_arms)])
-    variance = np.maximum(variance, 1e-12 * max(variance.max(), 1e-300))
+    variance = np.maximum(variance, 1e-12 * variance.max())
     seen = _sizes(sums.sum(axis=0)[None], n.sum(axis=0)[None], variance)
     at_once = max(1, SHUFFLED_AT_ONCE // n.size)
     found = []

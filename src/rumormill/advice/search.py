@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill import catalogue
+from rumormill.advice.settings import PREFERRED, SHARING, ZETAS, has_lemma
 from rumormill.arms import Moments, RewardSource
 from rumormill.engine import Contender, Trial, play_trial, prepare
 from rumormill.engine.workers import Threads, Tick
@@ -24,12 +25,6 @@ from rumormill.seeds import root_seed, stream_seed
 
 Array = NDArray[np.float64]
 
-ZETAS = (0.03, 0.1, 0.3, 1.0)
-# Catoni's mean solves an equation over all samples every round: far too slow to be tried unasked.
-QUICK_ESTIMATORS = ("trimmed", "median-of-means", "empirical")
-SHARING = ("decentralized", "centralized", "kmp")
-# What a candidate sets where its policy has it: everybody in reach is heard, as few as possible lead.
-PREFERRED = {"clique_filter": False, "leaders": "dominating"}
 # How many times the trials of the other settings the final takes.
 FINAL_TIMES = 3
 # Fewer messages are worth at most this much regret: where the 95 % interval ends, not where its middle is.
@@ -75,11 +70,6 @@ class Candidate:
     @cached_property
     def _taken(self) -> set[str]:
         return {one.name for one in catalogue.settings(catalogue.find("policy", self.policy))}
-
-
-def has_lemma(estimator: str) -> bool:
-    """Whether a lemma stands behind the mean of this name."""
-    return bool(catalogue.make("estimator", estimator).has_lemma)
 
 
 @dataclass(frozen=True)

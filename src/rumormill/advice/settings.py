@@ -14,6 +14,11 @@ from rumormill.policies import Policy
 
 ALONE, TOGETHER, IN_GROUPS = "alone", "all", "groups"
 LABELS = {"robust": "Alone", "decentralized": "Decentralized", "centralized": "Centralized", "kmp": "KMP"}
+ZETAS = (0.03, 0.1, 0.3, 1.0)
+SHARING = ("decentralized", "centralized", "kmp")
+# Catoni's mean solves an equation over all samples every round: far too slow to be tried unasked. The trimmed
+# mean is left to the clipped one, which does better with the same moments and a smaller constant.
+QUICK_ESTIMATORS = ("clipped", "median-of-means", "empirical")
 # What a setting fixes where its policy has it: everybody in reach is heard, as few as possible lead.
 PREFERRED = {"clique_filter": False, "leaders": "dominating"}
 

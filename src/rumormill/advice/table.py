@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 Kind = Literal["full", "partial", "chosen"]
 
 MOST_ROUNDS, LEAST_ROUNDS = 2_000, 40
-MOST_CELLS = 4_000_000
+MOST_CELLS = 1_000_000
 # Agents keep a common clock if so many of them decide at one time, on average.
 ALIGNED = 0.5
 # Fewer values than this of an arm say too little about it to stand in for others.
@@ -84,24 +84,12 @@ def unsupported(table: Table) -> NDArray[np.bool_]:
 
 def without_agents(table: Table, out: NDArray[np.bool_]) -> Table:
     """The table without some agents."""
-    keep = ~out
-    number = np.cumsum(keep) - 1
-    rows = keep[table.log.agent]
-    assert table.log.agents is not None
-    log = replace(
-        table.log,
-        agents=tuple(name for name, kept in zip(table.log.agents, keep, strict=True) if kept),
-        time=table.log.time[rows],
-        agent=number[table.log.agent[rows]].astype(np.int32),
-        arm=table.log.arm[rows],
-        value=table.log.value[rows],
-    )
     return replace(
         table,
-        log=log,
-        slot=table.slot[rows],
-        values=np.ascontiguousarray(table.values[:, keep]),
-        recorded=np.ascontiguousarray(table.recorded[:, keep]),
+        log=table.log.without_agents(out),
+        slot=table.slot[~out[table.log.agent]],
+        values=np.ascontiguousarray(table.values[:, ~out]),
+        recorded=np.ascontiguousarray(table.recorded[:, ~out]),
     )
 
 
@@ -133,16 +121,7 @@ def _with_enough(log: Log) -> tuple[Log, list[str]]:
         return log, []
     if few.all():
         raise DataError(f"no agent has {LEAST_ROUNDS // 2} values or more: too few to learn from")
-    rows, number = ~few[log.agent], np.cumsum(~few) - 1
-    kept = replace(
-        log,
-        agents=tuple(name for name, out in zip(log.agents, few, strict=True) if not out),
-        time=log.time[rows],
-        agent=number[log.agent[rows]].astype(np.int32),
-        arm=log.arm[rows],
-        value=log.value[rows],
-    )
-    return kept, [
+    return log.without_agents(few), [
         f"{plural(int(few.sum()), 'agent')} with fewer than {LEAST_ROUNDS // 2} values left out: "
         f"{', '.join(np.array(log.agents)[few][:5])}{', ...' if few.sum() > 5 else ''}."
     ]

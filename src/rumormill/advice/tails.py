@@ -24,8 +24,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.errors import InputError
-
 Array = NDArray[np.float64]
 Verdict = Literal["heavy", "light", "cannot tell"]
 
@@ -66,6 +64,8 @@ class Tail:
     @property
     def words(self) -> str:
         """What can be said, in plain words."""
+        if self.values < LEAST_VALUES:
+            return f"cannot tell: {self.values} values are too few"
         if self.used == 0:
             return "cannot tell: too few values differ from the median"
         if self.verdict == "light":
@@ -91,7 +91,7 @@ def estimate_tail(column: Sequence[float] | Array, rng: np.random.Generator) -> 
     values = np.asarray(column, dtype=np.float64)
     n = len(values)
     if n < LEAST_VALUES:
-        raise InputError(f"{n} values are too few for a tail index: give at least {LEAST_VALUES}")
+        return Tail(n, 0, math.nan, 1.0, math.inf, "cannot tell")
     distances = np.sort(np.abs(values - np.median(values)))[::-1]
     depths = [k for k in depths_of(n) if distances[k] > 0]
     if not depths:

@@ -64,9 +64,11 @@ def _p(value: float) -> str:
 def _same(advice: LogAdvice) -> Finding:
     same, log = advice.evidence.sameness, advice.log
     if not same.tested:
-        words = (
-            "The log does not say who measured what: that arms are the same for all is assumed, not tested."
-        )
+        words = "The log names one agent only: there is nobody to compare with."
+        if log.agents is None:
+            words = (
+                "The log does not say who measured what: that all face the same arms is assumed, not tested."
+            )
         return Finding("same arms for everybody?", "not tested", "–", words)
     worth = f"knowing one's own best arm is worth {log.amount(max(same.value, 0.0))} per request"
     if not same.differs:
@@ -152,10 +154,9 @@ def _enough(advice: LogAdvice) -> Finding:
     if known.is_enough:
         words = f"The log tells {pair} apart: they differ by {number} over all agents."
         return Finding("enough data?", "yes", number, words)
-    words = (
-        f"The log does not tell {pair} apart: they differ by {number} over all agents. About "
-        f"{math.ceil(min(known.times_more, 999))} times as much would do."
-    )
+    words = f"The log does not tell {pair} apart: they differ by {number} over all agents."
+    if not advice.evidence.sameness.best_differs:
+        words += f" About {math.ceil(min(known.times_more, 999))} times as much would do."
     return Finding("enough data?", "no", number, words)
 
 
@@ -172,9 +173,16 @@ def _first(advice: LogAdvice) -> list[str]:
         )
     if advice.evidence.drift.drifts:
         words.append(
-            "What was learned gets old. Settings that forget (restart) were tried too; come back with newer "
-            "logs."
+            "What was learned gets old: come back with newer logs, and ask with --like whether the setting "
+            "still holds."
         )
+        if advice.choice.restart is not None:
+            length, gain = advice.choice.restart
+            words.append(
+                f"To start anew every {length:,} rounds would lose {advice.log.amount(-gain.estimate)} less "
+                f"per request than to go on ({advice.log.amount(-gain.high)} to "
+                f"{advice.log.amount(-gain.low)}, 95 %); no policy here does that by itself."
+            )
     return words
 
 
@@ -193,19 +201,28 @@ def _what(advice: LogAdvice) -> str:
 def _why(advice: LogAdvice) -> list[str]:
     choice, log, chosen = advice.choice, advice.log, advice.chosen
     words = []
-    if choice.best.setting != chosen and choice.best.setting not in choice.rejected:
-        excess = choice.excess[chosen]
+    if choice.rejected is not None:
         words.append(
-            f"{choice.best.setting} lost least on the first part ({log.amount(choice.best.mean)} per "
-            f"request); the recommended setting loses at most {log.amount(max(excess.high, 0.0))} more "
-            f"(95 %), within the margin of {MARGIN:.0%}, and is cheaper."
+            f"{choice.rejected} looked best on the first part and did worse than agents alone on the rest."
+        )
+    elif choice.sharing is not None and not choice.best.setting.cooperates:
+        setting, more = choice.sharing
+        words.append(
+            f"No setting that cooperates is surely better on the first part: the best of them, {setting}, "
+            f"loses {log.amount(abs(more.estimate))} {'less' if more.estimate < 0 else 'more'} per request "
+            f"than agents alone ({log.amount(more.low)} to {log.amount(more.high)}, 95 %)."
+        )
+    elif choice.best.setting == chosen:
+        words.append(
+            "In the worse half of its replays it lost least on the first part: "
+            f"{log.amount(choice.chosen.mean)} per request over all of them."
         )
     else:
-        words.append(f"It lost least on the first part: {log.amount(choice.chosen.mean)} per request.")
-    if choice.rejected:
+        excess = choice.excess[chosen]
         words.append(
-            f"{plural(len(choice.rejected), 'setting')} looked better at first and did worse than agents "
-            f"alone on the rest: {choice.rejected[0]}{', ...' if len(choice.rejected) > 1 else ''}."
+            f"{choice.best.setting} did best on the first part (it lost {log.amount(choice.best.mean)} per "
+            f"request); the recommended setting loses at most {log.amount(max(excess.high, 0.0))} more "
+            f"(95 %), less than {MARGIN:.0%} of what agents alone lose, and is cheaper or explores more."
         )
     if chosen != choice.alone.setting:
         lost, paid = choice.against_alone, choice.paid_against_alone

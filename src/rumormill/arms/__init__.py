@@ -1,6 +1,6 @@
 """Reward laws, bandits made of them, and the replay of recorded rewards."""
 
-from rumormill.arms.bandit import Bandit, RewardSource, RewardStream, VaryingSource
+from rumormill.arms.bandit import Bandit, RewardSource, RewardStream, VaryingSource, stream_of
 from rumormill.arms.base import Arm
 from rumormill.arms.light import Empirical, Gaussian, LogNormal, TwoPoint, two_point_pair
 from rumormill.arms.moments import Moments
@@ -30,5 +30,6 @@ __all__ = [
     "Trend",
     "TwoPoint",
     "VaryingSource",
+    "stream_of",
     "two_point_pair",
 ]

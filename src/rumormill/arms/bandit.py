@@ -163,6 +163,11 @@ class Bandit(metaclass=NamedArguments):
         return _DrawnStream(self.arms, seed, agents, horizon, sign_of(self.objective))
 
 
+def stream_of(arms: Sequence[Arm], seed: np.random.SeedSequence, agents: int, horizon: int) -> RewardStream:
+    """Draws from laws that need not make up a bandit; the same seed gives the same draws."""
+    return _DrawnStream(arms, seed, agents, horizon)
+
+
 def _mean_of(k: int, arm: Arm) -> float:
     try:
         mean = arm.mean

@@ -26,7 +26,9 @@ class Gaussian(Arm):
     """
 
     loc: float = 0.0
+    """The mean."""
     scale: float = 1.0
+    """The standard deviation."""
 
     def __post_init__(self) -> None:
         require_finite("Gaussian", loc=self.loc)
@@ -68,8 +70,11 @@ class LogNormal(Arm):
     """
 
     mu: float = 0.0
+    """The mean of the logarithm."""
     sigma: float = 1.0
+    """The standard deviation of the logarithm."""
     shift: float = 0.0
+    """Added to every draw."""
 
     def __post_init__(self) -> None:
         require_finite("LogNormal", mu=self.mu, shift=self.shift)
@@ -127,8 +132,11 @@ class TwoPoint(Arm):
     """`high` with the given probability, else `low`."""
 
     low: float = 0.0
+    """The smaller value."""
     high: float = 1.0
+    """The larger value."""
     probability: float
+    """The probability of the larger value."""
 
     def __post_init__(self) -> None:
         require_finite("TwoPoint", low=self.low, high=self.high)
@@ -192,6 +200,7 @@ class Empirical(Arm):
     """
 
     data: Sequence[float] | NDArray[np.float64]
+    """The values that are drawn from."""
 
     def __post_init__(self) -> None:
         try:

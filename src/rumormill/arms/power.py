@@ -23,8 +23,11 @@ class StudentT(Arm):
     """
 
     df: float
+    """The degrees of freedom, above 1: the tail index."""
     loc: float = 0.0
+    """The mean."""
     scale: float = 1.0
+    """The scale."""
 
     def __post_init__(self) -> None:
         require_positive("StudentT", df=self.df, scale=self.scale)
@@ -90,8 +93,11 @@ class Pareto(Arm):
     """
 
     tail: float
+    """The tail index, above 1."""
     scale: float = 1.0
+    """The smallest value, before the shift."""
     shift: float = 0.0
+    """Added to every draw."""
 
     def __post_init__(self) -> None:
         require_positive("Pareto", tail=self.tail, scale=self.scale)

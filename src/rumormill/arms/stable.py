@@ -38,9 +38,13 @@ class AlphaStable(Arm):
     """
 
     alpha: float
+    """The tail index, above 1 and at most 2; moments below it exist."""
     loc: float = 0.0
+    """The location; the mean of a symmetric law."""
     scale: float = 1.0
+    """The scale."""
     beta: float = 0.0
+    """The skew, from -1 to 1."""
 
     def __post_init__(self) -> None:
         above("AlphaStable: alpha", self.alpha, 0, 2)

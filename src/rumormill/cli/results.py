@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rumormill.cli.printing import note, print_json, print_table, say, with_band
 from rumormill.errors import InputError
-from rumormill.text import band, nearest, plural
+from rumormill.text import nearest, plural
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.bounds import RunBounds
@@ -88,6 +88,7 @@ def present(
                     {
                         "name": each.name,
                         "rows": each.rows,
+                        "constants": each.constants,
                         "pairs": [vars(pair) for pair in compared],
                         **_tuning_json(each),
                         **_bounds_json(each.bounds),
@@ -103,6 +104,9 @@ def present(
     for each in summaries:
         print_table([_shown(row) for row in each.rows], title=_headline(each))
         say()
+        if each.constants and each.tuning is None:
+            print_table(each.constants, title="Constants as resolved in the first trial")
+            say()
         if each.bounds is not None:
             _print_bounds(each.bounds)
         if each.tuning is not None:
@@ -205,6 +209,8 @@ def _headline(summary: Summary) -> str:
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the summary as it is printed."""
+    from rumormill.experiments.analyse.words import band_of
+
     left_out = ("low", "high", "trials", "bytes_per_round")
     kept = {key: value for key, value in row.items() if key not in left_out}
-    return with_band(kept, "regret", band(row["low"], row["high"]))
+    return with_band(kept, "regret", band_of(row))

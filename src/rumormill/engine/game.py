@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from rumormill.arms import Moments, RewardSource, RewardStream
 from rumormill.errors import ContractError, InputError
+from rumormill.formulas import DISCARD, key_of, key_with
 from rumormill.graphs import Network
-from rumormill.policies import Agent, Plan, Policy, Seat, seated
-from rumormill.protocol import Carrier, Message
+from rumormill.policies import Agent, HopPart, Plan, Policy, Seat
+from rumormill.protocol import Carrier, Conditions, Message
 from rumormill.seeds import private_generator, stream_seed
 from rumormill.text import shown
 
@@ -29,10 +31,24 @@ def seats(
     network: Network,
     horizon: int,
     seed: np.random.SeedSequence,
+    *,
+    gamma: int | None = None,
+    conditions: Conditions | None = None,
 ) -> list[Seat]:
-    """What every agent knows before round 1, each with a generator of its own."""
+    """What every agent knows before round 1, each with a generator of its own.
+
+    conditions: what messages have to go through; gamma: their hop budget then.
+    """
     policy.require_moments_below(source.tail_index)
     moments = _moments(source)
+
+    def part(v: int) -> Any:
+        own = plan.part(v)
+        if conditions is None or gamma is None or not isinstance(own, HopPart):
+            return own
+        world, coins = conditions.world, key_with(key_of(conditions.seed, DISCARD), v)
+        return replace(own, gamma=gamma, coins=coins, delay=world.longest_delay, liars=len(world.liars))
+
     return [
         Seat(
             agent=v,
@@ -42,7 +58,7 @@ def seats(
             moments=moments,
             horizon=horizon,
             n_agents=network.n_agents,
-            part=plan.part(v),
+            part=part(v),
         )
         for v in range(network.n_agents)
     ]
@@ -74,23 +90,6 @@ class Game:
         self._agents, self._rewards, self._carrier, self._horizon = agents, rewards, carrier, horizon
         self._neighbours = [network.neighbours(v).tolist() for v in range(network.n_agents)]
         self._n_arms = len(rewards.loc)
-
-    @classmethod
-    def between(
-        cls,
-        policy: Policy,
-        plan: Plan,
-        source: RewardSource,
-        network: Network,
-        horizon: int,
-        *,
-        rewards: RewardStream,
-        carrier: Carrier,
-        seed: np.random.SeedSequence,
-    ) -> Game:
-        """A game between the agents of a policy."""
-        places = seats(policy, plan, source, network, horizon, seed)
-        return cls([seated(policy, seat) for seat in places], network, rewards, carrier, horizon)
 
     @property
     def agents(self) -> Sequence[Agent]:

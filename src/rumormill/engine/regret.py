@@ -52,10 +52,11 @@ def regrets(
     at = {int(mark): number for number, mark in enumerate(marks)}
     for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         means = source.expected(start, stop, agents)
+        there = actions[start:stop] >= 0  # whoever does not pull pays nothing, and regrets nothing
         chosen = np.take_along_axis(means, actions[start:stop, :, None], axis=2)[:, :, 0]
-        paid += chosen.sum(axis=0)
-        best += best_of(means, source.objective).sum(axis=0)
-        each += means.sum(axis=0)
+        paid += chosen.sum(axis=0, where=there)
+        best += best_of(means, source.objective).sum(axis=0, where=there)
+        each += means.sum(axis=0, where=there[:, :, None])
         if stop in at:
             own[at[stop]] = np.abs(best - paid)
             arms_so_far[at[stop]], paid_so_far[at[stop]] = each, paid

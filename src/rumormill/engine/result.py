@@ -29,9 +29,15 @@ class Trial:
     wire_bytes: NDArray[np.int64]
     """The bytes they take."""
     actions: NDArray[np.int64] | None
-    """Every arm pulled, (rounds, agents), if asked for."""
+    """Every arm pulled, (rounds, agents), if asked for; -1 where an agent was away or lied."""
+    agent_rounds: NDArray[np.int64] | None = None
+    """Pulls up to and including each checkpoint, over all agents; None if everybody pulled in every round."""
     agent_common_regret: NDArray[np.float64] | None = None
     """The same against the best common arm, (checkpoints, agents), where agents or rounds differ."""
+
+    def pulls_at(self, checkpoints: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Pulls so far at each checkpoint, over all agents."""
+        return checkpoints * self.agent_regret.shape[1] if self.agent_rounds is None else self.agent_rounds
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,9 @@ class Result:
     wire_bytes: NDArray[np.int64]
     """The bytes they take, (trials, checkpoints)."""
     actions: NDArray[np.int64] | None
-    """(trials, rounds, agents) if asked for, else None."""
+    """(trials, rounds, agents) if asked for, else None; -1 where an agent was away or lied."""
+    agent_rounds: NDArray[np.int64]
+    """Pulls over all agents, (trials, checkpoints): rounds in which an agent is away are not among them."""
     agent_common_regret: NDArray[np.float64] | None = None
     """Regret against the one arm that is best for all over all rounds, (trials, checkpoints, agents).
 
@@ -70,6 +78,7 @@ class Result:
             messages=np.stack([trial.messages for trial in trials]),
             wire_bytes=np.stack([trial.wire_bytes for trial in trials]),
             actions=np.stack(actions) if actions else None,
+            agent_rounds=np.stack([trial.pulls_at(checkpoints) for trial in trials]),
             agent_common_regret=np.stack(common) if common else None,
         )
 

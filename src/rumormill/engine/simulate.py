@@ -18,7 +18,7 @@ from rumormill.engine.trial import Engine, play_trial, prepare
 from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
-from rumormill.protocol import Channel
+from rumormill.protocol import Byzantine, Channel, Churn, Corruption, PerfectChannel, World
 from rumormill.seeds import RandomSource, Role, root_seed, stream_seed
 from rumormill.validate import named_arguments, whole
 
@@ -39,6 +39,11 @@ def simulate(
     actions: bool = False,
     checkpoints: int | Sequence[int] | None = None,
     channel: Channel | str | Table | None = None,
+    absences: Sequence[tuple[int, int, int]] = (),
+    outages: Sequence[tuple[int, int, int, int]] = (),
+    churn: Churn | None = None,
+    corruption: Corruption | None = None,
+    byzantine: Byzantine | None = None,
     progress: OnProgress | None = None,
     workers: int | None = None,
     block: int | None = None,
@@ -46,12 +51,32 @@ def simulate(
     """Play `trials` independent trials of `horizon` rounds.
 
     The rewards of a trial depend on `rng` and the number of the trial only: two policies simulated with
-    the same `rng` see the very same rewards, and neither `workers` (threads, default: all cores) nor
-    `block` (rounds played at a time) changes any result. `progress(done, total)` is told about rounds,
-    over all trials.
+    the same `rng` see the very same rewards, and neither `workers` nor `block` changes any result.
 
     Policy, network and channel are objects, or what a spec would say: a name ("kmp", "my_module:Greedy") or
     a table {"type": "kmp", "gamma": 1}. A network that has to be drawn is drawn once, from `rng`.
+
+    - `bandit`: the arms: `rm.Bandit`, or arms that differ or change, or `rm.Replay` of a log.
+    - `network`: who is linked to whom.
+    - `policy`: what every agent does.
+    - `horizon`: how many rounds a trial has.
+    - `trials`: how many trials.
+    - `rng`: a seed, a generator or a seed sequence: all chance comes from it.
+    - `engine`: "auto" (compiled where it can be), "fast" (compiled) or "reference".
+    - `actions`: keep every action of every agent in the result.
+    - `checkpoints`: how many rounds to keep regret at (200), or which ones.
+    - `channel`: what happens to messages on their way; nothing, if left out.
+    - `absences`: (agent, first round, last round) of agents that are away.
+    - `outages`: (agent, agent, first round, last round) of links that are down.
+    - `churn`: how long agents stay and are away; nobody leaves, if left out.
+    - `corruption`: what falsifies rewards in messages.
+    - `byzantine`: who lies, and how.
+    - `progress`: a function that is told (rounds done, rounds in all), over all trials.
+    - `workers`: threads; all cores if left out.
+    - `block`: how many rounds are played at a time; it only changes the speed.
+
+    Whoever is away or lies does not pull (its action is -1) and regrets nothing; `Result.agent_rounds` counts
+    the pulls.
     """
     horizon, trials = whole("horizon", horizon), whole("trials", trials)
     if isinstance(bandit, type) or not isinstance(bandit, RewardSource):
@@ -64,12 +89,21 @@ def simulate(
     made_network = catalogue.given("network", network)
     if callable(getattr(made_network, "build", None)):
         made_network = made_network.build(np.random.default_rng(stream_seed(root, Role.NETWORK)))
+    given = catalogue.given("channel", channel)
+    world = World(
+        channel=PerfectChannel() if given is None else given,
+        absences=tuple(absences),
+        outages=tuple(outages),
+        churn=churn,
+        corruption=corruption,
+        byzantine=byzantine,
+    )
     contender = prepare(
         catalogue.given("policy", policy),
         made_network,
         bandit.n_arms,
         engine=engine,
-        channel=catalogue.given("channel", channel),
+        world=world,
     )
     refuse_impossible(made_network.n_agents, horizon, trials, keep_actions=actions or needs_actions(bandit))
     marks = resolve_checkpoints(checkpoints, horizon)

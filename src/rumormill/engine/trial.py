@@ -13,16 +13,16 @@ from numpy.typing import NDArray
 from rumormill.arms import RewardSource
 from rumormill.arms.bandit import DRAW_ROUNDS
 from rumormill.engine import reference
-from rumormill.engine.game import Game
+from rumormill.engine.game import Game, seats
+from rumormill.engine.imperfect import ImperfectGame
 from rumormill.engine.regret import needs_actions, with_regret
 from rumormill.engine.result import Trial
 from rumormill.errors import InputError, SlowEngineNotice
 from rumormill.graphs import Network
-from rumormill.policies import Plan, Policy, as_policy, policy_name
-from rumormill.protocol import Channel, PerfectChannel
+from rumormill.policies import Plan, Policy, as_policy, policy_name, seated
+from rumormill.protocol import World
 from rumormill.seeds import Role, stream_seed
-from rumormill.text import shown
-from rumormill.validate import one_of
+from rumormill.validate import is_whole, one_of
 
 if TYPE_CHECKING:
     from rumormill.engine.compiled import Layout
@@ -41,13 +41,25 @@ class Contender:
     policy: Policy
     network: Network
     plan: Plan
-    channel: Channel
+    world: World
     layout: Layout | None
     """What the compiled engine needs; None for the reference engine."""
 
     @property
     def engine(self) -> str:
         return "reference" if self.layout is None else "fast"
+
+    @property
+    def gamma(self) -> int | None:
+        """The hop budget of messages; None where the policy does not flood.
+
+        Plans cut it to the diameter, beyond which nothing is news; but where messages are lost or late they
+        take detours, and the budget is the one that was given.
+        """
+        reach: int | None = getattr(self.plan, "gamma", None)
+        given: Any = getattr(self.policy, "gamma", None)
+        direct = self.world.messages_arrive and self.world.all_present
+        return int(given) if reach is not None and is_whole(given) and not direct else reach
 
     @property
     def deliveries(self) -> int:
@@ -61,7 +73,7 @@ def prepare(
     n_arms: int,
     *,
     engine: Engine = "auto",
-    channel: Channel | None = None,
+    world: World | None = None,
     plan: Plan | None = None,
     quiet: bool = False,
 ) -> Contender:
@@ -73,18 +85,19 @@ def prepare(
     policy = as_policy(policy)
     if not isinstance(network, Network):
         raise InputError(f"network is a {type(network).__name__}: give rm.Network(graph)")
-    channel = PerfectChannel() if channel is None else channel
-    if isinstance(channel, type) or not callable(getattr(channel, "open", None)):
-        raise InputError(
-            f"channel = {shown(channel)} cannot be opened: give an instance with open(network, seed), for "
-            "example rm.PerfectChannel()"
-        )
+    world = World() if world is None else world
+    policy.require_bearable(world)
     plan = policy.plan(network) if plan is None else plan
+    if world.liars and getattr(plan, "gamma", None) is None:
+        raise InputError(
+            f"byzantine does not go with {policy_name(policy)}: liars pass on what they hear, and how far "
+            "messages travel is known of message-passing policies only"
+        )
     layout = None
     if engine != "reference":
         from rumormill.engine import compiled
 
-        reason = compiled.why_not(policy, channel)
+        reason = compiled.why_not(policy, world)
         if reason is None:
             layout = compiled.lay_out(policy, network, plan, n_arms)
         elif engine == "fast":
@@ -92,7 +105,7 @@ def prepare(
         elif not quiet:
             notice = f"{policy_name(policy)} runs on the reference engine: {reason}"
             warnings.warn(notice, SlowEngineNotice, stacklevel=3)
-    return Contender(policy, network, plan, channel, layout)
+    return Contender(policy, network, plan, world, layout)
 
 
 def play_trial(
@@ -146,17 +159,19 @@ def _by_reference(
     keep_actions: bool,
     on_rounds: OnRounds,
 ) -> Trial:
-    network = contender.network
-    game = Game.between(
-        contender.policy,
-        contender.plan,
-        source,
-        network,
-        horizon,
-        rewards=source.stream(stream_seed(seed, Role.REWARDS), network.n_agents, horizon),
-        carrier=contender.channel.open(network, stream_seed(seed, Role.CHANNEL)),
-        seed=stream_seed(seed, Role.AGENTS),
+    network, policy, plan = contender.network, contender.policy, contender.plan
+    conditions = contender.world.of_trial(network, source, horizon, seed)
+    rewards = source.stream(stream_seed(seed, Role.REWARDS), network.n_agents, horizon)
+    own_seed = stream_seed(seed, Role.AGENTS)
+    places = seats(
+        policy, plan, source, network, horizon, own_seed, gamma=contender.gamma, conditions=conditions
     )
+    agents = [seated(policy, seat) for seat in places]
+    if conditions.even:
+        game = Game(agents, network, rewards, conditions.carrier(), horizon)
+    else:
+        rows = bool(getattr(policy, "shares_rows", False))
+        game = ImperfectGame(agents, conditions, rewards, gamma=contender.gamma, shares_rows=rows)
     return reference.play(
         game, network.n_agents, source.gaps, horizon, marks, keep_actions=keep_actions, on_rounds=on_rounds
     )

@@ -35,8 +35,11 @@ class HuberSGD(IndexedEstimator):
     """The centre of a symmetric law, one clipped step per sample."""
 
     scale: float | None = None
+    """The scale of the rewards; from the first 15 samples if left out."""
     lam: float = 3.0
+    """Where steps are clipped, in units of the scale."""
     coeff: float = 1.0
+    """The factor on the radius."""
 
     needs_moments = False
     symmetric_only = True

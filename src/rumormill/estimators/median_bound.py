@@ -36,6 +36,7 @@ class MedianBound(IndexedEstimator):
     """An upper bound on the median, which is the mean of a symmetric law."""
 
     scale: float = 1.0
+    """The width of the bins near zero: about the size of a usual reward."""
 
     has_lemma = True
     needs_moments = False

@@ -40,9 +40,13 @@ class RobustMOSS(IndexedEstimator):
     """Needs moments and, in a game, the horizon. `group` replaces the number of agents in reach."""
 
     a: float = 1.1
+    """The base of the powers at which the threshold moves, above 1."""
     eta: float = 2.2
+    """The factor 1 + eta on the radius."""
     zeta: float | None = None
+    """A factor on the radius in place of 1 + eta."""
     group: int | None = None
+    """A number in place of the agents within reach."""
 
     needs_horizon = True
 

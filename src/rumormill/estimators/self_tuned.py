@@ -43,10 +43,15 @@ class SelfTuned(IndexedEstimator):
     """Clipped at its own threshold; safe with skew down to tails of about 1.5."""
 
     C: float = 2.0
+    """The factor on the radius M L/n."""
     kappa: float = 1.0
+    """Σ min(y²/M², 1) = kappa · L defines the threshold M."""
     omega: float = 16.0
+    """How much further out, in units of M, the upper side is clipped."""
     guard: float = 4.0
+    """The index is infinite up to guard · L samples."""
     pilot: int = 15
+    """How many first samples give the centre."""
 
     needs_moments = False
 

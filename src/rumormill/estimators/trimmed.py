@@ -42,6 +42,7 @@ class TrimmedMean(Estimator):
     """The trimmed mean; variant "literal" is the printed, wrong Algorithm 3 (with the same constant)."""
 
     variant: Literal["exact", "literal"] = "exact"
+    """The right one ("exact"), or the printed Algorithm 3 ("literal"), which is wrong."""
 
     def __post_init__(self) -> None:
         one_of("variant", self.variant, ("exact", "literal"))

@@ -21,6 +21,7 @@ class MeshFile(Topology):
     """The nodes and neighbours of a mesh file, numbered in the order of the file."""
 
     file: str
+    """The path of a mesh file."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.file, str) or not self.file:

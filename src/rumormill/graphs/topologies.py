@@ -64,8 +64,11 @@ class ErdosRenyi(Topology):
 
     random: ClassVar[bool] = True
     n: int
+    """The number of agents."""
     p: float
+    """The probability of each link."""
     connected: bool = True
+    """Draw again until it is connected."""
 
     def __post_init__(self) -> None:
         whole("n", self.n)
@@ -95,7 +98,9 @@ class BarabasiAlbert(Topology):
 
     random: ClassVar[bool] = True
     n: int
+    """The number of agents."""
     m: int
+    """How many links each new agent brings."""
 
     def __post_init__(self) -> None:
         n, m = whole("n", self.n, 2), whole("m", self.m)
@@ -119,9 +124,13 @@ class WattsStrogatz(Topology):
 
     random: ClassVar[bool] = True
     n: int
+    """The number of agents."""
     k: int
+    """How many nearest neighbours each has at first."""
     p: float
+    """The probability that a link is rewired."""
     connected: bool = True
+    """Draw again until it is connected."""
 
     def __post_init__(self) -> None:
         n, k = whole("n", self.n, 3), whole("k", self.k, 2)
@@ -153,8 +162,11 @@ class RandomRegular(Topology):
 
     random: ClassVar[bool] = True
     n: int
+    """The number of agents."""
     d: int
+    """How many neighbours each has."""
     connected: bool = True
+    """Draw again until it is connected."""
 
     def __post_init__(self) -> None:
         n, d = whole("n", self.n), whole("d", self.d, 0)
@@ -185,6 +197,7 @@ class Ring(Topology):
     """A closed chain of n agents."""
 
     n: int
+    """The number of agents."""
 
     def __post_init__(self) -> None:
         whole("n", self.n, 3)
@@ -203,6 +216,7 @@ class Path(Topology):
     """An open chain of n agents."""
 
     n: int
+    """The number of agents."""
 
     def __post_init__(self) -> None:
         whole("n", self.n)
@@ -221,6 +235,7 @@ class Star(Topology):
     """n agents in all; agent 0 is the hub."""
 
     n: int
+    """The number of agents, the hub included."""
 
     def __post_init__(self) -> None:
         whole("n", self.n)
@@ -239,6 +254,7 @@ class Complete(Topology):
     """Everyone is a neighbour of everyone."""
 
     n: int
+    """The number of agents."""
 
     def __post_init__(self) -> None:
         whole("n", self.n)
@@ -256,7 +272,9 @@ class Grid(Topology):
     """A chequerboard, labelled (row, column)."""
 
     rows: int
+    """The number of rows."""
     cols: int
+    """The number of columns."""
 
     def __post_init__(self) -> None:
         whole("rows", self.rows)
@@ -280,7 +298,9 @@ class BalancedTree(Topology):
     """A rooted tree in which every agent above the last level has `branching` children."""
 
     branching: int
+    """How many children each has."""
     height: int
+    """How many levels lie below the root."""
 
     def __post_init__(self) -> None:
         whole("branching", self.branching)
@@ -307,7 +327,9 @@ class GraphFile(Topology):
 
     random: ClassVar[bool] = True
     file: str
+    """The path of an edge list, or the name of a known graph (`rumormill data`)."""
     subgraph: int | None = None
+    """The size of a random connected piece; the whole graph if left out."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.file, str) or not self.file:

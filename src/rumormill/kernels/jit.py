@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+import numba.core.event
 
 from rumormill import formulas
 
@@ -52,6 +54,39 @@ def masked_part(function: F) -> F:
     """
     compiled: F = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
     return compiled
+
+
+class Compiling(numba.core.event.Listener):  # type: ignore[misc]
+    """How long this process has spent on compiling so far: a display must not take it for the pace of work.
+
+    One thread compiles at a time; what it compiles on the way is inside of the first.
+    """
+
+    def __init__(self) -> None:
+        self._depth, self._since, self._done = 0, 0.0, 0.0
+        self.on_begin: Callable[[], None] | None = None
+        """Called when a compilation begins."""
+
+    @property
+    def seconds(self) -> float:
+        """Until now."""
+        return self._done + (time.monotonic() - self._since if self._depth else 0.0)
+
+    def on_start(self, event: object) -> None:
+        if self._depth == 0:
+            self._since = time.monotonic()
+            if self.on_begin is not None:
+                self.on_begin()
+        self._depth += 1
+
+    def on_end(self, event: object) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._done += time.monotonic() - self._since
+
+
+COMPILING = Compiling()
+numba.core.event.register("numba:compile", COMPILING)
 
 
 def _stamp() -> str:

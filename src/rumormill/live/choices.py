@@ -40,6 +40,8 @@ class Choices:
     def __init__(self, n_arms: int, limits: Limits) -> None:
         self._limits = limits
         self.next_t = 1
+        self.first_t = 1
+        """Decisions before this one were of an earlier game of the same name."""
         self.reserved = 0
         """The last number that is reserved on disk."""
         self.asked = 0
@@ -90,7 +92,12 @@ class Choices:
         return found
 
     def too_old(self, t: int) -> bool:
-        return t < self.next_t - self._limits.window
+        return t < max(self.first_t, self.next_t - self._limits.window)
+
+    def begin_after(self, t: int) -> None:
+        """Numbers up to here were used by an earlier game: they are not used again."""
+        self.reserved = self.asked = t
+        self.first_t = self.next_t = t + 1
 
     def known(self, t: int) -> Known | None:
         """The reward that was taken for a decision within the window."""
@@ -124,6 +131,7 @@ class Choices:
         held = self._known[self._known["t"] >= max(1, self.next_t - self._limits.window)]
         return {
             "next_t": self.next_t,
+            "first_t": self.first_t,
             "reserved": self.asked,  # the record of it comes to the disk before this does
             "open": [[t, each.arm, each.expires] for t, each in self.open.items()],
             "known": held.tobytes(),
@@ -131,6 +139,7 @@ class Choices:
 
     def restore(self, state: dict[str, Any]) -> None:
         self.next_t, self.reserved = int(state["next_t"]), int(state["reserved"])
+        self.first_t = int(state.get("first_t", 1))
         self.asked = self.reserved
         for t, arm, expires in state["open"]:
             self.add(int(t), int(arm), float(expires))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -14,12 +14,17 @@ from rumormill import catalogue
 from rumormill.arms import Moments
 from rumormill.errors import DataError, InputError
 from rumormill.estimators import Estimator
+from rumormill.live.seals import Sealer
 from rumormill.live.setup import LAST_DECISION, MOST_ARMS, GameSetup, Limits, NodeSetup
+from rumormill.live.toml import to_toml
 from rumormill.policies import Agent, Policy, Seat
 from rumormill.policies.centralized import LeaderPart
 from rumormill.policies.decentralized import CliquePart
 from rumormill.policies.message_passing import HopPart
 from rumormill.text import nearest, one_line
+
+KEYS = "keys"
+"""The folder of the keys, beside the mesh file."""
 
 
 class PlanPart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -42,16 +47,21 @@ class GamePart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     moments: dict[str, float] | None = None
     patience: float = 30.0
     ttl: float = 300.0
-    plan: PlanPart | None = None
+    restart: int | None = None
+    """Forget everything every so many decisions: an advice that a node cannot follow."""
 
 
 class NodePart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """One node; ids are never given twice."""
+    """One node; ids are never given twice. An advice has no ids and addresses: `mesh adopt` gives them."""
 
     name: str
-    id: int
-    address: str
+    id: int = -1
+    address: str = ""
     neighbours: list[str] = []
+    group: int = 0
+    """Those of one group face the same: an advice says so, and links only them."""
+    key: str = ""
+    """Its public key, with which others check what it signed."""
 
 
 class MeshFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -59,11 +69,15 @@ class MeshFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
 
     name: str
     revision: int = 1
+    signed: bool = False
+    """Whether every node signs its observations, so that no other can speak for it."""
     games: list[GamePart] = []
     nodes: list[NodePart] = []
     network: dict[str, Any] | None = None
     """A generator for the links, as in a spec; `rumormill mesh plan` writes what it made."""
     limits: dict[str, float] = {}
+    plans: dict[str, PlanPart] = {}
+    """Per game, what `rumormill mesh plan` worked out."""
 
 
 class Mesh:
@@ -89,24 +103,40 @@ class Mesh:
             if twice:
                 raise self._wrong(f"{what} {sorted(twice)[0]!r} is given twice")
         for node in file.nodes:
+            if node.id < 0 or not node.address:
+                raise self._wrong(
+                    f"node {node.name!r} has no {'id' if node.address else 'address'}: "
+                    "`rumormill mesh adopt` completes an advice"
+                )
             split_address(node.address, f"{self.path}: node {node.name}")
             for other in node.neighbours:
                 if other not in self.ids or other == node.name:
                     raise self._wrong(
                         f"node {node.name!r} has the neighbour {other!r}{nearest(other, self.ids)}"
                     )
+            if file.signed and not _is_key(node.key):
+                raise self._wrong(
+                    f"signed = true, but node {node.name!r} has no key: remove and add it again"
+                )
         for game in file.games:
             if len(set(game.arms)) < 2 or len(set(game.arms)) != len(game.arms) or len(game.arms) > MOST_ARMS:
                 raise self._wrong(f"game {game.name!r} needs at least two arms, each named once")
-            if game.plan is not None:
-                self._check_plan(game, game.plan)
+            if game.restart is not None:
+                raise self._wrong(
+                    f"game {game.name!r}: restart = {game.restart} is for replays, a node does not forget: "
+                    "take the line out"
+                )
+        for name, plan in file.plans.items():
+            if name not in self.games:
+                raise self._wrong(f"plans.{name}: there is no such game{nearest(name, self.games)}")
+            self._check_plan(name, plan)
 
-    def _check_plan(self, game: GamePart, plan: PlanPart) -> None:
+    def _check_plan(self, game: str, plan: PlanPart) -> None:
         named = [name for clique in plan.cliques or [] for name in clique]
         named += [*(plan.leader or {}), *(plan.leader or {}).values(), *(plan.distance or {})]
         for name in named:
             if name not in self.ids:
-                raise self._wrong(f"the plan of game {game.name!r} names {name!r}{nearest(name, self.ids)}")
+                raise self._wrong(f"the plan of game {game!r} names {name!r}{nearest(name, self.ids)}")
 
     def _wrong(self, text: str) -> InputError:
         return InputError(f"{self.path}: {text}")
@@ -130,8 +160,8 @@ class Mesh:
 
     def gamma(self, game: GamePart) -> int:
         """How many hops the observations of a game travel."""
-        if game.plan is not None:
-            return game.plan.gamma
+        if game.name in self.file.plans:
+            return self.file.plans[game.name].gamma
         given = game.policy.get("gamma", 0 if game.policy.get("type") == "robust" else None)
         if isinstance(given, int) and not isinstance(given, bool):
             return given
@@ -139,19 +169,34 @@ class Mesh:
 
     def fingerprint(self, game: GamePart) -> str:
         """Neighbours exchange a game only if arms, objective and kind of policy agree."""
-        told = [game.arms, game.objective, game.policy.get("type", "")]
+        told = [game.arms, game.objective, game.policy.get("type", ""), *["signed"] * self.file.signed]
         return hashlib.blake2b(msgspec.json.encode(told), digest_size=8).hexdigest()
 
     def policy(self, game: GamePart) -> Policy:
         where = f"{self.path}: game {game.name!r}: policy"
         made: Policy = catalogue.make("policy", game.policy, where=where, folder=self.path.parent)
         estimator = getattr(made, "estimator", None)
-        if isinstance(estimator, Estimator) and not is_bounded(estimator, self.moments(game)):
+        if isinstance(estimator, Estimator):
+            self._require_endless(game, estimator)
+        return made
+
+    def _require_endless(self, game: GamePart, estimator: Estimator) -> None:
+        """A node runs for ever: an estimator that cannot is refused."""
+        if estimator.needs_horizon:
+            raise self._wrong(
+                f"game {game.name!r}: the estimator must know the number of rounds, and there is none; take "
+                '"trimmed"'
+            )
+        if not is_bounded(estimator, self.moments(game)):
             raise self._wrong(
                 f"game {game.name!r}: the estimator keeps every sample, so memory would grow for ever; take "
                 '"trimmed"'
             )
-        return made
+        if estimator.needs_moments and game.moments is None and "moments" not in game.policy:
+            raise self._wrong(
+                f"game {game.name!r}: the estimator needs moments; give [games.moments], or take "
+                'estimator = "self-tuned"'
+            )
 
     def moments(self, game: GamePart) -> Moments | None:
         if game.moments is None:
@@ -163,16 +208,17 @@ class Mesh:
 
     def part(self, game: GamePart, name: str) -> Any:
         """What the agent of a node has to know of the plan."""
-        gamma, plan = self.gamma(game), game.plan
+        gamma, plan = self.gamma(game), self.file.plans.get(game.name)
+        group = len(self.within(name, gamma))
         if plan is not None and plan.leader is not None:
             distance = (plan.distance or {}).get(name, 0)
             if name not in plan.leader:
                 raise self._wrong(f"the plan of game {game.name!r} has no leader for {name!r}: plan again")
-            return LeaderPart(gamma, self.ids[plan.leader[name]], distance)
+            return LeaderPart(gamma, self.ids[plan.leader[name]], distance, group=group)
         if plan is not None and plan.cliques is not None:
             mine = next((clique for clique in plan.cliques if name in clique), [name])
-            return CliquePart(gamma, frozenset(self.ids[each] for each in mine))
-        return HopPart(gamma)
+            return CliquePart(gamma, frozenset(self.ids[each] for each in mine), group=group)
+        return HopPart(gamma, group=group)
 
     def limits(self) -> Limits:
         known = {field: type(getattr(Limits(), field)) for field in Limits.__dataclass_fields__}
@@ -181,8 +227,8 @@ class Mesh:
                 raise self._wrong(f"limits.{key}: unknown key{nearest(key, known)}")
         return Limits(**{key: known[key](value) for key, value in self.file.limits.items()})
 
-    def setup(self, name: str, epoch: int, *, lockstep: bool = False) -> NodeSetup:
-        """What the node of this name is told."""
+    def setup(self, name: str, epoch: int, *, keys: Path | None = None, lockstep: bool = False) -> NodeSetup:
+        """What the node of this name is told; `keys` is the folder of its key."""
         if name not in self.ids:
             raise InputError(f"{self.path} has no node {name!r}{nearest(name, self.ids)}")
         return NodeSetup(
@@ -194,7 +240,13 @@ class Mesh:
             games=tuple(self._game_setup(game, name) for game in self.file.games),
             limits=self.limits(),
             lockstep=lockstep,
+            sealer=self._sealer(name, keys or self.path.parent / KEYS) if self.file.signed else None,
         )
+
+    def _sealer(self, name: str, folder: Path) -> Sealer:
+        from rumormill.live.keys import sealer  # cryptography is large, and most meshes do without
+
+        return sealer(folder, self.file.name, name, {node.id: node.key for node in self.file.nodes})
 
     def _game_setup(self, game: GamePart, name: str) -> GameSetup:
         gamma, part = self.gamma(game), self.part(game, name)
@@ -235,14 +287,26 @@ def is_bounded(estimator: Estimator, moments: Moments | None) -> bool:
     return len(msgspec.msgpack.encode(online.state())) < 32_000
 
 
+def _is_key(text: str) -> bool:
+    try:
+        return len(bytes.fromhex(text)) == 32
+    except ValueError:
+        return False
+
+
 def read_mesh(path: Path) -> Mesh:
     """The mesh in a file; every mistake is named."""
+    return Mesh(read_file(path), path)
+
+
+def read_file(path: Path) -> MeshFile:
+    """What a file says, right or not."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
         raise InputError(f"{path}: there is no such file; `rumormill mesh init NAME` makes one") from None
     try:
-        return Mesh(msgspec.toml.decode(data, type=MeshFile), path)
+        return msgspec.toml.decode(data, type=MeshFile)
     except msgspec.DecodeError as error:
         raise DataError(f"{path}: {one_line(str(error))}") from None
 
@@ -259,30 +323,3 @@ def write_mesh(path: Path, file: MeshFile) -> None:
     """Write a mesh file in the order a person reads it."""
     plain = msgspec.to_builtins(file)
     path.write_text(to_toml(plain), encoding="utf-8")
-
-
-def to_toml(table: Mapping[str, Any], prefix: str = "") -> str:
-    """A table as TOML: plain values first, then tables, then lists of tables."""
-    lines, later = [], []
-    for key, value in table.items():
-        if value is None:
-            continue
-        if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
-            later += [f"\n[[{prefix}{key}]]\n{to_toml(each, f'{prefix}{key}.')}" for each in value]
-        elif isinstance(value, dict):
-            later.append(f"\n[{prefix}{key}]\n{to_toml(value, f'{prefix}{key}.')}")
-        else:
-            lines.append(f"{_key(key)} = {_value(value)}\n")
-    return "".join([*lines, *later])
-
-
-def _key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _value(key)
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    if isinstance(value, str):
-        return msgspec.json.encode(value).decode()
-    return msgspec.json.encode(value).decode()

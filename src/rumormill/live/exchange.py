@@ -8,11 +8,12 @@ lost is mended by the next word on how far one is.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rumormill.live.frames import Have, Head, Item, Obs, Skip, encode
 from rumormill.live.game import Game
 from rumormill.live.links import Link, Shared
+from rumormill.live.setup import LAST_DECISION
 from rumormill.live.streams import UNKNOWN, Key, Stream
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 NOT_KNOWN = -1
 """What is said of the hops of a stream that came by a way that was forgotten."""
-# A neighbour that has a stream but forgot by how many hops may be able to supply it; so many waits are given.
-WAITS_FOR_UNKNOWN = 10
 
 
 class Exchange:
@@ -54,7 +53,12 @@ class Exchange:
         upto = game.durable if stream is game.own else stream.upto
         return (*stream.key, upto, stream.hops if stream.hops < UNKNOWN else NOT_KNOWN)
 
-    def _tell_one(self, game: Game, stream: Stream) -> None:
+    def told_more(self, game: Game, stream: Stream) -> None:
+        """A stream went on, though by giving up: say so, and tell what is there now."""
+        self.news(game, stream.key)
+        self.tell_one(game, stream)
+
+    def tell_one(self, game: Game, stream: Stream) -> None:
         """Say at once how far one is in one stream."""
         for link in self._node.links.values():
             if game.setup.name in link.games:
@@ -84,16 +88,32 @@ class Exchange:
         if first <= floor:
             if shared.told_skip.get(key, -1) >= floor:
                 return None  # wait until the peer says that it has given up, or found it elsewhere
-            shared.told_skip[key] = floor
-            return encode(Skip(name, *key, floor))
-        count = min(last - first + 1, self._node.setup.limits.batch)
+            return self._skip_frame(name, shared, stream, floor, last)
+        count, head, seal = min(last - first + 1, self._node.setup.limits.batch), stream.head, b""
+        if stream.chain is not None:
+            point = stream.chain.step(first, last)
+            if point is None:
+                return None
+            count, head, seal = point.upto - first + 1, point.head, point.seal
         items = stream.kept.between(first, count)
         shared.has[key] = first + count - 1
         # The peers of one that tells go on in turn: this stream goes behind the others.
         del shared.news[key]
         shared.news[key] = None
         hops = min(stream.hops + 1, game.setup.gamma)
-        return encode(Obs(name, *key, hops, first, items, stream.head))
+        return encode(Obs(name, *key, hops, first, items, head, seal))
+
+    def _skip_frame(self, name: str, shared: Shared, stream: Stream, floor: int, last: int) -> bytes | None:
+        """Say that a stream is not kept up to here; with signatures, up to the next point that was signed."""
+        signed: tuple[Any, ...] = ()
+        upto = floor
+        if stream.chain is not None:
+            point = stream.chain.above(floor)
+            if point is None or point.upto > last:
+                return None
+            upto, signed = point.upto, point[1:]
+        shared.told_skip[stream.key] = floor
+        return encode(Skip(name, *stream.key, upto, *signed))
 
     def _offered(self, link: Link, game: Game, stream: Stream) -> bool:
         """Whether a stream goes to a peer: within the hop budget, or back to an origin that lost it."""
@@ -122,7 +142,7 @@ class Exchange:
                 return
             if (
                 origin not in self._node.setup.members
-                or upto < 0
+                or not 0 <= upto <= LAST_DECISION
                 or not NOT_KNOWN <= hops <= game.setup.gamma
             ):
                 self._node.violations["have"] += 1
@@ -143,7 +163,7 @@ class Exchange:
         if hops < stream.hops and hops <= game.setup.gamma:
             stream.hops = hops
             self.news(game, stream.key)
-            self._tell_one(game, stream)
+            self.tell_one(game, stream)
 
     def obs(self, link: Link, frame: Obs) -> None:
         """A peer tells a part of a stream."""
@@ -154,8 +174,8 @@ class Exchange:
         last = frame.first + len(frame.items) - 1
         shared.has[stream.key] = max(shared.has.get(stream.key, 0), last)
         shared.claims[stream.key] = max(shared.claims.get(stream.key, 0), last)
-        shared.hops.setdefault(stream.key, frame.hops - 1)
-        self._take(link, game, stream, frame.hops, frame.first, frame.items, frame.head)
+        shared.hops[stream.key] = min(shared.hops.get(stream.key, UNKNOWN), frame.hops - 1)
+        self._take(link, game, stream, frame.hops, frame.first, frame.items, frame.head, frame.seal)
 
     def _checked(self, link: Link, frame: Obs) -> tuple[Game, Shared, Stream] | None:
         """The stream that a frame is about; None, and counted, if no honest peer sends it."""
@@ -176,7 +196,7 @@ class Exchange:
         ):
             node.violations["hops"] += 1
             return None
-        if frame.first < 1 or not 0 < len(frame.items) <= node.setup.limits.batch:
+        if not 1 <= frame.first <= LAST_DECISION or not 0 < len(frame.items) <= node.setup.limits.batch:
             node.violations["batch"] += 1
             return None
         if frame.origin not in node.setup.members:
@@ -197,13 +217,27 @@ class Exchange:
         first: int,
         items: list[Item],
         head: Head | None,
+        seal: bytes = b"",
     ) -> None:
         node = self._node
+        hole = first > stream.upto + 1
+        known = first + len(items) - 1 < stream.upto
+        if stream.chain is not None and not known and not hole:
+            if not game.proven(stream, first, items, head, seal):
+                node.violations["seal"] += 1
+                game.forget(stream)
+                return
+        elif stream.chain is not None and stream.upto == 0:
+            node.violations["hole"] += 1
+            game.forget(stream)
+            return
         self._lower_hops(game, stream, hops)
-        if first > stream.upto + 1:
+        if hole:
             node.violations["hole"] += 1  # the next word on how far this node is will mend it
             return
-        new = game.accept(stream, first, items, head, node.log)
+        if stream.chain is not None and known:
+            return  # a head that comes with it cannot be checked any more
+        new = game.accept(stream, first, items, head, node.log, seal)
         if new:
             node.leader_spoke(game, stream.key[0])
             self.news(game, stream.key)
@@ -235,60 +269,3 @@ class Exchange:
         singles.sort(key=lambda each: each[:3])
         for _, _, seq, item, link, game, stream, frame, head in singles:
             self._take(link, game, stream, frame.hops, seq, [item], head)
-
-    # --- giving up ----------------------------------------------------------------------------------
-
-    def skip(self, link: Link, frame: Skip) -> None:
-        """A peer no longer keeps what comes next here."""
-        node, shared = self._node, link.games.get(frame.game)
-        if shared is None or frame.origin not in node.setup.members or frame.upto < 1:
-            node.violations["skip"] += 1
-            return
-        game, key = node.games[frame.game], (frame.origin, frame.epoch)
-        stream = None if key == game.own.key else game.stream(key)
-        if stream is None:
-            node.violations["skip"] += 1
-            return
-        shared.floors[key] = max(shared.floors.get(key, 0), frame.upto)
-        shared.claims[key] = max(shared.claims.get(key, 0), frame.upto)
-        shared.hops.setdefault(key, UNKNOWN)
-        if frame.upto > stream.upto and stream.skip_since is None:
-            stream.skip_since = node.now
-
-    def give_up(self) -> None:
-        """Skip what was waited for long enough and no neighbour can supply."""
-        node = self._node
-        for game in node.games.values():
-            for stream in game.streams.values():
-                waited = 0.0 if stream.skip_since is None else node.now - stream.skip_since
-                if stream.skip_since is None or waited < node.setup.limits.skip_after:
-                    continue
-                patient = waited < WAITS_FOR_UNKNOWN * node.setup.limits.skip_after
-                upto = self._beyond_reach(game, stream, patient)
-                if upto > stream.upto:
-                    game.skip(stream, upto, node.log)
-                    self.news(game, stream.key)
-                    self._tell_one(game, stream)
-
-    def _beyond_reach(self, game: Game, stream: Stream, patient: bool) -> int:
-        """Up to where no linked neighbour keeps a stream; 0 while one has not said what it has."""
-        floors = []
-        for link in self._node.links.values():
-            if link.epoch is None:
-                return 0
-            shared = link.games.get(game.setup.name)
-            if shared is None:
-                continue
-            if not shared.answered:
-                return 0
-            if self._supplies(game, shared, stream, patient):
-                floors.append(shared.floors.get(stream.key, 0))
-        return min(floors, default=0)
-
-    def _supplies(self, game: Game, shared: Shared, stream: Stream, patient: bool) -> bool:
-        """Whether a neighbour has more of a stream than is here, and may tell it."""
-        key, gamma = stream.key, game.setup.gamma
-        if shared.claims.get(key, 0) <= stream.upto:
-            return False
-        hops = shared.hops.get(key, UNKNOWN)
-        return key[0] == self._node.setup.node or hops < gamma or (hops == UNKNOWN and patient)

@@ -65,15 +65,20 @@ class Obs(_Frame, tag="obs", frozen=True):
     first: int
     items: list[Item]
     head: Head | None = None
+    seal: bytes = b""
+    """In a mesh with signatures: the origin's, of the stream up to the last item, and of the head."""
 
 
 class Skip(_Frame, tag="skip", frozen=True):
-    """The sender does not keep the items up to here."""
+    """The sender does not keep the items up to here; signed, for nobody shall skip what never was."""
 
     game: str
     origin: int
     epoch: int
     upto: int
+    digest: bytes = b""
+    head: Head | None = None
+    seal: bytes = b""
 
 
 class Ping(_Frame, tag="ping", frozen=True):

@@ -1,25 +1,32 @@
 """As much of HTTP/1.1 as a sidecar on the same machine needs: small requests, answers, an event stream.
 
-Bounded in every way: the size of a request, the time to send it, the number of connections.
+Bounded in every way: the size of a request, the time to send it, the time to read the answer, the number of
+connections. One request of a connection is answered at a time; what is sent ahead waits.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import itertools
+from asyncio import Future
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import unquote
 
 MOST_HEAD = 16 * 1024
 MOST_BODY = 1024 * 1024
 MOST_CONNECTIONS = 512
-PATIENCE = 10.0  # seconds for a request to come in whole
+PATIENCE = 10.0  # seconds for a request to come in whole, and for an answer to be read
 IDLE = 75.0  # seconds between two requests
+AT_ONCE = 16  # requests of one connection before others get a turn
+SWEEP = 0.5  # seconds between two looks for those that took too long
 TYPES = {"json": "application/json", "html": "text/html; charset=utf-8", "text": "text/plain; charset=utf-8"}
+END = b"\r\n\r\n"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Request:
     """One request."""
 
@@ -29,15 +36,15 @@ class Request:
     body: bytes
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Answer:
-    """One answer; `events` makes it a stream of server-sent events."""
+    """One answer; `events` makes it a stream of what the server publishes, beginning with the body."""
 
     status: int = 200
     body: bytes = b""
     kind: str = "json"
     headers: dict[str, str] = field(default_factory=dict)
-    events: AsyncIterator[bytes] | None = None
+    events: bool = False
 
 
 class BadRequest(Exception):
@@ -48,24 +55,29 @@ class BadRequest(Exception):
         self.status = status
 
 
-Handler = Callable[[Request], Awaitable[Answer]]
+Handler = Callable[[Request], "Answer | Future[Answer]"]
+"""Answers at once, or says when it will."""
 
 
 class HttpServer:
     """Serves a handler on an address or on a Unix socket."""
 
     def __init__(self, handler: Handler) -> None:
-        self._handler = handler
+        self.handler = handler
         self._server: asyncio.Server | None = None
-        self._open: dict[asyncio.Task[None], bool] = {}  # whether it is answering a request
-        self._draining = False
+        self._sweeping: asyncio.TimerHandle | None = None
+        self.open: set[Connection] = set()
+        self.draining = False
         self.refused = 0
+        self._empty: Future[None] | None = None
 
     async def start(self, host: str | None, port: int, unix: str | None = None) -> None:
+        loop = asyncio.get_running_loop()
         if unix is not None:
-            self._server = await asyncio.start_unix_server(self._accept, unix, limit=MOST_HEAD)
+            self._server = await loop.create_unix_server(lambda: Connection(self), unix)
         else:
-            self._server = await asyncio.start_server(self._accept, host, port, limit=MOST_HEAD)
+            self._server = await loop.create_server(lambda: Connection(self), host, port)
+        self._sweep()
 
     @property
     def port(self) -> int:
@@ -73,103 +85,237 @@ class HttpServer:
         name = self._server.sockets[0].getsockname()
         return int(name[1]) if isinstance(name, tuple) else 0
 
+    @property
+    def watched(self) -> bool:
+        """Whether anybody listens to events."""
+        return any(each.streaming for each in self.open)
+
+    def publish(self, event: bytes) -> None:
+        """To everybody who listens."""
+        for each in list(self.open):
+            if each.streaming:
+                each.send_event(event)
+
+    def closed(self, connection: Connection) -> None:
+        self.open.discard(connection)
+        if not self.open and self._empty is not None and not self._empty.done():
+            self._empty.set_result(None)
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._sweeping = loop.call_later(SWEEP, self._sweep)
+        now = loop.time()
+        for each in list(self.open):
+            if each.deadline <= now:
+                each.give_up()
+
     async def stop(self, patience: float = 5.0) -> None:
         """No new requests; those that came in are answered."""
-        self._draining = True
+        self.draining = True
+        if self._sweeping is not None:
+            self._sweeping.cancel()
         if self._server is not None:
             self._server.close()
-        for task, busy in list(self._open.items()):
-            if not busy:
-                task.cancel()
-        if self._open:
-            await asyncio.wait(list(self._open), timeout=patience)
-        for task in list(self._open):
-            task.cancel()
+        for each in list(self.open):
+            each.finish()
+        for _ in range(2):  # first wait for answers, then only for the connections to be gone
+            if not self.open:
+                break
+            self._empty = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._empty], timeout=patience)
+            for each in list(self.open):
+                each.give_up()
+        if self._server is not None:
+            await self._server.wait_closed()
 
-    async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        if len(self._open) >= MOST_CONNECTIONS or self._draining:
-            self.refused += 1
-            writer.close()
+
+class Connection(asyncio.Protocol):
+    """One client."""
+
+    def __init__(self, server: HttpServer) -> None:
+        self._server, self._loop = server, asyncio.get_running_loop()
+        self._buffer = bytearray()
+        self._wire: asyncio.Transport | None = None
+        self._answering: Future[Answer] | None = None
+        self._keep = True
+        self._readable = True  # whether the client takes what is written
+        self._resting = False  # whether the client is not read
+        self.streaming = False
+        self.deadline = self._loop.time() + PATIENCE
+
+    # --- the connection -----------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._wire = transport
+        if len(self._server.open) >= MOST_CONNECTIONS or self._server.draining:
+            self._server.refused += 1
+            transport.abort()
             return
-        self._open[task] = False
-        try:
-            while not self._draining and await self._serve(task, reader, writer):
-                pass
-        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError, TimeoutError):
-            pass
-        finally:
-            self._open.pop(task, None)
-            writer.close()
+        self._server.open.add(self)
 
-    async def _serve(
-        self, task: asyncio.Task[None], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> bool:
-        """One request and its answer; whether another may follow."""
-        try:
-            async with asyncio.timeout(IDLE):
-                first = await reader.read(1)
-            if not first:
-                return False
-            self._open[task] = True
-            async with asyncio.timeout(PATIENCE):
-                request = await self._read(first, reader)
-            answer = await self._handler(request)
-            keep = request.headers.get("connection", "").lower() != "close"
-        except BadRequest as error:
-            answer, keep = Answer(error.status, str(error).encode(), "text"), False
-        except asyncio.LimitOverrunError:
-            answer, keep = Answer(431, b"the head of the request is too long", "text"), False
-        if answer.events is not None:
-            await self._stream(writer, answer)
-            return False
-        writer.write(self._head(answer, keep) + answer.body)
-        await writer.drain()
-        self._open[task] = False
-        return keep
+    def connection_lost(self, error: Exception | None) -> None:
+        if self._answering is not None:
+            self._answering.cancel()
+        self._server.closed(self)
 
-    async def _read(self, first: bytes, reader: asyncio.StreamReader) -> Request:
-        head = first + await reader.readuntil(b"\r\n\r\n")
-        try:
-            start, *lines = head[:-4].decode("latin-1").split("\r\n")
-            method, target, version = start.split(" ")
-            headers = {
-                name.strip().lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)
-            }
-            length = int(headers.get("content-length", "0"))
-        except ValueError:
-            raise BadRequest(400, "this is not HTTP") from None
-        if not version.startswith("HTTP/1.") or length < 0:
-            raise BadRequest(400, "this is not HTTP/1.1")
-        if "transfer-encoding" in headers:
-            raise BadRequest(411, "give a Content-Length")
-        if length > MOST_BODY:
-            raise BadRequest(413, f"a body of at most {MOST_BODY} bytes is allowed")
-        body = await reader.readexactly(length) if length else b""
-        return Request(method, unquote(target.partition("?")[0]), headers, body)
+    def data_received(self, data: bytes) -> None:
+        if self.streaming or not self._keep:
+            return
+        self._buffer += data
+        self._advance()
+        # What is sent ahead of an answer is not read without end.
+        if len(self._buffer) > MOST_HEAD + MOST_BODY and not self._resting and self._wire is not None:
+            self._resting = True
+            self._wire.pause_reading()
 
-    def _head(self, answer: Answer, keep: bool) -> bytes:
-        lines = [
-            f"HTTP/1.1 {answer.status} {HTTPStatus(answer.status).phrase}",
-            f"Content-Type: {TYPES.get(answer.kind, answer.kind)}",
-            f"Content-Length: {len(answer.body)}",
-            f"Connection: {'keep-alive' if keep else 'close'}",
-            "Cache-Control: no-store",
-            "X-Content-Type-Options: nosniff",
-            *(f"{name}: {value}" for name, value in answer.headers.items()),
-        ]
-        return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
+    def pause_writing(self) -> None:
+        self._readable = False
+        self.deadline = self._loop.time() + PATIENCE
 
-    async def _stream(self, writer: asyncio.StreamWriter, answer: Answer) -> None:
-        assert answer.events is not None
-        writer.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
-            b"Connection: close\r\n\r\n"
-        )
-        async for event in answer.events:
-            if self._draining:
+    def resume_writing(self) -> None:
+        self._readable = True
+        self.deadline = float("inf") if self.streaming else self._loop.time() + IDLE
+        self._advance()
+
+    def give_up(self) -> None:
+        """It takes too long."""
+        if self._wire is not None:
+            self._wire.abort()
+
+    def finish(self) -> None:
+        """No further request is taken."""
+        self._keep = False
+        if self._answering is None and self._wire is not None:
+            self._wire.close()
+
+    # --- requests -----------------------------------------------------------------------------------
+
+    def _advance(self) -> None:
+        """Answer what has come in whole, one after the other; of much that was sent ahead, some at a time."""
+        for turn in itertools.count():
+            if not self._keep or not self._readable or self.streaming or self._answering is not None:
                 return
-            writer.write(b"data: " + event + b"\n\n")
-            async with asyncio.timeout(PATIENCE):  # who does not read is let go
-                await writer.drain()
+            if turn == AT_ONCE:
+                self._loop.call_soon(self._advance)
+                return
+            try:
+                request = self._next()
+            except BadRequest as error:
+                self._send(Answer(error.status, str(error).encode(), "text"), keep=False)
+                return
+            if request is None:
+                return
+            if request.headers.get("connection", "").lower() == "close":
+                self._keep = False
+            answer = self._server.handler(request)
+            if isinstance(answer, Answer):
+                self._send(answer, self._keep)
+            else:
+                self._answering, self.deadline = answer, float("inf")
+                answer.add_done_callback(self._answered)
+
+    def _answered(self, done: Future[Answer]) -> None:
+        self._answering = None
+        if done.cancelled():
+            self.give_up()
+            return
+        self._send(done.result(), self._keep)
+        self._advance()
+
+    def _next(self) -> Request | None:
+        """The next request; None if it is not there yet."""
+        buffer = self._buffer
+        if not buffer:
+            self.deadline = self._loop.time() + IDLE
+            return None
+        at = buffer.find(END, 0, MOST_HEAD + len(END))
+        if at < 0:
+            if len(buffer) > MOST_HEAD:
+                raise BadRequest(431, "the head of the request is too long")
+            self._hurry()
+            return None
+        method, path, headers, length = _head(bytes(buffer[:at]))
+        end = at + len(END) + length
+        if len(buffer) < end:
+            self._hurry()
+            return None
+        body = bytes(buffer[at + len(END) : end])
+        del buffer[:end]
+        if self._resting and self._wire is not None:
+            self._resting = False
+            self._wire.resume_reading()
+        self.deadline = self._loop.time() + PATIENCE
+        return Request(method, path, headers, body)
+
+    def _hurry(self) -> None:
+        """The first bytes of a request set the time by which it must be whole."""
+        self.deadline = min(self.deadline, self._loop.time() + PATIENCE)
+
+    # --- answers ------------------------------------------------------------------------------------
+
+    def _send(self, answer: Answer, keep: bool) -> None:
+        if self._wire is None or self._wire.is_closing():
+            return
+        self._keep = keep and not self._server.draining
+        if answer.events:
+            self.streaming, self.deadline = True, float("inf")
+            self._wire.write(_stream_start())
+            self.send_event(answer.body)
+            return
+        self._wire.write(_answer_head(answer, self._keep) + answer.body)
+        if not self._keep:
+            self._wire.close()
+
+    def send_event(self, event: bytes) -> None:
+        """Who does not read gets no more, and is let go after a while."""
+        if self._readable and self._wire is not None:
+            self._wire.write(b"data: " + event + b"\n\n")
+
+
+def _head(head: bytes) -> tuple[str, str, dict[str, str], int]:
+    """(method, path, headers, length of the body)."""
+    try:
+        start, *lines = head.decode("latin-1").split("\r\n")
+        method, target, version = start.split(" ")
+        headers = {
+            name.strip().lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)
+        }
+        given = headers.get("content-length", "0")
+        if not (given.isascii() and given.isdecimal() and len(given) < 19):
+            raise ValueError
+    except ValueError:
+        raise BadRequest(400, "this is not HTTP") from None
+    if not version.startswith("HTTP/1."):
+        raise BadRequest(400, "this is not HTTP/1.1")
+    if "transfer-encoding" in headers:
+        raise BadRequest(411, "give a Content-Length")
+    if int(given) > MOST_BODY:
+        raise BadRequest(413, f"a body of at most {MOST_BODY} bytes is allowed")
+    return method, unquote(target.partition("?")[0]), headers, int(given)
+
+
+def _answer_head(answer: Answer, keep: bool) -> bytes:
+    fixed = _fixed_head(answer.status, answer.kind, keep)
+    if answer.headers:
+        fixed += "".join(f"{name}: {value}\r\n" for name, value in answer.headers.items()).encode("latin-1")
+    return b"%sContent-Length: %d\r\n\r\n" % (fixed, len(answer.body))
+
+
+@lru_cache(maxsize=64)
+def _fixed_head(status: int, kind: str, keep: bool) -> bytes:
+    lines = [
+        f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
+        f"Content-Type: {TYPES.get(kind, kind)}",
+        f"Connection: {'keep-alive' if keep else 'close'}",
+        "Cache-Control: no-store",
+        "X-Content-Type-Options: nosniff",
+    ]
+    return ("\r\n".join(lines) + "\r\n").encode("latin-1")
+
+
+def _stream_start() -> bytes:
+    return (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
+        b"Connection: close\r\n\r\n"
+    )

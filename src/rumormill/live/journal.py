@@ -7,6 +7,7 @@ its number: a damaged or incomplete file is refused, never half read.
 
 from __future__ import annotations
 
+import fcntl
 import sqlite3
 import threading
 import time
@@ -15,7 +16,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 
@@ -49,14 +50,21 @@ class Found:
     records: list[Record]
 
 
-def open_database(folder: Path) -> sqlite3.Connection:
-    """The database of a node, made if there is none."""
-    folder.mkdir(parents=True, exist_ok=True)
-    base = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
-    base.execute("PRAGMA journal_mode = WAL")
-    base.execute("PRAGMA synchronous = FULL")
-    base.execute("PRAGMA busy_timeout = 2000")
-    return base
+def lock(folder: Path) -> IO[bytes]:
+    """The folder for this process alone, until the file is closed or the process ends, however it ends."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("ab")
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror}; give another --data") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InputError(
+            f"{folder} is in use: another node runs on it; stop that one, or give --data"
+        ) from None
+    return file
 
 
 class Journal:
@@ -83,12 +91,23 @@ class Journal:
         self.trouble: str | None = None
         """Why nothing is written at the moment; None if all is well."""
         self.commits, self.commit_seconds = 0, 0.0
+        self._lock = lock(folder)
+        self._base = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
         try:
-            self._base = open_database(folder)
+            self._set_up()
             self._last, self.found = self._load(owner, fresh_epoch)
         except sqlite3.DatabaseError as error:
+            self._let_go()
             raise damaged(folder, str(error)) from None
+        except BaseException:
+            self._let_go()
+            raise
         self._before = self._last  # the number of the last record that was on disk at the start
+
+    def _set_up(self) -> None:
+        self._base.execute("PRAGMA journal_mode = WAL")
+        self._base.execute("PRAGMA synchronous = FULL")
+        self._base.execute("PRAGMA busy_timeout = 2000")
 
     def _load(self, owner: str, fresh_epoch: Callable[[], int]) -> tuple[int, Found]:
         base = self._base
@@ -99,7 +118,7 @@ class Journal:
         meta = dict(base.execute("SELECT key, value FROM meta").fetchall())
         if not meta:
             rows = [("format", str(FORMAT)), ("owner", owner), ("epoch", str(fresh_epoch()))]
-            with self._transaction():
+            with _Transaction(base):
                 base.executemany("INSERT INTO meta VALUES (?, ?)", rows)
             meta = dict(rows)
         if int(meta["format"]) != FORMAT:
@@ -119,7 +138,12 @@ class Journal:
         for number, data, crc in base.execute("SELECT id, data, crc FROM records ORDER BY id"):
             if number != upto + len(found) + 1 or zlib.crc32(data) != crc:
                 raise damaged(self.folder, f"record {number} does not fit")
-            found.append(records.decode(data))
+            try:
+                found.append(records.decode(data))
+            except msgspec.DecodeError as error:  # its checksum is right
+                raise InputError(
+                    f"{self.folder} holds record {number} of a newer version ({error}): run that version"
+                ) from None
         return upto + len(found), Found(int(meta["epoch"]), state, found)
 
     def forget_found(self) -> None:
@@ -131,7 +155,7 @@ class Journal:
     def start(self, on_commit: Callable[[int], None]) -> None:
         """Begin to write. `on_commit(n)` hears, in the writer's thread, that n records are on disk."""
         self._on_commit = on_commit
-        self._thread = threading.Thread(target=self._write, name="journal", daemon=True)
+        self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
     def write(self, batch: Sequence[Record]) -> None:
@@ -151,6 +175,13 @@ class Journal:
     def backlog(self) -> int:
         """Records that wait for the disk."""
         return self._taken - self._done
+
+    def _work(self) -> None:
+        try:
+            self._write()
+        except Exception as error:
+            self.trouble = f"nothing is written any more: {error!r}"
+            raise
 
     def _write(self) -> None:
         while True:
@@ -180,29 +211,23 @@ class Journal:
         first = self._before + self._done + 1
         rows = [(first + i, data, zlib.crc32(data)) for i, data in enumerate(map(records.encode, batch))]
         log = [(now, r.game, r.t, r.arm, r.reward) for r in batch if isinstance(r, Own)]
+        base = self._base
         try:
-            with self._transaction():
-                self._base.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
-                self._base.executemany(
-                    "INSERT INTO log (time, game, t, arm, reward) VALUES (?, ?, ?, ?, ?)", log
-                )
+            with _Transaction(base):
+                base.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
+                base.executemany("INSERT INTO log (time, game, t, arm, reward) VALUES (?, ?, ?, ?, ?)", log)
                 if snap is not None:
                     upto = self._before + snap[0]
-                    self._base.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (upto, snap[1]))
-                    self._base.execute("DELETE FROM records WHERE id <= ?", (upto,))
-                    self._base.execute(
-                        "DELETE FROM log WHERE id <= (SELECT max(id) FROM log) - ?", (LOG_ROWS,)
-                    )
-        except (sqlite3.OperationalError, OSError) as error:
+                    base.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (upto, snap[1]))
+                    base.execute("DELETE FROM records WHERE id <= ?", (upto,))
+                    base.execute("DELETE FROM log WHERE id <= (SELECT max(id) FROM log) - ?", (LOG_ROWS,))
+        except (sqlite3.Error, OSError) as error:  # said and tried again: never a writer that died unseen
             self.trouble = f"the disk does not take it: {error}"
             return False
         self.trouble = None
         self.commits += 1
         self.commit_seconds += time.perf_counter() - started
         return True
-
-    def _transaction(self) -> _Transaction:
-        return _Transaction(self._base)
 
     def close(self, timeout: float = 10.0) -> bool:
         """Write what waits and stop; False if the disk did not take it."""
@@ -211,8 +236,12 @@ class Journal:
             self._wake.notify()
         if self._thread is not None:
             self._thread.join(timeout)
-        self._base.close()
+        self._let_go()
         return self.backlog == 0
+
+    def _let_go(self) -> None:
+        self._base.close()
+        self._lock.close()
 
 
 class _Transaction:

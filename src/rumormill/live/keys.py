@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import datetime
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rumormill.errors import InputError
+from rumormill.live.seals import Sealer
 
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 YEARS = 10
 
@@ -31,10 +34,10 @@ def make_authority(folder: Path, mesh: str) -> None:
     _write(folder / "ca.crt", made)
 
 
-def make_keys(folder: Path, node: str) -> None:
-    """NODE.key and NODE.crt, signed by the mesh's authority."""
+def make_keys(folder: Path, node: str) -> str:
+    """NODE.key and NODE.crt, signed by the mesh's authority; the public key, for the mesh file."""
     from cryptography import x509
-    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     try:
@@ -43,12 +46,37 @@ def make_keys(folder: Path, node: str) -> None:
     except OSError as error:
         raise InputError(f"the authority of the mesh cannot be read: {error}") from None
     assert isinstance(authority, ec.EllipticCurvePrivateKey)
-    key = ec.generate_private_key(ec.SECP256R1())
+    key = ed25519.Ed25519PrivateKey.generate()
     made = _certificate(
         _name(node), signer.subject, key, authority, x509.BasicConstraints(ca=False, path_length=None)
     )
     _write(folder / f"{node}.key", _pem(key), private=True)
     _write(folder / f"{node}.crt", made)
+    return key.public_key().public_bytes_raw().hex()
+
+
+def sealer(folder: Path, mesh: str, node: str, public: Mapping[int, str]) -> Sealer:
+    """What a node signs and checks with: its own key, and everybody's public one."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        own = load_pem_private_key((folder / f"{node}.key").read_bytes(), None)
+    except (OSError, ValueError) as error:
+        raise InputError(f"the key of node {node!r} cannot be read from {folder}: {error}") from None
+    if not isinstance(own, Ed25519PrivateKey):
+        raise InputError(f"the key of node {node!r} cannot sign: remove the node and add it again")
+    keys = {v: Ed25519PublicKey.from_public_bytes(bytes.fromhex(each)) for v, each in public.items()}
+
+    def verify(v: int, words: bytes, seal: bytes) -> bool:
+        try:
+            keys[v].verify(seal, words)
+        except (InvalidSignature, KeyError):
+            return False
+        return True
+
+    return Sealer(mesh, own.sign, verify)
 
 
 def _name(text: str) -> x509.Name:
@@ -61,7 +89,7 @@ def _name(text: str) -> x509.Name:
 def _certificate(
     subject: x509.Name,
     issuer: x509.Name,
-    key: EllipticCurvePrivateKey,
+    key: EllipticCurvePrivateKey | Ed25519PrivateKey,
     signer: EllipticCurvePrivateKey,
     kind: x509.BasicConstraints,
 ) -> bytes:
@@ -84,7 +112,7 @@ def _certificate(
     return made.public_bytes(Encoding.PEM)
 
 
-def _pem(key: EllipticCurvePrivateKey) -> bytes:
+def _pem(key: EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

@@ -6,6 +6,7 @@ from collections import deque
 from dataclasses import dataclass, field
 
 from rumormill.live.frames import Obs
+from rumormill.live.seals import Point
 from rumormill.live.streams import Key
 
 
@@ -23,6 +24,8 @@ class Shared:
     """How far the peer is by its own words alone."""
     floors: dict[Key, int] = field(default_factory=dict)
     """Up to where the peer said it no longer keeps a stream."""
+    proofs: dict[Key, Point] = field(default_factory=dict)
+    """In a mesh with signatures: the origin's word on that floor."""
     told_skip: dict[Key, int] = field(default_factory=dict)
     """Up to where it was told that a stream is no longer kept here; nothing more of it until it answers."""
     news: dict[Key, None] = field(default_factory=dict)
@@ -38,11 +41,17 @@ class Link:
     heard: float
     pinged: float
     next_have: float
+    counted: float
+    """When the allowance was counted."""
+    allowance: float
+    """Frames that may come at once."""
     epoch: int | None = None
     """None until the peer has said hello."""
     games: dict[str, Shared] = field(default_factory=dict)
     control: deque[bytes] = field(default_factory=deque)
     """Frames that go before everything else."""
+    asked: bool = False
+    """Whether the peer waits for something in `control`."""
     closing: str | None = None
     """Why the driver should close it."""
     pause_until: float = 0.0

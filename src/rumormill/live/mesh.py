@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import csv
 import datetime
+import itertools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from rumormill import catalogue
 from rumormill.errors import InputError
 from rumormill.live.config import (
+    KEYS,
     GamePart,
     Mesh,
     MeshFile,
     NodePart,
     PlanPart,
+    read_file,
     read_mesh,
     split_address,
     write_mesh,
@@ -26,16 +30,17 @@ from rumormill.live.journal import read_log
 from rumormill.live.keys import make_authority, make_keys
 from rumormill.text import nearest
 
-FILE, KEYS = "mesh.toml", "keys"
+FILE = "mesh.toml"
+FIRST_PORT = 7400
 
 
-def init(folder: Path, name: str, game: GamePart) -> Path:
+def init(folder: Path, name: str, game: GamePart, *, signed: bool = False) -> Path:
     """A new mesh without nodes: its file and its authority."""
     path = folder / FILE
     if path.exists():
         raise InputError(f"{path} is there already")
     folder.mkdir(parents=True, exist_ok=True)
-    file = MeshFile(name=name, games=[game])
+    file = MeshFile(name=name, games=[game], signed=signed)
     Mesh(file, path).policy(game)
     make_authority(folder / KEYS, name)
     write_mesh(path, file)
@@ -45,8 +50,7 @@ def init(folder: Path, name: str, game: GamePart) -> Path:
 def add(path: Path, name: str, address: str, links: Sequence[str]) -> Mesh:
     """One more node: its place in the file and its keys."""
     mesh = read_mesh(path)
-    if not name.isascii() or not name.replace("-", "").replace(".", "").replace("_", "").isalnum():
-        raise InputError(f"{name!r} is no name of a node: letters, digits, '-', '.' and '_'")
+    _require_name(name)
     if name in mesh.ids:
         raise InputError(f"{path} has a node {name!r} already")
     for other in links:
@@ -55,8 +59,54 @@ def add(path: Path, name: str, address: str, links: Sequence[str]) -> Mesh:
     split_address(address, "address")
     file = mesh.file
     number = 1 + max((node.id for node in file.nodes), default=-1)
-    file.nodes.append(NodePart(name=name, id=number, address=address, neighbours=list(links)))
-    return _changed(path, file, new=name)
+    key = make_keys(path.parent / KEYS, name)
+    file.nodes.append(NodePart(name=name, id=number, address=address, neighbours=list(links), key=key))
+    return _changed(path, file)
+
+
+def adopt(path: Path, address: str | None = None) -> Mesh:
+    """Complete a mesh file that is an advice: ids, addresses, an authority, keys.
+
+    `address` is HOST:PORT with {name} for the node's name and {port} for 7400, 7401, ...; if it is not given,
+    addresses in the file stay, and a node that has none gets its name and port 7400.
+    """
+    file = read_file(path)
+    used = [node.id for node in file.nodes]
+    ports = itertools.count(FIRST_PORT)
+    for node in file.nodes:
+        _require_name(node.name)
+        if node.id < 0:
+            node.id = 1 + max(used, default=-1)
+            used.append(node.id)
+        if address is not None or not node.address:
+            given = address or f"{{name}}:{FIRST_PORT}"
+            node.address = given.replace("{name}", node.name).replace("{port}", str(next(ports)))
+            split_address(node.address, "--address")
+    Mesh(msgspec.structs.replace(file, signed=False), path)  # all but the keys must be right
+    if not (path.parent / KEYS / "ca.key").exists():
+        make_authority(path.parent / KEYS, file.name)
+    for node in file.nodes:
+        if not (path.parent / KEYS / f"{node.name}.key").exists():
+            node.key = make_keys(path.parent / KEYS, node.name)
+    return _changed(path, file)
+
+
+def move(path: Path, name: str, address: str) -> Mesh:
+    """A node at another address; nothing else changes."""
+    mesh = read_mesh(path)
+    if name not in mesh.ids:
+        raise InputError(f"{path} has no node {name!r}{nearest(name, mesh.ids)}")
+    split_address(address, "address")
+    mesh.nodes[name].address = address
+    mesh.file.revision += 1
+    write_mesh(path, mesh.file)
+    return read_mesh(path)
+
+
+def _require_name(name: str) -> None:
+    """A node's name is that of its key files too."""
+    if not name.isascii() or not name.replace("-", "").replace(".", "").replace("_", "").isalnum():
+        raise InputError(f"{name!r} is no name of a node: letters, digits, '-', '.' and '_'")
 
 
 def remove(path: Path, name: str) -> Mesh:
@@ -71,14 +121,11 @@ def remove(path: Path, name: str) -> Mesh:
     return _changed(path, file)
 
 
-def _changed(path: Path, file: MeshFile, new: str | None = None) -> Mesh:
+def _changed(path: Path, file: MeshFile) -> Mesh:
     """A new revision; plans are of the old one."""
-    for game in file.games:
-        game.plan = None
+    file.plans = {}
     file.revision += 1
     mesh = Mesh(file, path)
-    if new is not None:
-        make_keys(path.parent / KEYS, new)
     write_mesh(path, file)
     return mesh
 
@@ -101,10 +148,11 @@ def plan(path: Path, seed: int = 0) -> Mesh:
     place = {name: v for v, name in enumerate(order)}
     edges = [(place[a], place[b]) for a in order for b in mesh.links[a] if place[a] < place[b]]
     network = Network.labelled(order, np.array(edges, np.int64).reshape(-1, 2), ())
-    if not edges and len(order) > 1:
-        raise InputError(f"{path}: no node has neighbours; give --link, or a [network]")
     for game in file.games:
-        game.plan = _plan(mesh.policy(game).plan(network), order, f"{path}: game {game.name!r}")
+        made = mesh.policy(game).plan(network)
+        file.plans[game.name] = part = _plan(made, order, f"{path}: game {game.name!r}")
+        if not edges and len(order) > 1 and (part.gamma > 0 or part.cliques or part.leader):
+            raise InputError(f"{path}: no node has neighbours; give --link, or a [network]")
     file.revision += 1
     write_mesh(path, file)
     return read_mesh(path)

@@ -31,9 +31,13 @@ from rumormill.live.frames import (
     encode,
 )
 from rumormill.live.game import Accepted, Game
+from rumormill.live.giving_up import GivingUp
 from rumormill.live.links import Link, Shared
 from rumormill.live.records import Record
-from rumormill.live.setup import NodeSetup
+from rumormill.live.setup import GameSetup, NodeSetup
+
+# So many frames wait for a peer that does not read, and four for each stream; then the link is closed.
+MOST_CONTROL = 1_024
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Node:
 
     def __init__(self, setup: NodeSetup) -> None:
         self.setup = setup
-        self.games = {each.name: Game(each, setup.node, setup.epoch, setup.limits) for each in setup.games}
+        self.games = {each.name: self._game(each) for each in setup.games}
         self.links: dict[int, Link] = {}
         self.now = 0.0
         self._clock: float | None = None  # the driver's, when it last said so
@@ -62,6 +66,10 @@ class Node:
         self._durable = 0
         self._heard_leader: dict[str, float] = {}  # per game, when its leader was last heard
         self._exchange = Exchange(self)
+        self._giving_up = GivingUp(self, self._exchange.told_more)
+
+    def _game(self, setup: GameSetup) -> Game:
+        return Game(setup, self.setup.node, self.setup.epoch, self.setup.limits, self.setup.sealer)
 
     # --- decisions ----------------------------------------------------------------------------------
 
@@ -115,6 +123,11 @@ class Node:
         return taken
 
     @property
+    def unwritten(self) -> int:
+        """How many were not taken yet."""
+        return len(self._journal)
+
+    @property
     def records(self) -> int:
         """How many records were written in all."""
         return self._records
@@ -152,9 +165,11 @@ class Node:
         for each in setup.games:
             game = self.games.get(each.name)
             if game is not None and game.setup.fingerprint == each.fingerprint:
-                game.reconfigure(each)
+                game.reconfigure(each, setup.sealer)
             else:
-                game = Game(each, setup.node, setup.epoch, setup.limits)
+                earlier, game = game, self._game(each)
+                if earlier is not None:
+                    game.follow(earlier.numbers, earlier.durable, self._records)
                 game.reserve(self.log)
             games[each.name] = game
         self.games = games
@@ -177,13 +192,15 @@ class Node:
         self._pass_time(now)
         for game in self.games.values():
             game.expire(self.now, self.log)
-        self._exchange.give_up()
+        self._giving_up.give_up()
         limits = self.setup.limits
         for link in self.links.values():
             if self.now - link.heard > limits.silence:
                 link.closing = link.closing or "silent"
             if link.epoch is None and self.now - link.opened > limits.silence:
                 link.closing = link.closing or "no hello"
+            if len(link.control) > MOST_CONTROL + 4 * sum(len(game.streams) for game in self.games.values()):
+                link.closing = link.closing or "it does not read"
             if self.now - link.pinged >= limits.ping_every:
                 link.pinged = self.now
                 link.control.append(encode(Ping()))
@@ -193,7 +210,10 @@ class Node:
     def link_up(self, link: int, peer: int) -> None:
         """A connection to a neighbour, whose identity the driver has checked."""
         setup, now = self.setup, self.now
-        opened = self.links[link] = Link(peer, opened=now, heard=now, pinged=now, next_have=now)
+        opened = Link(
+            peer, opened=now, heard=now, pinged=now, next_have=now, counted=now, allowance=setup.limits.frames
+        )
+        self.links[link] = opened
         games = [(each.name, each.fingerprint) for each in setup.games]
         hello = Hello(PROTO_MIN, PROTO_MAX, setup.mesh, setup.node, setup.epoch, games)
         opened.control.append(encode(hello))
@@ -206,6 +226,7 @@ class Node:
         """A frame (without its length). Hostile: close the link."""
         at = self.links[link]
         at.heard = self.now
+        self._charge(at)
         try:
             frame = decode(body)
             if frame is not None:
@@ -214,6 +235,22 @@ class Node:
             self.violations["hostile"] += 1
             at.closing = at.closing or str(error)
             raise
+
+    def _charge(self, link: Link) -> None:
+        """Every frame costs something, also one that says nothing: too many have to wait in the network."""
+        rate = self.setup.limits.frames
+        link.allowance = min(rate, link.allowance + (self.now - link.counted) * rate) - 1
+        link.counted = self.now
+        if link.allowance < 0:
+            link.pause_until = max(link.pause_until, self.now - link.allowance / rate)
+
+    def rests(self, link: int) -> bool:
+        """Whether nothing should be read from a link for now."""
+        return self.links[link].pause_until > self.now
+
+    def is_asked(self, link: int) -> bool:
+        """Whether there is something to be said over a link at once, because the peer waits for it."""
+        return self.links[link].asked
 
     def _handle(self, link: Link, frame: Frame) -> None:
         match frame:
@@ -234,7 +271,7 @@ class Node:
             case Obs():
                 self._exchange.obs(link, frame)
             case Skip():
-                self._exchange.skip(link, frame)
+                self._giving_up.skip(link, frame)
             case Round(t=t):
                 link.round = t
 
@@ -258,12 +295,14 @@ class Node:
             elif game.name in theirs:
                 self.violations["fingerprint"] += 1
         self._exchange.tell_have(link)
+        link.asked = True
 
     # --- what goes out ------------------------------------------------------------------------------
 
     def frames(self, link: int, limit: int) -> list[bytes]:
         """What is to be sent over a link now: about `limit` bytes at most, and at least one frame if any."""
         at = self.links[link]
+        at.asked = False
         found: list[bytes] = []
         while at.control and limit > 0:
             found.append(at.control.popleft())

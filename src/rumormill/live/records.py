@@ -51,6 +51,7 @@ class Peer(_Record, tag="peer", frozen=True):
     first: int
     items: list[Item]
     head: Head | None = None
+    seal: bytes = b""
 
 
 class Expired(_Record, tag="expired", frozen=True):
@@ -67,6 +68,9 @@ class Skipped(_Record, tag="skipped", frozen=True):
     origin: int
     epoch: int
     upto: int
+    digest: bytes = b""
+    head: Head | None = None
+    seal: bytes = b""
 
 
 Record = Reserve | Choice | Own | Peer | Expired | Skipped

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from rumormill.errors import InputError, RumormillError
 from rumormill.live import snapshot
-from rumormill.live.config import read_mesh, split_address
-from rumormill.live.http import HttpServer
+from rumormill.live.config import KEYS, read_mesh, split_address
+from rumormill.live.http import Answer, HttpServer
 from rumormill.live.journal import Journal
 from rumormill.live.node import Node
 from rumormill.live.transport import Transport, tls
@@ -25,7 +25,15 @@ from rumormill.live.transport import Transport, tls
 log = logging.getLogger("rumormill.node")
 
 SNAPSHOT_EVERY = 50_000
+# Seconds between two looks at everything that can wait: what is told to neighbours, and records that nobody
+# waits for. So much is then written and sent at once.
 TICK = 0.2
+# So many records are handed to the disk at once, waited for or not.
+MOST_UNWRITTEN = 256
+# Seconds between two pictures of the state in the event stream.
+EVENT_EVERY = 1.0
+# The writer's thread must not hold up an answer: it is interrupted after as many seconds.
+SWITCH = 0.0005
 # Records that may wait for the disk before links are no longer read.
 MOST_BACKLOG = 20_000
 
@@ -65,33 +73,33 @@ class Runtime:
         self.mesh = read_mesh(settings.mesh)
         mesh, name = self.mesh, settings.name
         self.host, self.port, self.unix = _sidecar_address(settings)
-        keys = settings.keys or settings.mesh.parent / "keys"
+        self._keys = keys = settings.keys or settings.mesh.parent / KEYS
         contexts = (tls(keys, name, server=True), tls(keys, name, server=False))
         owner = f"mesh {mesh.file.name}, node {name}"
         self.journal = Journal(settings.data, owner, fresh_epoch=lambda: time.time_ns() // 1_000_000)
         self.epoch = self.journal.found.epoch
-        self.node = Node(mesh.setup(name, self.epoch))
+        self.node = Node(mesh.setup(name, self.epoch, keys=keys))
         self.node.restart(self.journal.found.state, self.journal.found.records)
         self._since_snapshot = len(self.journal.found.records)
         self.journal.forget_found()
-        self.transport = Transport(self.node, mesh.ids, contexts, self.changed, log.warning)
+        self.transport = Transport(self.node, mesh.ids, contexts, log.warning)
         from rumormill.live.sidecar import Sidecar
 
         self.sidecar = Sidecar(self)
         self.http = HttpServer(self.sidecar.answer)
         self.draining = False
         self.started = self.clock()
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []  # (record, order, whom to tell)
+        # (record, order, whom to tell, what)
+        self._waiting: list[tuple[int, int, asyncio.Future[Answer], Answer]] = []
         self._order = itertools.count()
         self._scheduled = False
         self._stop = asyncio.Event()
 
     # --- life ---------------------------------------------------------------------------------------
 
-    async def run(self, announce: bool = True) -> None:
+    async def run(self) -> None:
         """Until SIGTERM or Ctrl-C."""
         loop = asyncio.get_running_loop()
-        self._loop = loop
         self.node.tick(self.clock())
 
         def on_commit(n: int) -> None:
@@ -109,9 +117,8 @@ class Runtime:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self.reload)
-        if announce:
-            where = self.settings.http if self.unix else f"{self.host}:{self.http.port}"
-            log.info("ready", extra={"fields": {"http": where, "epoch": self.epoch}})
+        where = self.settings.http if self.unix else f"{self.host}:{self.http.port}"
+        log.info("ready", extra={"fields": {"http": where, "epoch": self.epoch}})
         ticking = asyncio.ensure_future(self._tick())
         await self._stop.wait()
         ticking.cancel()
@@ -127,10 +134,16 @@ class Runtime:
         }
 
     async def _tick(self) -> None:
+        published = self.clock()
         while True:
             await asyncio.sleep(TICK)
             self.node.tick(self.clock())
             self._flush()
+            self.transport.pump(self.congested)
+            if self.clock() - published >= EVENT_EVERY:
+                published = self.clock()
+                if self.http.watched:
+                    self.http.publish(self.sidecar.picture())
 
     def stop(self) -> None:
         self._stop.set()
@@ -141,6 +154,7 @@ class Runtime:
         await self.http.stop()
         self.node.say_goodbye("stopping")
         self._flush()
+        self.transport.pump(self.congested)
         await self.transport.stop()
         self.journal.write_snapshot(snapshot.pack(self.node.snapshot()))
         clean = await asyncio.to_thread(self.journal.close)
@@ -154,7 +168,7 @@ class Runtime:
                 raise InputError(f"its revision {mesh.file.revision} is not above {self.mesh.file.revision}")
             if mesh.file.name != self.mesh.file.name:
                 raise InputError(f"it is of another mesh, {mesh.file.name!r}")
-            setup = mesh.setup(self.settings.name, self.epoch)
+            setup = mesh.setup(self.settings.name, self.epoch, keys=self._keys)
         except RumormillError as error:
             log.error("the mesh file was not taken: %s", error)
             return
@@ -162,16 +176,22 @@ class Runtime:
         self.node.reconfigure(setup)
         self.transport.rename(mesh.ids)
         self.transport.dial(self._addresses())
+        self.transport.pump(self.congested)
         log.info("a new mesh file", extra={"fields": {"revision": mesh.file.revision}})
         self.changed()
 
     # --- what follows every change ------------------------------------------------------------------
 
     def changed(self) -> None:
-        """Something happened to the node: after this turn of the loop disk and links get their part."""
+        """Somebody waits for the disk: after this turn of the loop it gets all that is to be written."""
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
+
+    def may_wait(self) -> None:
+        """There is something to write that nobody waits for: the next look around does it."""
+        if self.node.unwritten >= MOST_UNWRITTEN:
+            self.changed()
 
     def _flush(self) -> None:
         self._scheduled = False
@@ -182,7 +202,10 @@ class Runtime:
             if self._since_snapshot >= SNAPSHOT_EVERY:
                 self._since_snapshot = 0
                 self.journal.write_snapshot(snapshot.pack(self.node.snapshot()))
-        self.transport.pump(self.congested)
+
+    def failed(self, what: str, error: Exception) -> None:
+        """A mistake in the program: said in full, and the node goes on."""
+        log.error("%s failed: %r", what, error, exc_info=error)
 
     @property
     def congested(self) -> bool:
@@ -195,19 +218,18 @@ class Runtime:
     def _committed(self, n: int) -> None:
         self.node.committed(n)
         while self._waiting and self._waiting[0][0] <= n:
-            future = heapq.heappop(self._waiting)[2]
+            _, _, future, answer = heapq.heappop(self._waiting)
             if not future.done():
-                future.set_result(None)
-        self.changed()
+                future.set_result(answer)
 
-    async def on_disk(self, record: int) -> None:
-        """Wait until a record is on disk."""
+    def when_on_disk(self, record: int, answer: Answer) -> Answer | asyncio.Future[Answer]:
+        """The answer, as soon as a record is on disk."""
         if record <= self.node.durable:
-            return
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (record, next(self._order), future))
+            return answer
+        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (record, next(self._order), future, answer))
         self.changed()
-        await future
+        return future
 
 
 def _sidecar_address(settings: Settings) -> tuple[str | None, int, str | None]:
@@ -231,6 +253,8 @@ class JsonLines(logging.Formatter):
             "text": record.getMessage(),
         }
         row.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            row["trace"] = self.formatException(record.exc_info)
         return json.dumps(row, ensure_ascii=False)
 
 
@@ -240,6 +264,8 @@ def run_node(settings: Settings) -> None:
     handler.setFormatter(JsonLines())
     log.handlers[:], log.propagate = [handler], False
     log.setLevel(logging.INFO)
+
+    sys.setswitchinterval(SWITCH)
 
     async def main() -> None:
         with contextlib.suppress(asyncio.CancelledError):

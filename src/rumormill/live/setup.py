@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from rumormill.policies import Agent
+
+if TYPE_CHECKING:
+    from rumormill.live.seals import Sealer
 
 # No decision number exceeds this, so a trimmed mean knows which samples can never leave and forgets them.
 LAST_DECISION = 1 << 40
@@ -35,6 +39,8 @@ class Limits:
     silence: float = 5.0
     rate: float = 10_000.0
     """Items of one origin taken in per second."""
+    frames: float = 10_000.0
+    """Frames of one link taken in per second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,5 +73,7 @@ class NodeSetup:
     members: frozenset[int]
     games: tuple[GameSetup, ...]
     limits: Limits = Limits()
+    sealer: Sealer | None = None
+    """Signs and checks, in a mesh with signatures."""
     lockstep: bool = False
     """Play in rounds, for comparison with the simulator."""

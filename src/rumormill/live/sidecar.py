@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
+import base64
+import binascii
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable
+from asyncio import Future
+from collections.abc import Callable
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +25,11 @@ if TYPE_CHECKING:
 MOST_AT_ONCE = 1_000
 MOST_TTL = 7 * 86_400.0
 CODES = {"conflict": 409, "old": 410, "future": 404, "number": 422, "arm": 404}
-# Seconds between two pictures of the state in the event stream.
-EVENT_EVERY = 1.0
+# Names under which a browser on this machine reaches the sidecar: any other is a page elsewhere that made its
+# own name point here.
+LOCAL = {"127.0.0.1", "localhost", "[::1]"}
+# What needs no token.
+OPEN = {"/healthz", "/readyz"}
 
 
 class ChooseIn(msgspec.Struct):
@@ -49,11 +54,11 @@ class AbandonIn(msgspec.Struct):
 
 
 class Sidecar:
-    """Answers requests."""
+    """Answers requests: at once, or, where the disk has to be waited for, by and by."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._routes: dict[tuple[str, str], Callable[[Request], Awaitable[Answer]]] = {
+        self._routes: dict[tuple[str, str], Callable[[Request], Answer | Future[Answer]]] = {
             ("POST", "/v1/choose"): self._choose,
             ("POST", "/v1/observe"): self._observe,
             ("POST", "/v1/abandon"): self._abandon,
@@ -66,32 +71,45 @@ class Sidecar:
             ("GET", "/openapi.json"): self._openapi,
         }
 
-    async def answer(self, request: Request) -> Answer:
+    def answer(self, request: Request) -> Answer | Future[Answer]:
         """The answer to any request."""
-        token = self._runtime.settings.token
-        if token is not None and request.path not in ("/healthz", "/readyz"):
-            given = request.headers.get("authorization", "").removeprefix("Bearer ")
-            if not hmac.compare_digest(given.encode(), token.encode()):
-                return _said(401, "give the token: Authorization: Bearer ...")
-        origin = request.headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != request.headers.get("host"):
-            return _said(403, "pages of other sites may not ask")
+        refused = self._refusal(request)
+        if refused is not None:
+            return refused
         route = self._routes.get((request.method, request.path))
         if route is None:
             known = any(path == request.path for _, path in self._routes)
             return _said(405 if known else 404, f"{request.method} {request.path[:200]} is not offered")
         try:
-            return await route(request)
+            return route(request)
         except NotReady as error:
             return _said(503, str(error))
         except Refused as error:
             return _said(CODES[error.kind], str(error))
         except BadRequest as error:
             return _said(error.status, str(error))
+        except Exception as error:  # the connection, and the node, go on
+            self._runtime.failed(f"{request.method} {request.path}", error)
+            return _said(500, "this should not happen; the node's log says more")
+
+    def _refusal(self, request: Request) -> Answer | None:
+        """Who may not ask: without the token, or from a page of another site."""
+        token, headers = self._runtime.settings.token, request.headers
+        host, origin = headers.get("host"), headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return _said(403, "pages of other sites may not ask")
+        if token is None:
+            if host is not None and self._runtime.unix is None and _name(host) not in LOCAL:
+                return _said(403, f"{host[:100]} is not this machine: ask 127.0.0.1 or localhost")
+        elif request.path not in OPEN and not _is_given(headers.get("authorization", ""), token):
+            # A browser then asks its user: any name, and the token as the password.
+            ask = {"WWW-Authenticate": 'Basic realm="rumormill"'}
+            return _said(401, "give the token: Authorization: Bearer ...", ask)
+        return None
 
     # --- decisions ----------------------------------------------------------------------------------
 
-    async def _choose(self, request: Request) -> Answer:
+    def _choose(self, request: Request) -> Answer:
         asked = _read(request.body, ChooseIn)
         name = self._game(asked.game)
         part = self._runtime.mesh.games[name]
@@ -117,18 +135,18 @@ class Sidecar:
     def _one(self, game: str, ttl: float) -> dict[str, Any]:
         runtime = self._runtime
         token = runtime.node.choose(game, runtime.clock(), ttl)
-        runtime.changed()
+        runtime.may_wait()
         arm = runtime.mesh.games[game].arms[token.arm]
         return {"token": token_text(token), "game": game, "arm": arm, "expires": token.expires}
 
-    async def _observe(self, request: Request) -> Answer:
+    def _observe(self, request: Request) -> Answer | Future[Answer]:
         asked = _read(request.body, ObserveIn)
         if asked.observations is None:
             if asked.token is None:
                 raise BadRequest(400, "give token and reward, or observations")
             seq, record, late = self._take(asked.token, asked.reward)
-            await self._runtime.on_disk(record)
-            return _json({"accepted": True, "seq": seq, "late": late})
+            answer = _json({"accepted": True, "seq": seq, "late": late})
+            return self._runtime.when_on_disk(record, answer)
         if len(asked.observations) > MOST_AT_ONCE:
             raise BadRequest(422, f"at most {MOST_AT_ONCE} observations at once")
         rows: list[dict[str, Any]] = []
@@ -142,22 +160,23 @@ class Sidecar:
                 rows.append({"status": CODES[error.kind], "error": str(error)})
             except BadRequest as error:
                 rows.append({"status": error.status, "error": str(error)})
-        await self._runtime.on_disk(last)
-        return _json({"results": rows})
+        return self._runtime.when_on_disk(last, _json({"results": rows}))
 
     def _take(self, text: str, reward: Any) -> tuple[int, int, bool]:
         token = self._token(text)
         if not isinstance(reward, int | float) or isinstance(reward, bool):
             raise Refused("number", "reward: a finite number")
         sign = -1.0 if self._runtime.mesh.games[token.game].objective == "minimise" else 1.0
-        taken = self._runtime.node.observe(token.game, token.t, token.arm, sign * float(reward))
-        self._runtime.changed()
+        try:
+            taken = self._runtime.node.observe(token.game, token.t, token.arm, sign * float(reward))
+        except OverflowError:
+            raise Refused("number", "reward: a finite number") from None
         return taken.seq, taken.record, taken.late
 
-    async def _abandon(self, request: Request) -> Answer:
+    def _abandon(self, request: Request) -> Answer:
         token = self._token(_read(request.body, AbandonIn).token)
         was_open = self._runtime.node.abandon(token.game, token.t)
-        self._runtime.changed()
+        self._runtime.may_wait()
         return _json({"abandoned": was_open})
 
     def _game(self, name: str | None) -> str:
@@ -182,29 +201,28 @@ class Sidecar:
 
     # --- looking ------------------------------------------------------------------------------------
 
-    async def _status(self, request: Request) -> Answer:
+    def _status(self, request: Request) -> Answer:
         return _json(status.status(self._runtime))
 
-    async def _healthy(self, request: Request) -> Answer:
+    def _healthy(self, request: Request) -> Answer:
         return Answer(200, b"ok\n", "text")
 
-    async def _ready(self, request: Request) -> Answer:
+    def _ready(self, request: Request) -> Answer:
         if self._runtime.ready:
             return Answer(200, b"ready\n", "text")
         return _said(503, self._runtime.journal.trouble or "not ready")
 
-    async def _metrics(self, request: Request) -> Answer:
+    def _metrics(self, request: Request) -> Answer:
         return Answer(200, status.metrics(self._runtime).encode(), "text/plain; version=0.0.4")
 
-    async def _events(self, request: Request) -> Answer:
-        return Answer(events=self._pictures())
+    def _events(self, request: Request) -> Answer:
+        return Answer(body=self.picture(), events=True)
 
-    async def _pictures(self) -> AsyncIterator[bytes]:
-        while not self._runtime.draining:
-            yield msgspec.json.encode(status.status(self._runtime))
-            await asyncio.sleep(EVENT_EVERY)
+    def picture(self) -> bytes:
+        """The state as an event."""
+        return msgspec.json.encode(status.status(self._runtime))
 
-    async def _page(self, request: Request) -> Answer:
+    def _page(self, request: Request) -> Answer:
         page = files("rumormill.live").joinpath("page/index.html").read_bytes()
         # Nothing is loaded from anywhere else, and nothing may be.
         policy = (
@@ -212,7 +230,7 @@ class Sidecar:
         )
         return Answer(200, page, "html", {"Content-Security-Policy": policy})
 
-    async def _openapi(self, request: Request) -> Answer:
+    def _openapi(self, request: Request) -> Answer:
         return Answer(200, files("rumormill.live").joinpath("page/openapi.json").read_bytes())
 
 
@@ -234,5 +252,21 @@ def _json(value: Any) -> Answer:
     return Answer(200, msgspec.json.encode(value))
 
 
-def _said(code: int, text: str) -> Answer:
-    return Answer(code, msgspec.json.encode({"error": text}))
+def _said(code: int, text: str, headers: dict[str, str] | None = None) -> Answer:
+    return Answer(code, msgspec.json.encode({"error": text}), headers=headers or {})
+
+
+def _name(host: str) -> str:
+    """The host without the port."""
+    return host if host.endswith("]") else host.rpartition(":")[0] or host
+
+
+def _is_given(authorization: str, token: str) -> bool:
+    """Whether a header carries the token, as a bearer's or as a password."""
+    kind, _, given = authorization.partition(" ")
+    if kind.lower() == "basic":
+        try:
+            given = base64.b64decode(given, validate=True).decode().partition(":")[2]
+        except (binascii.Error, UnicodeDecodeError):
+            return False
+    return hmac.compare_digest(given.encode(), token.encode())

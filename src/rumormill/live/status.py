@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rumormill.live.game import Game
+from rumormill.live.streams import Stream
 
 if TYPE_CHECKING:
     from rumormill.live.runtime import Runtime
+
+# From so many observations the preference of a node is read.
+RECENT = 50
 
 
 def status(runtime: Runtime) -> dict[str, Any]:
@@ -86,7 +91,7 @@ def arm_rows(game: Game, names: list[str], sign: float) -> list[dict[str, Any]]:
     for k, name in enumerate(names):
         mean, n = latest[k]
         index = None
-        if samples is not None and n > 0 and math.isfinite(mean):
+        if samples is not None and samples.radius is not None and n > 0 and math.isfinite(mean):
             index = samples.radius.index(mean, n, samples.L(t))
         rows.append(
             {
@@ -101,20 +106,24 @@ def arm_rows(game: Game, names: list[str], sign: float) -> list[dict[str, Any]]:
 
 
 def stream_rows(runtime: Runtime, game: Game, arms: list[str]) -> list[dict[str, Any]]:
-    """How far every stream is, how far behind, and what its origin took last."""
-    rows = []
-    for (origin, epoch), stream in sorted(game.streams.items()):
-        last = stream.kept.between(stream.upto, 1)[0][1] if stream.upto > stream.kept.floor else None
-        rows.append(
-            {
-                "node": runtime.mesh.names.get(origin, str(origin)),
-                "epoch": epoch,
-                "upto": stream.upto,
-                "lag": lag(runtime, game, (origin, epoch)),
-                "last": arms[last] if last is not None and last < len(arms) else None,
-            }
-        )
-    return rows
+    """How far every stream is, how far behind, and which arm its origin prefers."""
+    return [
+        {
+            "node": runtime.mesh.names.get(origin, str(origin)),
+            "epoch": epoch,
+            "upto": stream.upto,
+            "lag": lag(runtime, game, (origin, epoch)),
+            "prefers": preferred(stream, arms),
+        }
+        for (origin, epoch), stream in sorted(game.streams.items())
+    ]
+
+
+def preferred(stream: Stream, arms: list[str]) -> str | None:
+    """The arm that an origin took most often among its last observations; the latest of equals."""
+    count = min(RECENT, stream.upto - stream.kept.floor)
+    taken = Counter(arm for _, arm, _ in reversed(stream.kept.between(stream.upto - count + 1, count)))
+    return next((arms[arm] for arm, _ in taken.most_common() if arm < len(arms)), None)
 
 
 def lag(runtime: Runtime, game: Game, key: tuple[int, int]) -> int:

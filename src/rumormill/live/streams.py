@@ -7,12 +7,15 @@ removes duplicates. The last items are kept, packed, for neighbours that come ba
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rumormill.live.frames import Head, Item
 from rumormill.live.setup import LAST_DECISION
+
+if TYPE_CHECKING:
+    from rumormill.live.seals import Chain
 
 Key = tuple[int, int]
 """(origin, epoch)."""
@@ -96,8 +99,10 @@ class Kept:
 class Stream:
     """One stream as one node knows it."""
 
-    def __init__(self, key: Key, retain: int, hops: int) -> None:
+    def __init__(self, key: Key, retain: int, hops: int, chain: Chain | None = None) -> None:
         self.key = key
+        self.chain = chain
+        """What its origin signed; None in a mesh without signatures."""
         self.hops = hops
         """The least number of hops it came by, 0 for the own; not on disk, neighbours know it."""
         self.kept = Kept(retain)
@@ -109,16 +114,37 @@ class Stream:
     def upto(self) -> int:
         return self.kept.last
 
+    @property
+    def floor(self) -> int:
+        """Up to here it cannot be told: not kept, or, with signatures, before the first point that is."""
+        if self.chain is None or self.kept.floor == 0:
+            return self.kept.floor
+        point = self.chain.above(self.kept.floor)
+        return self.upto if point is None else point.upto
+
     def state(self) -> list[Any]:
-        head = self.head and [self.head.t, self.head.arm, self.head.rows]
-        return [*self.key, self.kept.floor, self.kept.packed(), head]
+        state = [*self.key, self.kept.floor, self.kept.packed(), plain(self.head)]
+        return state if self.chain is None else [*state, self.chain.state()]
 
     @classmethod
-    def from_state(cls, state: Sequence[Any], retain: int, hops: int) -> Stream:
-        origin, epoch, floor, packed, head = state
-        stream = cls((int(origin), int(epoch)), retain, hops)
+    def from_state(cls, state: Sequence[Any], retain: int, hops: int, chain: Chain | None = None) -> Stream:
+        origin, epoch, floor, packed, head, *seals = state
+        stream = cls((int(origin), int(epoch)), retain, hops, chain)
         stream.kept.unpack(packed, int(floor))
-        if head is not None:
-            rows = tuple((float(mean), float(n)) for mean, n in head[2])
-            stream.head = Head(int(head[0]), int(head[1]), rows)
+        stream.head = head_from(head)
+        if chain is not None:
+            chain.restore(*seals)
         return stream
+
+
+def plain(head: Head | None) -> list[Any] | None:
+    """A head as plain data."""
+    return None if head is None else [head.t, head.arm, head.rows]
+
+
+def head_from(state: Sequence[Any] | None) -> Head | None:
+    """The head that `plain` was given."""
+    if state is None:
+        return None
+    t, arm, rows = state
+    return Head(int(t), int(arm), tuple((float(mean), float(n)) for mean, n in rows))

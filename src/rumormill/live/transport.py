@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import Any
 
 from rumormill.errors import InputError
-from rumormill.live.frames import LARGE_FRAME, Hostile, Splitter
+from rumormill.live.connection import Connection
 from rumormill.live.node import Node
 
 MOST_STRANGERS = 64
 HANDSHAKE = 5.0
 LEAST_PAUSE, MOST_PAUSE = 0.05, 2.0
-# Bytes that may wait in a connection before no more is put into it.
-UNSENT = 256 * 1024
+# Bytes sent over one link before everybody else gets a turn.
+AT_ONCE = 64 * 1024
+# Seconds for the last words of a node that stops, and between two lines of one kind in its log.
+GOODBYE, SAY_EVERY = 0.5, 1.0
 
 
 def tls(folder: Path, name: str, *, server: bool) -> ssl.SSLContext:
@@ -45,83 +47,6 @@ def tls(folder: Path, name: str, *, server: bool) -> ssl.SSLContext:
     return context
 
 
-def peer_name(transport: asyncio.BaseTransport) -> str:
-    """The node that a certificate names; empty if there is none."""
-    certificate = transport.get_extra_info("peercert") or {}
-    for part in certificate.get("subject", ()):
-        for key, value in part:
-            if key == "commonName":
-                return str(value)
-    return ""
-
-
-class Connection(asyncio.Protocol):
-    """One TLS connection to a neighbour."""
-
-    def __init__(self, transport: Transport, expected: int | None) -> None:
-        self._owner, self._expected = transport, expected
-        self._splitter = Splitter()
-        self.wire: asyncio.Transport | None = None
-        self.link: int | None = None
-        self.peer: int | None = None
-        self.writable = True
-        self.resting = False
-        self.gone = asyncio.get_running_loop().create_future()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.wire = transport
-        transport.set_write_buffer_limits(high=UNSENT)
-        name = peer_name(transport)
-        self.peer = self._owner.neighbour(name)
-        if self.peer is None or self._expected not in (None, self.peer):
-            self._owner.refuse("stranger", f"{name!r} is no neighbour")
-            transport.abort()
-            return
-        self._splitter.limit = LARGE_FRAME
-        self._owner.opened(self)
-
-    def data_received(self, data: bytes) -> None:
-        self._owner.bytes_in += len(data)
-        if self.link is None:
-            return
-        node = self._owner.node
-        try:
-            try:
-                bodies = self._splitter.feed(data)
-            except Hostile:
-                node.violations["hostile"] += 1  # what comes as a frame the node counts itself
-                raise
-            for body in bodies:
-                node.receive(self.link, body)
-        except Hostile as error:
-            self._owner.warn(f"refused: node {self.peer}: {error}")
-            self.close()
-        self._owner.changed()
-
-    def pause_writing(self) -> None:
-        self.writable = False
-
-    def resume_writing(self) -> None:
-        self.writable = True
-        self._owner.changed()
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._owner.closed(self)
-        if not self.gone.done():
-            self.gone.set_result(None)
-
-    def rest(self, wanted: bool) -> None:
-        """Read no more for now, or read again."""
-        if self.wire is not None and wanted != self.resting and not self.wire.is_closing():
-            self.resting = wanted
-            (self.wire.pause_reading if wanted else self.wire.resume_reading)()
-
-    def close(self) -> None:
-        if self.wire is not None:
-            self.wire.abort()
-
-
 class Transport:
     """All links of one node."""
 
@@ -130,16 +55,18 @@ class Transport:
         node: Node,
         names: dict[str, int],
         contexts: tuple[ssl.SSLContext, ssl.SSLContext],
-        changed: Callable[[], None],
         warn: Callable[[str], None],
     ) -> None:
-        self.node, self._names, self.changed, self.warn = node, names, changed, warn
+        self.node, self._names, self._warn = node, names, warn
         self._server_tls, self._client_tls = contexts
+        self.wires: set[Connection] = set()
+        """All that are open, neighbours or not."""
         self._links: dict[int, Connection] = {}
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
-        self._dialling: dict[int, asyncio.Task[None]] = {}
-        self._strangers = 0
+        self._dialling: dict[int, tuple[tuple[str, int], asyncio.Task[None]]] = {}
+        self._strangers: dict[socket.socket, asyncio.Task[None]] = {}  # oldest first
+        self._said: dict[str, tuple[float, int]] = {}  # per kind, when, and how often since
         self._socket: socket.socket | None = None
         self.bytes_in = self.bytes_out = 0
 
@@ -155,7 +82,17 @@ class Transport:
 
     def refuse(self, kind: str, text: str) -> None:
         self.node.violations[kind] += 1
-        self.warn(f"refused: {text}")
+        self.say(kind, text)
+
+    def say(self, kind: str, text: str) -> None:
+        """A line in the log; of one kind not more than one a second, for a log fills a disk too."""
+        now = asyncio.get_running_loop().time()
+        last, more = self._said.get(kind, (-SAY_EVERY, 0))
+        if now - last < SAY_EVERY:
+            self._said[kind] = (last, more + 1)
+            return
+        self._said[kind] = (now, 0)
+        self._warn(f"refused: {text}" + (f" (and {more} more since the last such line)" if more else ""))
 
     async def listen(self, host: str, port: int) -> None:
         self._socket = socket.create_server((host, port), backlog=128, family=_family(host))
@@ -176,15 +113,15 @@ class Transport:
             except OSError:
                 await asyncio.sleep(LEAST_PAUSE)
                 continue
-            if self._strangers >= MOST_STRANGERS:
-                self.node.violations["crowd"] += 1
-                raw.close()
-                continue
-            self._keep(self._handshake(raw))
+            if len(self._strangers) >= MOST_STRANGERS:
+                # The oldest has to go: a neighbour's handshake takes milliseconds, so that it gets through.
+                self.refuse("crowd", "too many connections that do not say who they are")
+                oldest = next(iter(self._strangers))
+                self._strangers.pop(oldest).cancel()
+            self._strangers[raw] = self._keep(self._handshake(raw))
 
     async def _handshake(self, raw: socket.socket) -> None:
         """A stranger costs a place among a few and some seconds, then it is known or gone."""
-        self._strangers += 1
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: Connection(self, None), raw, ssl=self._server_tls, ssl_handshake_timeout=HANDSHAKE
@@ -192,18 +129,23 @@ class Transport:
         except (OSError, ssl.SSLError, TimeoutError) as error:
             self.refuse("handshake", f"no handshake: {error}")
             raw.close()
+        except asyncio.CancelledError:
+            raw.close()
+            raise
         finally:
-            self._strangers -= 1
+            self._strangers.pop(raw, None)
 
     # --- dialling -----------------------------------------------------------------------------------
 
     def dial(self, addresses: dict[int, tuple[str, int]]) -> None:
         """Keep up the links to neighbours of a larger id; those to others are taken down."""
-        for peer in set(self._dialling) - set(addresses):
-            self._dialling.pop(peer).cancel()
-        for peer, (host, port) in addresses.items():
+        for peer, (address, task) in list(self._dialling.items()):
+            if addresses.get(peer) != address:  # gone, or moved
+                del self._dialling[peer]
+                task.cancel()
+        for peer, address in addresses.items():
             if peer not in self._dialling:
-                self._dialling[peer] = self._keep(self._dial(peer, host, port))
+                self._dialling[peer] = (address, self._keep(self._dial(peer, *address)))
 
     async def _dial(self, peer: int, host: str, port: int) -> None:
         pause = LEAST_PAUSE
@@ -236,44 +178,65 @@ class Transport:
         self._links[connection.link] = connection
         assert connection.peer is not None
         self.node.link_up(connection.link, connection.peer)
-        self.changed()
+        self.soon(connection)
 
     def closed(self, connection: Connection) -> None:
         if connection.link is not None and self._links.pop(connection.link, None) is not None:
             self.node.link_down(connection.link)
-            self.changed()
+
+    def soon(self, connection: Connection) -> None:
+        """Something is to be said on a link that does not wait for the next look around."""
+        asyncio.get_running_loop().call_soon(self._send, connection)
 
     def pump(self, congested: bool) -> None:
         """Send what is to be sent; close what is to be closed; rest where too much comes in."""
         for link, connection in list(self._links.items()):
-            state, wire = self.node.links[link], connection.wire
-            assert wire is not None
-            while connection.writable and not wire.is_closing():
-                frames = self.node.frames(link, UNSENT // 4)
-                if not frames:
-                    break
-                data = b"".join(frames)
+            self._send(connection)
+            state = self.node.links.get(link)
+            if state is None:
+                continue
+            if state.closing is not None or state.peer not in self.node.setup.neighbours:
+                self._hang_up(connection, state.closing or "no neighbour any more")
+                continue
+            connection.rest(congested or self.node.rests(link) or connection.is_behind)
+            if not connection.resting:
+                connection.take_in()
+
+    def _send(self, connection: Connection) -> None:
+        wire, link = connection.wire, connection.link
+        if wire is None or link not in self.node.links:
+            return
+        if connection.writable and not wire.is_closing():
+            data = b"".join(self.node.frames(link, AT_ONCE))
+            if data:
                 self.bytes_out += len(data)
                 wire.write(data)
-            if state.closing is not None or state.peer not in self.node.setup.neighbours:
-                wire.close() if state.closing and state.closing.startswith(
-                    "it speaks"
-                ) else connection.close()
-                self.closed(connection)
-                continue
-            connection.rest(congested or state.pause_until > self.node.now)
+            if len(data) >= AT_ONCE:  # there may be more, but others have to be served too
+                self.soon(connection)
+
+    def _hang_up(self, connection: Connection, why: str) -> None:
+        assert connection.wire is not None
+        if why.startswith("it speaks"):
+            connection.wire.close()  # what was said last goes out first
+        else:
+            connection.close()
+        self.closed(connection)
 
     async def stop(self) -> None:
-        """Let go of everything; what was put into connections goes out first."""
-        for connection in list(self._links.values()):
-            if connection.wire is not None:
-                connection.wire.close()
-        if self._links:
-            await asyncio.sleep(0.05)
-        for task in list(self._tasks):
+        """Let go of everything; what was put into connections goes out first, if it can."""
+        tasks = list(self._tasks)
+        for task in tasks:
             task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._socket is not None:
             self._socket.close()
+        for end in ("close", "abort"):
+            left = list(self.wires)
+            for connection in left:
+                if connection.wire is not None:
+                    getattr(connection.wire, end)()
+            if left:
+                await asyncio.wait([connection.gone for connection in left], timeout=GOODBYE)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)

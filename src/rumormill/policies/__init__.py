@@ -6,7 +6,9 @@ from rumormill.policies.centralized import CentralizedMPUCB, LeaderPlan
 from rumormill.policies.consensus import ConsensusUCB
 from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
 from rumormill.policies.kmp import KMPUCB
-from rumormill.policies.message_passing import HopPlan, RobustPolicy
+from rumormill.policies.message_passing import HopPart, HopPlan, RobustPolicy
+from rumormill.policies.origin_median import OriginMedianUCB
+from rumormill.policies.recommended import recommended
 from rumormill.policies.rivals import DDUCB, CoopUCB2, DelayedPlan, RobustGossip
 from rumormill.policies.robust import RobustUCB
 from rumormill.policies.seat import Seat
@@ -21,10 +23,12 @@ __all__ = [
     "DDUCB",
     "DecentralizedMPUCB",
     "DelayedPlan",
+    "HopPart",
     "HopPlan",
     "KMPUCB",
     "LeaderPlan",
     "NoPlan",
+    "OriginMedianUCB",
     "OwnPolicy",
     "Plan",
     "Policy",
@@ -34,5 +38,6 @@ __all__ = [
     "Seat",
     "as_policy",
     "policy_name",
+    "recommended",
     "seated",
 ]

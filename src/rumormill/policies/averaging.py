@@ -21,7 +21,7 @@ from rumormill.formulas import consensus_average, consensus_index, source_clip
 from rumormill.graphs import Network, consensus_weights
 from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
-from rumormill.protocol import Message
+from rumormill.protocol import Gate, Imperfect, Message, World
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,11 @@ class AveragingAgent:
         self.sums = [0.0] * seat.n_arms
         self.counts = [0.0] * seat.n_arms
         self.last: Message | None = None
+        self.gate = neighbours_gate(seat)
+        self.now = self.refused = 0
 
     def choose(self, t: int) -> int:
+        self.now = t
         if t <= self.n_arms:
             return t - 1
         rule = self.rule
@@ -107,6 +110,7 @@ class AveragingAgent:
         )
 
     def observe(self, t: int, arm: int, reward: float) -> None:
+        self.now = max(self.now, t)
         self.sums[arm] += self.rule.taken(t, reward, self.counts[arm], self.n_agents)
         self.counts[arm] += 1.0
         rows = tuple(zip(self.sums, self.counts, strict=True))
@@ -116,7 +120,9 @@ class AveragingAgent:
         return [self.last] if self.last is not None and self.n_agents > 1 else []
 
     def receive(self, messages: Sequence[Message]) -> None:
-        rows = newest_rows(messages)
+        sound = [message for message in messages if self.gate.admits(message, self.now)]
+        self.refused += len(messages) - len(sound)
+        rows = newest_rows(sound)
         for arm in range(self.n_arms):
             s, n = heard_sums(rows, arm)
             self.sums[arm] = consensus_average(self.sums[arm], s, len(rows), self.weight)
@@ -132,6 +138,33 @@ class AveragingAgent:
         self.sums = [float(s) for s in state["sums"]]
         self.counts = [float(n) for n in state["counts"]]
         self.last = None if state["last"] is None else Message.from_plain(state["last"])
+
+
+def neighbours_gate(seat: Seat, *, signed_counts: bool = False) -> Gate:
+    """Only neighbours are heard, and every message has rows."""
+    return Gate(
+        n_arms=seat.n_arms,
+        origins=frozenset(seat.neighbours) if seat.neighbours else None,
+        n_agents=seat.n_agents,
+        rows=True,
+        signed_counts=signed_counts,
+    )
+
+
+def require_both_ways(policy: str, world: World) -> None:
+    """Refuse a world in which averages would lose or gain something."""
+    channel = world.channel
+    if isinstance(channel, Imperfect) and not channel.perfect:
+        keeps = "averages keep what they hold only if both directions of a link fail together"
+        if channel.longest_delay:
+            raise InputError(f"{policy} does not bear delay: {keeps}, and nothing is late; take delay=0")
+        if channel.p < 1 and (not channel.symmetric or channel.per != "link"):
+            raise InputError(f"{policy} does not bear this loss: {keeps}; take symmetric=True, per='link'")
+    if not world.truthful:
+        raise InputError(
+            f"{policy} does not bear corruption or byzantine agents: what one says is averaged into what all "
+            "believe; take a message-passing policy"
+        )
 
 
 def newest_rows(messages: Sequence[Message]) -> dict[int, tuple[tuple[float, float], ...]]:

@@ -11,7 +11,7 @@ from rumormill.arms import Moments
 from rumormill.errors import ContractError, InputError
 from rumormill.graphs import Network
 from rumormill.policies.seat import Seat
-from rumormill.protocol import Message
+from rumormill.protocol import Message, World
 from rumormill.text import shown
 from rumormill.validate import NamedArguments
 
@@ -80,6 +80,15 @@ class Policy(metaclass=NamedArguments):
                 f"moments with eps = {given.eps} cannot hold: the arms have moments only below order "
                 f"{tail_index:.6g}; give eps below {tail_index - 1:.6g}"
             )
+
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        """What its index is made of for arms with these moments, by name; nothing where it cannot say."""
+        del moments
+        return {}
+
+    def require_bearable(self, world: World) -> None:
+        """Raise InputError if the policy breaks where the world is not perfect in this way."""
+        del world  # flooding bears everything
 
     def require_usable(self, moments: Moments) -> None:
         """Raise InputError if the policy cannot play arms with these moments."""

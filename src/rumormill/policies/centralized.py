@@ -16,6 +16,7 @@ A quiet leader would leave its followers behind, so leaders always tell; followe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -25,10 +26,13 @@ from numpy.typing import NDArray
 
 from rumormill.graphs import Network, assign_followers, dominating_set, independent_set
 from rumormill.policies.decentralized import DecentralizedAgent
-from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
+from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
-from rumormill.validate import refused
+from rumormill.validate import is_number, refused
+
+# Rounds of silence: near the best both where leaders vanish and where much is lost.
+PATIENCE = 32
 
 
 @dataclass(frozen=True)
@@ -53,18 +57,29 @@ class LeaderPlan(HopPlan):
 
     def part(self, agent: int) -> LeaderPart:
         leader, distance = int(self.leader_of[agent]), int(self.distance[agent])
-        return LeaderPart(self.gamma, leader, distance, group=self.group(agent))
+        return LeaderPart(self.gamma, leader, distance, **self.known(agent))
 
 
 @dataclass(frozen=True, kw_only=True)
 class CentralizedMPUCB(MessagePassingPolicy):
-    """Leaders are an independent set of G_γ (the paper's choice), a dominating set, or given."""
+    """Leaders are an independent set of G_γ (the paper's choice), a dominating set, or given.
+
+    patience: if the newest word of its leader is older than the distance to it by more than so many rounds,
+    a follower decides for itself until a newer one comes; None: it copies the old one for ever. Where
+    everything arrives in time, this never happens.
+    """
 
     label: ClassVar[str] = "Centralized"
     leaders: Literal["independent", "dominating"] | Sequence[int] = "independent"
+    """Who leads: an "independent" set of large weight (the paper), a "dominating" set, or these agents."""
+    patience: float | None = PATIENCE
+    """After how many silent rounds (beyond the distance) a follower decides for itself; None: never."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for_ever = self.patience is None or self.patience == math.inf
+        if not (for_ever or (is_number(self.patience) and float(self.patience or 0) >= 0)):
+            raise refused("patience", self.patience, "a number of rounds >= 0, or None for ever")
         if isinstance(self.leaders, str) and self.leaders in ("independent", "dominating"):
             return
         if isinstance(self.leaders, str) or not isinstance(self.leaders, Iterable):
@@ -80,8 +95,8 @@ class CentralizedMPUCB(MessagePassingPolicy):
         else:
             chosen = self.leaders
         found = assign_followers(network, gamma, chosen)
-        reach = network.neighbourhoods(gamma).sizes
-        return LeaderPlan(gamma, found.leader_of, found.distance, reach=reach)
+        near = network.neighbourhoods(gamma)
+        return LeaderPlan(gamma, found.leader_of, found.distance, near=near)
 
     def plan_key(self) -> object:
         return (type(self), self.gamma, self.leaders)
@@ -94,27 +109,33 @@ class CentralizedMPUCB(MessagePassingPolicy):
 class CentralizedAgent(DecentralizedAgent):
     """Algorithm 2 for one agent: Algorithm 1 without the clique filter, unless a leader has been heard."""
 
-    def __init__(self, policy: RobustPolicy, seat: Seat, part: LeaderPart) -> None:
+    def __init__(self, policy: CentralizedMPUCB, seat: Seat, part: LeaderPart) -> None:
         super().__init__(policy, seat, part.gamma)
         self.leader = part.leader
         self.distance = part.distance
         self.heard: Message | None = None  # the leader's newest
-        self.deaf = False  # set by a driver with a clock while the leader has been silent for too long
+        self.patience = policy.patience
+        self.deaf: bool | None = None
+        """Whether the leader has been silent too long, said by a driver with a clock; None: count rounds."""
 
     def decide(self, t: int) -> int:
-        if self.heard is None or t <= self.distance or self.deaf:
+        if self.heard is None or t <= self.distance or self._left_alone(t, self.heard.round):
             return super().decide(t)
         if self.manners.quiet is not None:
             self.samples.estimates(t)  # what it would prefer itself says what is worth telling
         return self.heard.arm
 
+    def _left_alone(self, t: int, newest: int) -> bool:
+        if self.deaf is not None:
+            return self.deaf
+        return self.patience is not None and t - newest > self.distance + self.patience
+
     def tells(self, t: int, arm: int) -> bool:
         return self.leader == self.agent or super().tells(t, arm)
 
-    def receive(self, messages: Sequence[Message]) -> None:
-        for message in self.relay.accept(messages):
-            self.take(message.origin, message.arm, message.reward)
-            self.hear(message)
+    def use(self, message: Message) -> None:
+        self.take(message.origin, message.arm, message.reward)
+        self.hear(message)
 
     def hear(self, message: Message) -> None:
         """Note what another agent decided, if it is the leader's newest."""

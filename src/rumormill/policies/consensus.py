@@ -33,10 +33,12 @@ from rumormill.policies.averaging import (
     ConsensusPart,
     ConsensusPlan,
     link_weight,
+    require_both_ways,
     root_moment,
 )
 from rumormill.policies.base import Policy
 from rumormill.policies.seat import Seat
+from rumormill.protocol import World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, LEAST_KAPPA, between, one_of, refused
 
 RADII = ("printed", "variance", "logarithmic")
@@ -50,10 +52,15 @@ class ConsensusUCB(Policy):
     label: ClassVar[str] = "Consensus"
 
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
     kappa: float | None = None
+    """The weight of the neighbours in P = I - kappa/d_max Laplacian; d_max/(d_max + 1) if left out."""
     epsilon: float | Sequence[float] | None = None
+    """A number, or one per agent, in place of ε_v, which comes from the spectrum of P."""
     radius: Literal["printed", "variance", "logarithmic"] = "printed"
+    """The printed radius, the "variance" one for every eps, or the "logarithmic" one of coop-UCB."""
     zeta: float = 1.0
+    """A factor on the radius."""
 
     def __post_init__(self) -> None:
         if self.moments is not None and not isinstance(self.moments, Moments):
@@ -83,8 +90,15 @@ class ConsensusUCB(Policy):
             raise InputError(f"epsilon has {len(given)} values for {network.n_agents} agents")
         return ConsensusPlan(weight, np.broadcast_to(given, network.n_agents).copy())
 
+    def require_bearable(self, world: World) -> None:
+        require_both_ways(self.label, world)
+
     def plan_key(self) -> object:
         return (type(self), self.kappa, self.epsilon)
+
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        used = self.moments or moments
+        return {"radius": self.radius, "zeta": self.zeta, "eps": used.eps, "rho": used.rho}
 
     def rule(self, moments: Moments) -> AveragingRule:
         """The index for arms with these moments."""

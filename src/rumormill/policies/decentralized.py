@@ -17,15 +17,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 from rumormill.errors import InputError
+from rumormill.formulas import key_with, uniform_at
 from rumormill.graphs import Network, clique_cover, verify_cover
 from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.passer import Passer
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
-from rumormill.validate import refused, truth
+from rumormill.protocol.relay import in_order
+from rumormill.validate import refused, truth, whole
 
 Groups = tuple[tuple[int, ...], ...]
 
@@ -42,6 +44,7 @@ class CliquePlan(HopPlan):
     """The cliques whose members listen to each other; None when everybody in reach is heard."""
 
     groups: Groups | None
+    even: bool = False
 
     @cached_property
     def _clique_of(self) -> dict[int, frozenset[int]]:
@@ -49,20 +52,43 @@ class CliquePlan(HopPlan):
 
     def part(self, agent: int) -> CliquePart:
         clique = None if self.groups is None else self._clique_of[agent]
-        return CliquePart(self.gamma, clique, group=self.group(agent))
+        return CliquePart(self.gamma, clique, keep=self.keep(agent), **self.known(agent))
+
+    def keep(self, agent: int) -> float:
+        """min_w |N_γ(w)| / |N_γ(v)| if agents throw away what others do not have, else 1."""
+        if not self.even or self.near is None or not self.near.sizes[agent]:
+            return 1.0
+        return float(self.near.sizes.min() / self.near.sizes[agent])
 
 
 @dataclass(frozen=True, kw_only=True)
 class DecentralizedMPUCB(MessagePassingPolicy):
-    """Every agent decides for itself; the cover is computed, or given as a list of groups."""
+    """Every agent decides for itself; the cover is computed, or given as a list of groups.
+
+    discard: "RCL-LF", use of what is heard only the share min_w |N_γ(w)| / |N_γ(v)|, drawn by
+    U(DISCARD; v, origin, round), from everybody in reach: there is no clique filter then. hold: a sample of
+    round t' is used from the end of round t' + hold - 1 on, not before; 1 is off.
+    """
 
     label: ClassVar[str] = "Decentralized"
     clique_filter: bool = True
+    """Listen to the own clique only (the paper), or to everybody in reach."""
     cover: Sequence[Sequence[int]] | None = None
+    """The cliques, as lists of agents; computed if left out."""
+    discard: Literal["RCL-LF"] | None = None
+    """"RCL-LF": use only part of what is heard, so that everybody learns about equally much."""
+    hold: int = 1
+    """A heard sample counts from this many rounds after its pull on; 1: at once."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         truth("clique_filter", self.clique_filter)
+        whole("hold", self.hold)
+        if self.discard is not None:
+            if self.discard != "RCL-LF":
+                raise refused("discard", self.discard, "'RCL-LF', or None")
+            if self.cover is not None:
+                raise InputError("a cover was given with discard='RCL-LF': drop one of the two")
         if self.cover is not None:
             if not self.clique_filter:
                 raise InputError("a cover was given with clique_filter=False: drop one of the two")
@@ -72,12 +98,18 @@ class DecentralizedMPUCB(MessagePassingPolicy):
                 raise refused("cover", self.cover, "a list of groups") from None
             object.__setattr__(self, "cover", groups)
 
+    @property
+    def filters(self) -> bool:
+        """Whether agents listen to their clique only."""
+        return self.clique_filter and self.discard is None
+
     def plan(self, network: Network) -> CliquePlan:
         gamma = network.resolve_gamma(self.gamma)
-        return CliquePlan(gamma, self._groups(network, gamma), reach=network.neighbourhoods(gamma).sizes)
+        near = network.neighbourhoods(gamma)
+        return CliquePlan(gamma, self._groups(network, gamma), self.discard is not None, near=near)
 
     def _groups(self, network: Network, gamma: int) -> Groups | None:
-        if not self.clique_filter:
+        if not self.filters:
             return None
         if self.cover is None:
             return clique_cover(network, gamma).groups
@@ -85,11 +117,16 @@ class DecentralizedMPUCB(MessagePassingPolicy):
         return tuple(tuple(int(v) for v in group) for group in self.cover)
 
     def plan_key(self) -> object:
-        return (type(self), self.gamma, self.clique_filter, self.cover)
+        return (type(self), self.gamma, self.clique_filter, self.cover, self.discard)
 
     def agent(self, seat: Seat) -> DecentralizedAgent:
-        clique = seat.require_part(CliquePart).clique if self.clique_filter else None
-        return DecentralizedAgent(self, seat, self.hops(seat), clique)
+        clique = seat.require_part(CliquePart).clique if self.filters else None
+        if self.discard is None and self.hold == 1:
+            return DecentralizedAgent(self, seat, self.hops(seat), clique)
+        part = seat.require_part(CliquePart) if self.discard is not None else HopPart(0)
+        return HoldingAgent(
+            self, seat, self.hops(seat), clique, keep=part.keep, coins=part.coins, hold=self.hold
+        )
 
 
 class DecentralizedAgent(Passer):
@@ -104,11 +141,44 @@ class DecentralizedAgent(Passer):
     def decide(self, t: int) -> int:
         return self.samples.best(t, self.samples.rows(t))
 
-    def receive(self, messages: Sequence[Message]) -> None:
-        for message in self.relay.accept(messages):
-            self.take(message.origin, message.arm, message.reward)
-
     def take(self, origin: int, arm: int, reward: float) -> None:
         """One more sample of another agent, known to be news."""
         if self.clique is None or origin in self.clique:
             self.samples.add(arm, reward)
+
+
+class HoldingAgent(DecentralizedAgent):
+    """Algorithm 1 for an agent that throws away some of what it hears, and keeps back the rest."""
+
+    def __init__(
+        self,
+        policy: RobustPolicy,
+        seat: Seat,
+        gamma: int,
+        clique: frozenset[int] | None,
+        *,
+        keep: float,
+        coins: int,
+        hold: int,
+    ) -> None:
+        super().__init__(policy, seat, gamma, clique)
+        self.keep, self.coins, self.hold = keep, coins, hold
+        self.held: list[Message] = []
+
+    def receive(self, messages: Sequence[Message]) -> None:
+        super().receive(messages)
+        due = [m for m in self.held if m.round + self.hold - 1 <= self.now]
+        self.held = [m for m in self.held if m.round + self.hold - 1 > self.now]
+        for message in in_order(due):
+            super().use(message)
+
+    def use(self, message: Message) -> None:
+        if uniform_at(key_with(key_with(self.coins, message.origin), message.round)) < self.keep:
+            self.held.append(message)
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "held": [message.plain() for message in self.held]}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.held = [Message.from_plain(each) for each in state["held"]]

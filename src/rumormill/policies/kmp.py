@@ -17,32 +17,51 @@ With an estimator that brings its own index a row is (index, N), and the index o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
-from rumormill.policies.message_passing import MessagePassingPolicy, RobustPolicy
+from rumormill.policies.message_passing import HopPart, MessagePassingPolicy, RobustPolicy
+from rumormill.policies.origins import OriginSamples
 from rumormill.policies.passer import Passer, Rows
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.protocol.message import plain_rows, rows_from_plain
+from rumormill.validate import is_whole, refused
 
 
 @dataclass(frozen=True, kw_only=True)
 class KMPUCB(MessagePassingPolicy):
-    """Every agent uses, arm by arm, the best informed estimate in reach."""
+    """Every agent uses, arm by arm, the best informed estimate in reach.
+
+    guard: how many liars it must withstand; "auto", as many as its part of the plan reckons with (none, where
+    nobody says so). See `GuardedAgent`: with a guard the estimator is that of OriginMedianUCB.
+    """
 
     label: ClassVar[str] = "KMP"
+    shares_rows: ClassVar[bool] = True
+    guard: int | Literal["auto"] = "auto"
+    """How many liars it must withstand; "auto": as many as are reckoned with."""
 
-    def agent(self, seat: Seat) -> KMPAgent:
-        return KMPAgent(self, seat, self.hops(seat))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        auto = isinstance(self.guard, str) and self.guard == "auto"
+        if not (auto or (is_whole(self.guard) and int(self.guard) >= 0)):
+            raise refused("guard", self.guard, 'a whole number >= 0, or "auto"')
+
+    def liars(self, known: int) -> int:
+        """How many liars it withstands where so many are reckoned with."""
+        return known if self.guard == "auto" else int(self.guard)
+
+    def agent(self, seat: Seat) -> KMPAgent | GuardedAgent:
+        f = self.liars(seat.part.liars if isinstance(seat.part, HopPart) else 0)
+        return GuardedAgent(self, seat, self.hops(seat), f) if f else KMPAgent(self, seat, self.hops(seat))
 
 
 class KMPAgent(Passer):
     """The appendix's algorithm for one agent."""
 
-    def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int) -> None:
-        super().__init__(policy, seat, gamma)
+    def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, samples: Any = None) -> None:
+        super().__init__(policy, seat, gamma, samples)
         self.heard: dict[int, Message] = {}  # per origin, its newest message
         self.nothing: Rows = ((0.0, 0.0),) * seat.n_arms
         self.rows = self.nothing
@@ -67,15 +86,17 @@ class KMPAgent(Passer):
     def message(self, t: int, arm: int, reward: float) -> Message:
         return Message(self.agent, t, arm, reward, self.rows)
 
-    def receive(self, messages: Sequence[Message]) -> None:
-        for message in self.relay.accept(messages):
-            self.take(message.origin, message.arm, message.reward)
+    def use(self, message: Message) -> None:
+        self.take(message.origin, message.arm, message.reward)
+        if self.gate.overclaims(message):
+            self.relay.refused += 1
+        else:
             self.hear(message)
 
     def hear(self, message: Message) -> None:
         """Note what another agent knew, if it is its newest word."""
         newest = self.heard.get(message.origin)
-        if newest is None or message.round > newest.round:
+        if (newest is None or message.round > newest.round) and len(message.rows) == self.n_arms:
             self.heard[message.origin] = message
 
     def state(self) -> dict[str, Any]:
@@ -87,3 +108,35 @@ class KMPAgent(Passer):
         heard = [Message.from_plain(each) for each in state["heard"]]
         self.heard = {message.origin: message for message in heard}
         self.rows = rows_from_plain(state["rows"])
+
+
+class GuardedAgent(KMPAgent):
+    """KMP among at most f liars: whatever they say, every index stays an upper bound.
+
+    Samples are kept apart by origin, as in OriginMedianUCB with one spare pair of groups, and rows carry its
+    (median of groups, count). The index of an arm is the smallest of: the own one; that of the median of
+    groups; the (f+1)-th smallest of the indices that the rows heard amount to. Of f + 1 rows one is honest:
+    lies can neither talk an arm up, beyond the own index, nor down, below what some honest agent says.
+    """
+
+    def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, f: int) -> None:
+        self.by_origin = OriginSamples(policy, seat, f=f, spare=1, trims=False)
+        super().__init__(policy, seat, gamma, self.by_origin)
+        self.f = f
+
+    def decide(self, t: int) -> int:
+        values = self.by_origin.indices(t)
+        self.rows = self.by_origin.latest
+        radius, L = self.by_origin.radius, self.by_origin.L(t)
+        for arm in range(self.n_arms):
+            rows = [message.rows[arm] for message in self.heard.values()]
+            said = sorted(radius.index(mean, n, L) for mean, n in rows if n > 0)
+            if len(said) > self.f:
+                values[arm] = min(values[arm], said[self.f])
+        return self.by_origin.best(values)
+
+    def take_own(self, arm: int, reward: float) -> None:
+        self.by_origin.add(self.agent, arm, reward, self.now)
+
+    def take(self, origin: int, arm: int, reward: float) -> None:
+        self.by_origin.add(origin, arm, reward, self.now)

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar, Literal
 
 from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.estimators import Estimator, Radius, TrimmedMean
 from rumormill.formulas import CONFIDENCES, Confidence
-from rumormill.graphs import Network
+from rumormill.graphs import Neighbourhoods, Network
 from rumormill.policies.base import Policy
 from rumormill.policies.seat import Seat
 from rumormill.validate import LARGEST_CONSTANT, between, is_whole, one_of, refused
@@ -28,6 +25,16 @@ class HopPart:
     gamma: int
     group: int = field(default=1, kw_only=True)
     """How many agents are within reach, oneself included."""
+    origins: dict[int, int] | None = field(default=None, kw_only=True)
+    """Who is within reach, and how many are within the reach of each, itself included; None: not known."""
+    keep: float = field(default=1.0, kw_only=True)
+    """The share of what is heard that is used."""
+    coins: int = field(default=0, kw_only=True, repr=False)
+    """The key of the agent's own keyed uniforms, which decide what that is."""
+    delay: int | None = field(default=None, kw_only=True)
+    """By how many rounds messages may be late; None where nobody knows."""
+    liars: int = field(default=0, kw_only=True)
+    """How many of those in reach may lie, as far as is known."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,14 +42,18 @@ class HopPlan:
     """The hop budget on one network, and how many agents it reaches."""
 
     gamma: int
-    reach: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    near: Neighbourhoods | None = field(default=None, kw_only=True)
 
-    def group(self, agent: int) -> int:
-        """How many agents are within reach of an agent, itself included."""
-        return 1 if self.reach is None else int(self.reach[agent]) + 1
+    def known(self, agent: int) -> dict[str, Any]:
+        """What an agent knows of those around it, whatever else the plan tells it."""
+        if self.near is None:
+            return {}
+        sizes, (ids, _) = self.near.sizes, self.near.row(agent)
+        origins = dict(zip(ids.tolist(), (sizes[ids] + 1).tolist(), strict=True))
+        return {"group": len(origins) + 1, "origins": origins}
 
     def part(self, agent: int) -> HopPart:
-        return HopPart(self.gamma, group=self.group(agent))
+        return HopPart(self.gamma, **self.known(agent))
 
 
 @dataclass(frozen=True)
@@ -64,10 +75,15 @@ class RobustPolicy(Policy):
     """
 
     estimator: Estimator = field(default_factory=TrimmedMean)
+    """The robust mean that the index is built on."""
     c: float | Literal["theory"] | None = None
+    """The constant of the radius: a number, or "theory" for that of the estimator's lemma."""
     zeta: float | None = None
+    """The same constant as a plain factor on the radius, c = zeta^(p/eps); 1 if neither is given."""
     confidence: Confidence = "paper"
+    """L_t: 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the proofs' union bound holds."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, Estimator):
@@ -94,6 +110,20 @@ class RobustPolicy(Policy):
         if not self.estimator.brings_index:
             self.radius(moments)
 
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        estimator = self.estimator
+        found: dict[str, str | int | float] = {"mean": type(estimator).__name__, "schedule": self.confidence}
+        if estimator.needs_moments:
+            used = self.moments or moments
+            found |= {"eps": used.eps, "u": used.u, "rho": used.rho}
+        if estimator.brings_index:
+            own = {name: getattr(estimator, name) for name in getattr(estimator, "__dataclass_fields__", ())}
+            return found | {
+                name: value for name, value in own.items() if isinstance(value, str | int | float)
+            }
+        radius = self.radius(moments)
+        return found | ({"c": radius.constant} if radius.zeta is None else {"zeta": radius.zeta})
+
     @property
     def manners(self) -> Manners:
         """How its agents begin, and how quiet they are."""
@@ -118,9 +148,15 @@ class MessagePassingPolicy(RobustPolicy):
     tells everything.
     """
 
+    shares_rows: ClassVar[bool] = False
+    """Whether messages carry a row for every arm."""
+
     gamma: int | Literal["half-diameter"] = "half-diameter"
+    """How many hops messages travel; "half-diameter" is ⌈diameter/2⌉."""
     quiet: float | None = None
+    """Tell only what can still matter; None tells everything."""
     start: Start = "round-robin"
+    """How the first K rounds are played: "round-robin" or "shared"."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -137,7 +173,7 @@ class MessagePassingPolicy(RobustPolicy):
 
     def plan(self, network: Network) -> HopPlan:
         gamma = network.resolve_gamma(self.gamma)
-        return HopPlan(gamma, reach=network.neighbourhoods(gamma).sizes)
+        return HopPlan(gamma, near=network.neighbourhoods(gamma))
 
     def plan_key(self) -> object:
         return (type(self), self.gamma)

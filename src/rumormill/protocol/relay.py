@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rumormill.protocol.gate import Gate
 from rumormill.protocol.message import Message
+from rumormill.validate import is_whole
 
 
 class Relay:
@@ -21,6 +23,8 @@ class Relay:
         self._gamma = gamma
         self._seen = _Seen()
         self._to_send: list[Message] = []
+        self.refused = 0
+        """Messages that were turned away."""
 
     def post(self, message: Message) -> None:
         """Put the own message of this round on the way."""
@@ -32,24 +36,49 @@ class Relay:
         self._to_send = []
         return sending
 
-    def accept(self, messages: Iterable[Message]) -> list[Message]:
+    def accept(self, messages: Iterable[Message], gate: Gate | None = None, now: int = 0) -> list[Message]:
         """The news among what came in this round, in order of arrival: oldest first, then by origin.
 
-        Oldest first puts every sample behind those that its choice depended on.
+        Oldest first puts every sample behind those that its choice depended on. What the gate turns away at
+        the end of round `now` is counted, and neither remembered nor passed on.
         """
-        arrived = sorted(messages, key=lambda m: (m.round, m.origin))
-        news = [m for m in arrived if m.origin != self._agent and self._seen.add(m.origin, m.round)]
+        news, agent, seen = [], self._agent, self._seen
+        for m in in_order(messages):
+            if m.origin == agent or seen.has(m.origin, m.round):
+                continue
+            if gate is not None and not gate.admits(m, now):
+                self.refused += 1
+                continue
+            seen.add(m.origin, m.round)
+            news.append(m)
         self._to_send.extend(news)
         return news
 
     def state(self) -> dict[str, Any]:
         """What has come and what is still to be sent, as plain data."""
-        return {"seen": self._seen.state(), "to_send": [message.plain() for message in self._to_send]}
+        to_send = [message.plain() for message in self._to_send]
+        return {"seen": self._seen.state(), "to_send": to_send, "refused": self.refused}
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state()` described."""
         self._seen.restore(state["seen"])
         self._to_send = [Message.from_plain(each) for each in state["to_send"]]
+        self.refused = int(state.get("refused", 0))
+
+
+def in_order(messages: Iterable[Message]) -> list[Message]:
+    """By round, then by origin; what cannot be put in order, since it is no number, comes first."""
+    messages = list(messages)
+    try:
+        return sorted(messages, key=_place)
+    except TypeError:
+        numbers = [m for m in messages if is_whole(m.round) and is_whole(m.origin)]
+        others = [m for m in messages if not (is_whole(m.round) and is_whole(m.origin))]
+        return others + sorted(numbers, key=_place)
+
+
+def _place(message: Message) -> tuple[int, int]:
+    return message.round, message.origin
 
 
 class _Seen:
@@ -58,6 +87,15 @@ class _Seen:
     def __init__(self) -> None:
         self._all_up_to: dict[int, int] = {}
         self._beyond: dict[int, set[int]] = {}
+
+    def has(self, origin: int, round_: int) -> bool:
+        """Whether the pair has come; never for what is no number."""
+        try:
+            if round_ <= self._all_up_to.get(origin, 0):
+                return round_ > 0
+            return bool(self._beyond) and round_ in self._beyond.get(origin, ())
+        except TypeError:
+            return False
 
     def add(self, origin: int, round_: int) -> bool:
         """Note the pair; True if it is new."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -66,11 +66,13 @@ def coverage(
     c: float | Literal["theory"] | None = None,
     zeta: float | None = None,
     confidence: float = 0.999,
+    on_row: Callable[[], None] = lambda: None,
 ) -> list[CoverageRow]:
     """A row for every n and L: `repeats` lists of n fresh samples each, and how many estimates failed.
 
     The radius is theory's unless c or zeta is given. Moments are those of the law at eps (by default the
     eps a bandit would take). Rows do not depend on each other: each has random numbers of its own.
+    `on_row` is called when one is done.
     """
     sizes = [whole("n", size) for size in _several(n)]
     levels = [positive("L", level) for level in _several(L)]
@@ -102,6 +104,7 @@ def coverage(
                     high=high,
                 )
             )
+            on_row()
     return rows
 
 

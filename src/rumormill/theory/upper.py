@@ -12,10 +12,16 @@ from rumormill.arms import RewardSource
 from rumormill.errors import InputError
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy
+from rumormill.protocol import World
 from rumormill.text import shown
-from rumormill.theory.bound import Bound, Form, check_form
+from rumormill.theory.bound import Assumption, Bound, Form, check_form
 from rumormill.theory.bounds import BOUNDS, UNBOUNDED, Family
 from rumormill.validate import whole
+
+IMPERFECT = Assumption(
+    "The argument counts on every message arriving in time, and on everybody being there and honest.",
+    holds=False,
+)
 
 
 def regret_bound(
@@ -26,14 +32,20 @@ def regret_bound(
     form: Form = "corrected",
     *,
     plan: Plan | None = None,
+    world: World | None = None,
 ) -> Bound:
-    """The bound on the group's expected regret. `plan` saves working out `policy.plan(network)` again."""
+    """The bound on the group's expected regret. `plan` saves working out `policy.plan(network)` again.
+
+    Where the world is not perfect, a bound whose argument does not bear that says so.
+    """
     check_form(form)
-    family = _family(bandit, network, policy, horizon, plan)
+    family = _family(bandit, network, policy, horizon, plan, world)
     if family.horizon <= bandit.n_arms:
         terms, assumptions = family.first_rounds(network.n_agents)
     else:
         terms, assumptions = family.printed() if form == "printed" else family.corrected()
+        if not family.covers_world():
+            assumptions = [IMPERFECT, *assumptions]
     return Bound.of(terms, form=form, horizon=family.horizon, ceiling=family.ceiling, assumptions=assumptions)
 
 
@@ -64,7 +76,14 @@ def individual_bound(
     return Bound.of(terms, form=form, horizon=family.horizon, ceiling=ceiling, assumptions=assumptions)
 
 
-def _family(bandit: RewardSource, network: Network, policy: Any, horizon: int, plan: Plan | None) -> Family:
+def _family(
+    bandit: RewardSource,
+    network: Network,
+    policy: Any,
+    horizon: int,
+    plan: Plan | None,
+    world: World | None = None,
+) -> Family:
     """The policy's family of bounds, ready to be asked."""
     if getattr(bandit, "varies", False):
         raise InputError(
@@ -86,4 +105,4 @@ def _family(bandit: RewardSource, network: Network, policy: Any, horizon: int, p
     plan = policy.plan(network) if plan is None else plan
     if not isinstance(plan, family.plan_type):
         raise InputError(f"plan = {shown(plan)} is not allowed: give policy.plan(network), or leave it out")
-    return family(bandit, network, policy, horizon, plan)
+    return family(bandit, network, policy, horizon, plan, World() if world is None else world)

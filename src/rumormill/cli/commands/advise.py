@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
-import textwrap
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rumormill.cli.advice import Counting, paragraph, print_advice, print_advice_on_spec
 from rumormill.cli.making import made_network
 from rumormill.cli.options import Jobs, Json, Seed
-from rumormill.cli.printing import note, print_json, print_table, say
+from rumormill.cli.printing import note, print_json, say
 from rumormill.cli.words import split
 from rumormill.errors import InputError
-from rumormill.text import number, plural
 
 if TYPE_CHECKING:
-    from rumormill.advice.advise import Advice
     from rumormill.advice.advise_log import LogAdvice
     from rumormill.advice.log import Log
     from rumormill.arms.objective import Objective
@@ -106,7 +101,9 @@ def advise(
         raise InputError("--horizon, --trials and --scale are for specs: a log is replayed as it is")
     way: Objective | None = None if minimise is None else "minimise" if minimise else "maximise"
     if like is not None:
-        _second_look(source, columns, like, seed, jobs, json)
+        if network or estimator or out or write or unit:
+            raise InputError("--network, --estimator, --out, --write and --unit are not for --like")
+        _second_look(source, columns, like, way, seed, jobs, json)
         return
     log = _read(source, columns, way, unit)
     made = None if network is None else made_network(split(network), seed)
@@ -143,11 +140,11 @@ def _advise_log(
     json: bool,
 ) -> None:
     from rumormill.advice.advise_log import advise_log
-    from rumormill.advice.choice import QUICK_ESTIMATORS
     from rumormill.advice.mesh import mesh_of, mesh_toml
+    from rumormill.advice.settings import QUICK_ESTIMATORS
     from rumormill.experiments.run.files import write_atomically
 
-    with _Counting() as counting:
+    with Counting() as counting:
         advice = advise_log(
             log,
             network,
@@ -168,6 +165,21 @@ def _advise_log(
         note(f"written: {path}")
     for problem in problems:
         note(f"not written: {problem}")
+    if write is not None:
+        note(_for_live(write))
+
+
+def _for_live(path: Path) -> str:
+    """What live nodes will say to the file."""
+    from rumormill.live.config import read_mesh
+
+    try:
+        mesh = read_mesh(path)
+        mesh.policy(mesh.file.games[0])
+    except InputError as error:
+        return f"live nodes refuse it ({error}); for those, ask again with --estimator clipped"
+    plan = "; then `rumormill mesh plan`" if any(mesh.links.values()) else ""
+    return f"before live nodes use it: put in their addresses, where names stand{plan}"
 
 
 def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
@@ -191,15 +203,19 @@ def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
     return written, problems
 
 
-def _second_look(source: str, columns: Any, like: Path, seed: int, jobs: int | None, json: bool) -> None:
+def _second_look(
+    source: str, columns: Any, like: Path, way: Objective | None, seed: int, jobs: int | None, json: bool
+) -> None:
     from rumormill.advice.again import second_look
     from rumormill.advice.logs import read_log
     from rumormill.advice.mesh import read_mesh
     from rumormill.advice.words import recommendation
 
     given = read_mesh(like)
+    if way not in (None, given.game.objective):
+        raise InputError(f"{like} says {given.game.objective}: leave --{way} out")
     log = read_log(source, columns, objective=given.game.objective, unit=given.game.unit)
-    with _Counting() as counting:
+    with Counting() as counting:
         found = second_look(given, log, seed=seed, jobs=jobs, on_play=counting.add)
     if json:
         print_json({**found.as_dict(), "advice": found.advice.as_dict()})
@@ -208,76 +224,6 @@ def _second_look(source: str, columns: Any, like: Path, seed: int, jobs: int | N
     say()
     for text in recommendation(found.advice):
         paragraph(text, "- ")
-
-
-def print_advice(advice: LogAdvice) -> None:
-    """The advice in as many columns as there are."""
-    from rumormill.advice.words import findings, group_lines, headline, recommendation
-
-    log = advice.log
-    who = "no agents named" if log.agents is None else plural(log.n_agents, "agent")
-    paragraph(f"{log.name}: {len(log.value):,} values, {who}, {plural(log.n_arms, 'arm')}")
-    paragraph(headline(advice))
-    say()
-    paragraph("Is it the model's world?")
-    for finding in findings(advice):
-        paragraph(f"{finding.check} {finding.verdict}. {finding.sentence}", "! " if finding.alarm else "- ")
-    for line in group_lines(advice):
-        paragraph(line, "    ")
-    for text in (*advice.notes, *advice.evidence.why_moments):
-        paragraph(text, "- ")
-    say()
-    paragraph(f"On the rest of the log ({advice.rounds[1]:,} rounds not used to choose), per request:")
-    _print_lines(advice)
-    say()
-    for text in recommendation(advice):
-        paragraph(text)
-    paragraph(f"In Python: {advice.code}", hang=4)
-
-
-def _print_lines(advice: LogAdvice) -> None:
-    unit = f" {advice.log.unit}" if advice.log.unit else ""
-    for line in advice.lines:
-        band = f"{number(line.low)} to {number(line.high)}"
-        paragraph(
-            f"{line.name}: {number(line.mean)}{unit} ({band}), median {number(line.median)}, "
-            f"p90 {number(line.p90)}",
-            "- ",
-        )
-
-
-def paragraph(text: str, mark: str = "", hang: int = 0) -> None:
-    """A paragraph wrapped to the terminal: 80 columns where nobody says how many there are."""
-    known = sys.stdout.isatty() or "COLUMNS" in os.environ
-    width = max(20, shutil.get_terminal_size((80, 24)).columns) if known else 80
-    indent = " " * (hang or len(mark))
-    say(textwrap.fill(text, width, initial_indent=mark, subsequent_indent=indent, break_on_hyphens=False))
-
-
-class _Counting:
-    """Says on standard error how many settings were replayed: a line that stays, or one every few seconds."""
-
-    EVERY_S = 5.0
-
-    def __init__(self) -> None:
-        self._done, self._last, self._live = 0, time.monotonic(), sys.stderr.isatty()
-
-    def __enter__(self) -> _Counting:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
-        if self._live and self._done:
-            sys.stderr.write("\r\x1b[K")
-
-    def add(self, plays: int) -> None:
-        self._done += plays
-        words = f"{plural(self._done, 'setting')} replayed"
-        if self._live:
-            sys.stderr.write(f"\r\x1b[K{words}")
-            sys.stderr.flush()
-        elif time.monotonic() - self._last > self.EVERY_S:
-            self._last = time.monotonic()
-            note(words)
 
 
 # --- specs ----------------------------------------------------------------------------------------------
@@ -298,7 +244,7 @@ def _advise_spec(
     from rumormill.advice import advise as advising
     from rumormill.advice.cases import case_of_spec, one_problem
     from rumormill.advice.figure import pareto_figure
-    from rumormill.advice.search import QUICK_ESTIMATORS
+    from rumormill.advice.settings import QUICK_ESTIMATORS
     from rumormill.experiments.figures.files import save
     from rumormill.experiments.spec.building import build_network
     from rumormill.experiments.spec.reading import at_scale, named_spec, read_spec
@@ -318,7 +264,7 @@ def _advise_spec(
         jobs=jobs,
     )
     if not json:
-        _print_spec(advice)
+        print_advice_on_spec(advice)
     figures, problems = [], []
     try:
         figures = save(pareto_figure(advice), (out or Path("runs") / f"advice-{case.name}") / "pareto")
@@ -331,36 +277,3 @@ def _advise_spec(
         note(f"figure: {path}")
     for problem in problems:
         note(f"not written: {problem}")
-
-
-def _print_spec(advice: Advice) -> None:
-    made = advice.network
-    print_table([tail.row() for tail in advice.case.tails], title=f"Tails: {advice.case.name}")
-    say()
-    print_table(
-        [_setting(row) for row in advice.short_rows()],
-        title=(
-            f"Regret and messages: {made.n_agents:,} agents, diameter {made.diameter}, "
-            f"{advice.horizon:,} rounds, {len(advice.outcomes)} settings"
-        ),
-        styles={"recommended": "bold green", "for comparison": "yellow"},
-    )
-    say()
-    for reason in advice.reasons:
-        paragraph(reason, "- ")
-    say()
-    paragraph(f"Recommended: {advice.code}", hang=4)
-
-
-def _setting(row: dict[str, Any]) -> dict[str, Any]:
-    word = "recommended" if row["recommended"] else "on the front" if row["on_front"] else ""
-    return {
-        "policy": row["policy"],
-        "γ": row["gamma"],
-        "mean": row["estimator"],
-        "ζ": row["zeta"],
-        "regret": row["regret"],
-        "above the best": f"{row['worse']:+.0%} (to {row['worse_high']:+.0%})",
-        "messages": row["messages_per_round"],
-        "": word if row["allowed"] else "for comparison",
-    }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rumormill.cli.counting import Counting
 from rumormill.cli.making import made_estimator, made_law
 from rumormill.cli.options import Json, Seed
 from rumormill.cli.printing import note, print_json, print_table
@@ -51,22 +52,24 @@ def coverage(
 
     levels = [inside("--delta", level, 0, 1) for level in delta or [0.1, 0.03, 0.01]]
     by_theory = zeta is None and c is None
-    drawn = made_law(law, mean)
-    found = {
-        name: theory.coverage(
-            each,
-            drawn,
-            n=n or [100, 1000],
-            L=[-math.log(level) for level in levels],
-            repeats=repeats,
-            seed=seed,
-            eps=eps,
-            c=c,
-            zeta=zeta,
-            confidence=confidence,
-        )
-        for name, each in _estimators(estimator, by_theory).items()
-    }
+    drawn, sizes, tested = made_law(law, mean), n or [100, 1000], _estimators(estimator, by_theory)
+    with Counting("rows", len(tested) * len(sizes) * len(levels)) as counting:
+        found = {
+            name: theory.coverage(
+                each,
+                drawn,
+                n=sizes,
+                L=[-math.log(level) for level in levels],
+                repeats=repeats,
+                seed=seed,
+                eps=eps,
+                c=c,
+                zeta=zeta,
+                confidence=confidence,
+                on_row=counting.one_more,
+            )
+            for name, each in tested.items()
+        }
     used = "theory constants" if by_theory else f"ζ = {zeta:g}" if zeta is not None else f"c = {c:g}"
     figure = coverage_figure(found, f"{law}, {used}")
     paths = save(figure, (out or Path("runs") / "coverage") / "coverage")

@@ -33,6 +33,9 @@ def init(
     eps: Annotated[float, typer.Option(help="Moments of order 1 + eps are finite.")] = 0.5,
     moment: Annotated[float, typer.Option(help="A bound on E|reward|^(1 + eps).")] = 1.0,
     zeta: Annotated[float, typer.Option(help="The factor of the confidence radius.")] = 1.0,
+    signed: Annotated[
+        bool, typer.Option("--signed", help="Nodes sign what they observe: no other can speak for them.")
+    ] = False,
     folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path(),
 ) -> None:
     """A new mesh: mesh.toml and the keys of its authority."""
@@ -52,7 +55,7 @@ def init(
         policy=settings,
         moments={"eps": eps, "u": moment, "rho": moment},
     )
-    path = make(folder, name, made)
+    path = make(folder, name, made, signed=signed)
     say(f"{path} and {path.parent / 'keys'} are made; keep keys/ca.key to yourself")
     say(f"go on with: rumormill mesh add NAME HOST:PORT --mesh {path}")
 
@@ -83,6 +86,37 @@ def remove(
 
 
 @mesh.command()
+def move(
+    name: Annotated[str, typer.Argument(help="The name of the node.", show_default=False)],
+    address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where its neighbours reach it now.")],
+    mesh: File = FILE,
+) -> None:
+    """A node at another address."""
+    from rumormill.live.mesh import move as move_node
+
+    made = move_node(mesh, name, address)
+    say(f"node {name} is at {address} in {mesh} (revision {made.file.revision})")
+
+
+@mesh.command()
+def adopt(
+    address: Annotated[
+        str | None,
+        typer.Option(help="Where neighbours reach each node: {name} is its name, {port} counts from 7400."),
+    ] = None,
+    mesh: File = FILE,
+) -> None:
+    """Make a mesh of an advice: what `rumormill advise --write` wrote gets ids, addresses and keys."""
+    from rumormill.live.mesh import adopt as complete
+    from rumormill.live.mesh import plan as work_out
+
+    made = complete(mesh, address)
+    work_out(mesh)
+    say(f"{mesh} has {len(made.ids)} nodes with keys, and a plan; keep keys/ca.key to yourself")
+    say(f"start each: rumormill node --name {next(iter(made.ids), 'NAME')} --mesh {mesh}")
+
+
+@mesh.command()
 def plan(
     mesh: File = FILE, seed: Annotated[int, typer.Option(min=0, help="For a random network.")] = 0
 ) -> None:
@@ -90,12 +124,10 @@ def plan(
     from rumormill.live.mesh import plan as work_out
 
     made = work_out(mesh, seed)
-    for game in made.file.games:
-        assert game.plan is not None
-        leaders = len(set((game.plan.leader or {}).values()))
-        cliques = len(game.plan.cliques or [])
-        words = [f"γ = {game.plan.gamma}", *([f"{leaders} leaders"] * (leaders > 0))]
-        say(f"game {game.name}: {', '.join([*words, *([f'{cliques} cliques'] * (cliques > 0))])}")
+    for name, part in made.file.plans.items():
+        leaders, cliques = len(set((part.leader or {}).values())), len(part.cliques or [])
+        words = [f"γ = {part.gamma}", *([f"{leaders} leaders"] * (leaders > 0))]
+        say(f"game {name}: {', '.join([*words, *([f'{cliques} cliques'] * (cliques > 0))])}")
     note(f"revision {made.file.revision}: send SIGHUP to nodes that run")
 
 

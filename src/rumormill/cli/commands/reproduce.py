@@ -37,7 +37,7 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="fig1a … fig1f, theory, gamma-sparse, estimators, tuned, or all.",
+            help="fig1a … fig1f, theory, gamma-sparse, estimators, tuned, loss, delay, churn, liars, or all.",
             autocompletion=names_starting_with,
             show_default=False,
         ),

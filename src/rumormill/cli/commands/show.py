@@ -7,7 +7,10 @@ from rumormill.cli.results import Against, present
 
 
 def show(folder: Folder, baseline: Baseline = None, margin: Margin = None, json: Json = False) -> None:
-    """Print what a run came to: regret, constants, claims, and every policy against every other."""
+    """Print what a run came to.
+
+    Regret, the constants as resolved, the claims, and every policy against every other.
+    """
     from rumormill.experiments.analyse.summary import summarise
     from rumormill.experiments.run import store
 

@@ -35,7 +35,8 @@ def simulate(
     mesh: Annotated[
         Path | None,
         typer.Option(
-            help="A mesh file, as `advise --write` makes it: its network, number of arms and policy."
+            help="A mesh file, as `advise --write` makes it: its network, number of arms and policy; "
+            "moments are those of the law."
         ),
     ] = None,
     horizon: Annotated[int, typer.Option(min=1, help="Rounds.")] = 1000,
@@ -75,8 +76,8 @@ def _of_mesh(mesh: Path, arms: dict[str, Any], policies: list[str] | None) -> di
     from rumormill.advice.mesh import read_mesh
 
     given = read_mesh(mesh)
+    # Without the moments, which are those of the recorded rewards: here the law says what they are.
     played = {**given.game.policy, "label": "the mesh"}
-    del played["moments"]  # those of the recorded rewards; here the law says what they are
     others = [part_of_spec(split(each), "type") for each in policies or ("robust zeta=1",)]
     return {
         "network": {"kind": "mesh", "file": str(mesh)},

@@ -5,5 +5,6 @@ A policy family has one layout here, looked up by its type in one table.
 
 from rumormill.engine.compiled.base import CompiledTrial, Layout
 from rumormill.engine.compiled.table import lay_out, why_not
+from rumormill.kernels.jit import COMPILING
 
-__all__ = ["CompiledTrial", "Layout", "lay_out", "why_not"]
+__all__ = ["COMPILING", "CompiledTrial", "Layout", "lay_out", "why_not"]

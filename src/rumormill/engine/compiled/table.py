@@ -28,7 +28,7 @@ from rumormill.policies import (
     RobustGossip,
     RobustUCB,
 )
-from rumormill.protocol import Channel, PerfectChannel
+from rumormill.protocol import World
 
 
 def _decentralized(policy: Any, network: Network, plan: CliquePlan, n_arms: int) -> Layout:
@@ -69,12 +69,16 @@ LAYOUTS: dict[type[Policy], Callable[[Any, Network, Any, int], Layout]] = {
 }
 
 
-def why_not(policy: Policy, channel: Channel) -> str | None:
+def why_not(policy: Policy, world: World) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
-    if type(channel) is not PerfectChannel:
+    if not world.plain:
         return "the compiled engine knows the perfect channel only"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
         return "the compiled engine runs the built-in policies only"
+    if isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
+        return "the compiled engine does not know the guard of KMP"
+    if getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None:
+        return "the compiled engine knows neither hold nor discard"
     estimator = getattr(policy, "estimator", None)
     if estimator is not None:
         known = MEANS.get(type(estimator))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 # A bound is smooth: so many rounds draw it as well as all.
 ROUNDS_DRAWN = 32
-PERFECT = "perfect"
+# Channels whose losses and delays the bounds know of, or say that they do not.
+KNOWN = ("perfect", "imperfect", "lossy")
 
 
 @dataclass(frozen=True)
@@ -140,9 +141,10 @@ def _game(spec: Spec, values: Values, measured: list[Series], sites: Sites, one_
         regret = series.mean if one_game else series.regret[series.trials.index(0)]
         ready = site.contender(spec, part)
         game = (bandit, site.network, ready.policy)
+        given: dict[str, Any] = {"plan": ready.plan, "world": ready.world}
         try:
-            printed = regret_bound(*game, int(series.rounds[-1]), "printed", plan=ready.plan)
-            corrected = tuple(regret_bound(*game, int(t), plan=ready.plan) for t in some)
+            printed = regret_bound(*game, int(series.rounds[-1]), "printed", **given)
+            corrected = tuple(regret_bound(*game, int(t), **given) for t in some)
         except InputError as error:
             others.append(Unbounded(part.label, series.rounds, regret, str(error)))
         else:

@@ -14,9 +14,9 @@ from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_band
 from rumormill.experiments.analyse.claims import Verdict, own_verdicts
 from rumormill.experiments.analyse.pairs import Pair, compare_policies
 from rumormill.experiments.analyse.tuning import Tuning, folded
-from rumormill.experiments.analyse.words import Values, in_words
+from rumormill.experiments.analyse.words import Values, in_one_line, in_words
 from rumormill.experiments.run.tuning import best_constants
-from rumormill.experiments.spec.tuning import CONSTANT
+from rumormill.experiments.spec.tuning import CONSTANT, PRINTED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -89,6 +89,8 @@ class Summary:
     columns: dict[str, Summary] = field(default_factory=dict)
     """The same run at other values; this one, each policy at its best, is among them."""
     tuning: Tuning | None = None
+    games: pl.DataFrame | None = None
+    """The arms of every trial, where the run has kept them."""
 
     @property
     def name(self) -> str:
@@ -143,6 +145,31 @@ class Summary:
         """The claims of the spec that this run alone can decide."""
         return own_verdicts(self)
 
+    def start_cost(self, values: Values) -> float | None:
+        """Mean regret of the first K rounds of the paper's start: every agent tries every arm once."""
+        if self.games is None:
+            return None
+        here = self.games
+        for axis, value in values.items():
+            here = here.filter(here[axis] == value)
+        trials = set(self.of(self.policies[0], values).trials)
+        costs: dict[int, float] = {}
+        for trial, gap, agents in here.select("trial", "gap", "agents").iter_rows():
+            costs[trial] = costs.get(trial, 0.0) + gap * agents
+        return float(np.mean([cost for trial, cost in costs.items() if trial in trials]))
+
+    @property
+    def constants(self) -> list[Row]:
+        """The constants of every policy at every sweep point, as resolved in the first trial."""
+        rows = []
+        for number, values in enumerate(self.manifest.points):
+            if values.get(CONSTANT, PRINTED) != PRINTED:
+                continue
+            for policy, found in self.manifest.constants.get(str(number), {}).items():
+                where = {axis: value for axis, value in values.items() if axis != CONSTANT}
+                rows.append({**where, "policy": policy, "constants": in_one_line(found)})
+        return rows
+
     @cached_property
     def pairs(self) -> list[Pair]:
         """Every policy against every other, or against the spec's baseline."""
@@ -155,6 +182,9 @@ class Summary:
 
     def _row(self, series: Series) -> Row:
         end = series.at_end
+        pulls = {}
+        if "agent_rounds" in series.ends.columns:  # not everybody pulled in every round
+            pulls = {"agent_rounds": series.mean_at_end("agent_rounds")}
         return {
             **series.values,
             "policy": series.policy,
@@ -166,6 +196,7 @@ class Summary:
             "worst_agent": series.mean_at_end("agent_max"),
             "messages_per_round": series.mean_at_end("messages") / self.horizon,
             "bytes_per_round": series.mean_at_end("wire_bytes") / self.horizon,
+            **pulls,
         }
 
 
@@ -177,15 +208,23 @@ def summarise(run: RunFolder, *, bounds: bool = False) -> Summary:
         values = {axis: value for axis, value in zip(axes, key[1:], strict=True) if axis != CONSTANT}
         series[key] = _series(str(key[0]), values, frame)
     if run.spec.tune is not None:
-        whole = Summary(run.path, run.manifest, run.spec, [], series)
+        whole = Summary(run.path, run.manifest, run.spec, [], series, games=_games(run))
         return folded(whole, best_constants(run.spec, run.frame))
     points = [dict(zip(axes, key, strict=True)) for key in dict.fromkeys(key[1:] for key in series)]
-    summary = Summary(run.path, run.manifest, run.spec, points, series)
+    summary = Summary(run.path, run.manifest, run.spec, points, series, games=_games(run))
     if not bounds:
         return summary
     from rumormill.experiments.analyse.bounds import run_bounds
 
     return dataclasses.replace(summary, bounds=run_bounds(summary))
+
+
+def _games(run: RunFolder) -> pl.DataFrame | None:
+    """The games of a run; of one with a tuned constant, those of one of its values: all have the same."""
+    games = run.games
+    if games is None or CONSTANT not in games.columns:
+        return games
+    return games.filter(games[CONSTANT] == PRINTED).drop(CONSTANT)
 
 
 def _series(policy: str, values: Values, frame: pl.DataFrame) -> Series:

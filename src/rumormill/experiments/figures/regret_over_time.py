@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from rumormill.experiments.analyse.words import Values, in_words
 from rumormill.experiments.figures.palette import Look, looks
+from rumormill.experiments.figures.start import start_line
 from rumormill.experiments.figures.style import (
     MOST_PANELS,
     band_key,
@@ -93,6 +94,7 @@ def curves(
     look = look or looks(summary.policies)
     for place, series in enumerate(summary.at(values)):
         curve(axes, series.rounds, series.mean, series.band, look[series.policy], series.policy, log, place)
+    start_line(axes, summary, values)
     if log:
         logarithmic(axes, x=True, y=True)
     else:

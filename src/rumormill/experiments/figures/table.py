@@ -29,6 +29,7 @@ FIGURES: dict[str, str] = {
     "regret": "regret_over_time:regret_over_time",
     "regret-linear": "regret_over_time:regret_over_time_linear",
     "regret-by": "regret_by_parameter:regret_by_each_parameter",
+    "constants": "constants:regret_by_constant",
     "agents": "agents:agent_distribution",
     "messages": "messages:regret_per_message",
     "network": "network:network_figures",

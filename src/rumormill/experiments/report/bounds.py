@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from rumormill.experiments.analyse.bounds import PERFECT, RunBounds, bound_rows, in_sentence, lower_rows
+from rumormill.experiments.analyse.bounds import KNOWN, RunBounds, bound_rows, in_sentence, lower_rows
 from rumormill.experiments.analyse.words import axis_name
 from rumormill.experiments.figures.bounds import bounds_figure
 from rumormill.experiments.report.markup import picture, table
@@ -108,7 +108,7 @@ def _coverage_words(every: list[PolicyBounds]) -> list[str]:
 
 
 def _channel_words(found: RunBounds) -> list[str]:
-    if found.channel == PERFECT:
+    if found.channel in KNOWN:
         return []
     return [
         "The bounds count on every message arriving in time; the channel of this run "

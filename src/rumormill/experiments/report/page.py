@@ -14,7 +14,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from rumormill.experiments.analyse.claims import Verdict, verdict_row
-from rumormill.experiments.analyse.words import axis_name, is_number
+from rumormill.experiments.analyse.pairs import pair_row
+from rumormill.experiments.analyse.words import axis_name, in_words, is_number
 from rumormill.experiments.figures.captions import caption_of
 from rumormill.experiments.figures.palette import looks
 from rumormill.experiments.figures.redraw import key_of
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 ELSEWHERE = ("regret", "regret-linear", "regret-by", "regret-bounds")
 # Thousands of links are smaller as dots than as lines.
 AS_DOTS = ("network",)
+# Parts of a spec that are tables, as the page names them.
+TABLES = ("network", "arms", "channel", "churn", "corruption", "byzantine")
 
 
 def write_report(summary: Summary, path: Path) -> Path:
@@ -77,7 +80,7 @@ def report_html(summary: Summary) -> str:
         trials=plural(summary.manifest.trials, "trial"),
         horizon=rounded(summary.horizon),
         numbers=_numbers(summary),
-        verdicts=_verdicts(summary.verdicts),
+        verdicts=_verdicts(summary.verdicts) + _compared(summary),
         bounds="" if bounds is None else bounds_section(bounds),
         pictures=_pictures(summary),
         settings=_settings(summary),
@@ -175,9 +178,26 @@ def _verdicts(found: Sequence[Verdict]) -> str:
     shown = ("claim", "verdict", "difference", "confidence interval", "detail")
     rows = [[verdict_row(verdict)[name] for name in shown] for verdict in found]
     return (
-        "<p>Each claim is tested on differences within trials, relative to the second of the two compared; "
-        "all intervals together hold with 95 % confidence.</p>"
+        "<p>Each claim is tested on ratios within trials, relative to the second of the two compared, at "
+        "their median; all intervals together hold with 95 % confidence, whatever the tails of regret.</p>"
         + table(list(shown), rows, ["", "word", "number", "number", ""])
+    )
+
+
+def _compared(summary: Summary) -> str:
+    """Every policy against every other, folded away where there are many."""
+    if not summary.pairs:
+        return ""
+    if summary.manifest.trials == 1:
+        return "<p>One trial has no band: nothing is compared.</p>"
+    rows = [[setting(value) for value in pair_row(pair).values()] for pair in summary.pairs]
+    head = list(pair_row(summary.pairs[0]))
+    words = len(summary.axes) + 2
+    shown = table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
+    return (
+        "<h3>Policies compared</h3><p>How much larger the regret of the first is than that of the second, "
+        "in the median over trials; all intervals together hold with 95 % confidence.</p>"
+        f"<details><summary>{len(rows):,} comparisons</summary>{shown}</details>"
     )
 
 
@@ -185,7 +205,9 @@ def _settings(summary: Summary) -> str:
     manifest = summary.manifest
     spec, timings = manifest.spec, manifest.timings
     facts = {
-        **{part: _pairs(spec[part]) for part in ("network", "arms", "channel") if part in spec},
+        **{part: _pairs(spec[part]) for part in TABLES if part in spec},
+        **{part: ", ".join(map(str, spec[part])) for part in ("absences", "outages") if spec.get(part)},
+        **{f"constants of {row['policy']}{_at(row)}": row["constants"] for row in summary.constants},
         **{f"policy {policy['label']}": _pairs(policy, leave_out=("label",)) for policy in spec["policies"]},
         **{f"sweep {axis}": ", ".join(map(str, values)) for axis, values in spec.get("sweep", {}).items()},
         "horizon": plural(manifest.horizon, "round"),
@@ -198,6 +220,11 @@ def _settings(summary: Summary) -> str:
         facts["time taken"] = duration(timings.wall_s)
     rows = (f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in facts.items())
     return f"<dl>{''.join(rows)}</dl>"
+
+
+def _at(row: dict[str, Any]) -> str:
+    where = {key: value for key, value in row.items() if key not in ("policy", "constants")}
+    return f" at {in_words(where)}" if where else ""
 
 
 def _pairs(table: dict[str, Any], leave_out: tuple[str, ...] = ()) -> str:

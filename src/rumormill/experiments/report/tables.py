@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rumormill.experiments.analyse.words import axis_name
+from rumormill.experiments.analyse.words import axis_name, band_of
 from rumormill.experiments.figures.captions import full_caption
 from rumormill.experiments.figures.files import made_folder
 from rumormill.experiments.run.files import write_atomically
-from rumormill.text import amount, band, number, rounded, setting
+from rumormill.text import amount, number, rounded, setting
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.summary import Summary
@@ -42,7 +42,7 @@ def numbers(summary: Summary) -> tuple[list[str], list[list[str]]]:
             *(setting(row[axis]) for axis in summary.axes),
             row["policy"],
             rounded(row["regret"]),
-            band(row["low"], row["high"]) if row["trials"] > 1 else "–",
+            band_of(row),
             number(row["median_agent"]),
             number(row["worst_agent"]),
             amount(row["messages_per_round"]),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rumormill.engine import Trial, play_trial
 from rumormill.engine.result import resolve_checkpoints
 from rumormill.engine.workers import Tick, no_tick
+from rumormill.experiments.run.games import game_note, gamma_of
 from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell
 from rumormill.experiments.spec.building import build_bandit, is_fresh, trial_seed
@@ -53,6 +54,8 @@ class CellOutcome:
     """Group regret at the horizon, by policy."""
     kernel_s: float
     prepare_s: float
+    game: str
+    """The arms of the trial and what is known of them, as a note: see games.py."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
         known = {game: site.trials[game] for game in games if game in site.trials}
         missing = {game: site.contender(here, part) for game, part in games.items() if game not in known}
         bandit = build_bandit(here, cell.trial)
+        plans = [site.plan_of(here, part) for part in here.policies]
         tick(0)
         ready = time.thread_time()
         if missing:
@@ -122,6 +126,7 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
         },
         kernel_s=done - ready,
         prepare_s=ready - start,
+        game=game_note(bandit, site, gamma_of(plans)),
     )
 
 
@@ -166,7 +171,7 @@ def _laid_out(plain: bytes) -> _Sweep:
 
 def _game(spec: Spec, part: PolicyPart) -> str:
     """Everything that decides a policy's outcome in a trial, as a key."""
-    return repr((spec.network, spec.arms, spec.channel, spec.size, part.type, part.settings))
+    return repr((spec.network, spec.arms, spec.surroundings, spec.size, part.type, part.settings))
 
 
 # --- one thread of linear algebra -----------------------------------------------------------------------
@@ -220,6 +225,8 @@ def _table(
     columns.update(zip(QUANTILES, np.quantile(agents, list(QUANTILES.values()), axis=1), strict=True))
     columns["messages"] = np.concatenate([one.messages for one in trials]).astype(np.int64)
     columns["wire_bytes"] = np.concatenate([one.wire_bytes for one in trials]).astype(np.int64)
+    if not spec.all_pull:
+        columns["agent_rounds"] = np.concatenate([one.pulls_at(marks) for one in trials]).astype(np.int64)
     return pl.DataFrame(columns)
 
 

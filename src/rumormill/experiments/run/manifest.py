@@ -23,7 +23,9 @@ from rumormill.experiments.spec.reading import axes_of, encode, named_spec, poin
 from rumormill.experiments.spec.schema import WORDS, Spec
 
 MANIFEST = "manifest.json"
-FORMAT = 2
+FORMAT = 3
+# Format 2 knew neither constants nor games; otherwise it is the same.
+READABLE = (2, FORMAT)
 # The checksum is that of the file with the digits between these two left out.
 HEAD, DIGITS = b'{\n "checksum": "', 64
 
@@ -82,7 +84,10 @@ class Manifest(Struct, kw_only=True, forbid_unknown_fields=True):
     timings: Timings | None = None
     networks: dict[str, NetworkFacts] = {}
     """By the number of the point."""
+    constants: dict[str, dict[str, dict[str, str | int | float]]] = {}
+    """By the number of the point and the policy: those of its index, as resolved in the first trial."""
     results_sha256: str = ""
+    games_sha256: str = ""
     own: dict[str, str] = {}
     """The user's own modules, with the checksums of their files."""
     folder: str | None = None
@@ -150,14 +155,14 @@ def read_manifest(path: Path) -> Manifest:
             raise ValueError("its checksum does not fit")
         plain = json.loads(HEAD + found + rest)
         plain.pop("checksum")
-        if plain.get("format") == FORMAT:
+        if plain.get("format") in READABLE:
             return msgspec.convert(plain, Manifest, strict=True)
     except (ValueError, KeyError, TypeError, RumormillError) as error:
         raise DataError(
             f"{file} is damaged ({error}): run the spec again into this folder to rebuild it from its parts, "
             "or choose another folder"
         ) from None
-    raise DataError(f"{file} has the format {plain.get('format')}; this version reads formats 1 and {FORMAT}")
+    raise DataError(f"{file} has the format {plain.get('format')}; this version reads formats 1 to {FORMAT}")
 
 
 def _read_format_1(data: bytes) -> Manifest:

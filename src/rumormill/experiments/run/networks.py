@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from rumormill.engine import compiled
 from rumormill.experiments.run.cell import one_blas_thread
+from rumormill.experiments.run.games import Constants, resolved_constants
 from rumormill.experiments.run.manifest import NetworkFacts
-from rumormill.experiments.run.sites import contenders
-from rumormill.experiments.spec.building import build_channel, build_policy
+from rumormill.experiments.run.sites import AT_HAND, contenders
+from rumormill.experiments.spec.building import build_policy, build_world
 from rumormill.experiments.spec.own import own_errors
 from rumormill.experiments.spec.reading import points
 from rumormill.experiments.spec.schema import Spec
@@ -42,13 +43,23 @@ def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
     return described
 
 
+def describe_constants(spec: Spec, known: dict[str, dict[str, Constants]]) -> dict[str, dict[str, Constants]]:
+    """The constants of every policy at every point; what is known already is not worked out again."""
+    found = dict(known)
+    for point in points(spec):
+        if str(point.index) not in found:
+            with one_blas_thread(), own_errors(spec):
+                found[str(point.index)] = resolved_constants(spec, point, AT_HAND.at(point.spec, 0))
+    return found
+
+
 def slow_notices(spec: Spec) -> list[str]:
     """One line for every reason why policies run on the reference engine."""
     reasons: dict[str, dict[str, None]] = {}
     for point in points(spec):
-        channel = build_channel(point.spec)
+        world = build_world(point.spec)
         for part in point.spec.policies:
-            reason = compiled.why_not(build_policy(point.spec, part), channel)
+            reason = compiled.why_not(build_policy(point.spec, part), world)
             if reason is not None:
                 reasons.setdefault(reason, {})[part.label] = None
     return [

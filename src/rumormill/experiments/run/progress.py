@@ -24,8 +24,13 @@ RATE_WINDOW_S = 5.0
 class Tally:
     """The numbers behind the display. Workers report from their threads, so every change is locked."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        compiling: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        self._clock, self._compiling = clock, compiling
+        self._compiled_before = 0.0
         self._lock = threading.Lock()
         self.total = self.done = self.done_before = 0
         self.deliveries = 0
@@ -38,6 +43,7 @@ class Tally:
         with self._lock:
             self.total, self.done, self.done_before = total_cells, done_cells, done_cells
             self._started = self._clock()
+            self._compiled_before = self._compiling()
             self._marks = [(self._started, self.deliveries)]
 
     def cell_done(self, summary: Mapping[str, float]) -> None:
@@ -68,16 +74,44 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the pace so far; None before anything was done here."""
+        """At the pace so far, compilation apart; None before anything was done here."""
         here = self.done - self.done_before
         if here <= 0:
             return None
-        return self.elapsed / here * (self.total - self.done)
+        working = self.elapsed - (self._compiling() - self._compiled_before)
+        return max(working, 0.0) / here * (self.total - self.done)
+
+    @property
+    def time_left(self) -> str:
+        """In words."""
+        left = self.seconds_left
+        if left is not None:
+            return f"{duration(left)} left"
+        return "compiling" if self._compiling() > self._compiled_before else "time left not known yet"
 
     def regrets(self) -> dict[str, float]:
         """Mean regret at the horizon over the cells done here, by policy."""
         with self._lock:
             return {policy: total / self._counts[policy] for policy, total in self._sums.items()}
+
+
+def compiling_seconds() -> float:
+    """How long kernels have been compiled in this process."""
+    from rumormill.engine.compiled import COMPILING
+
+    return COMPILING.seconds
+
+
+def said_when_compiling(say: Callable[[], None] | None) -> None:
+    """Say it once, when the next compilation begins; None: nothing any more."""
+    from rumormill.engine.compiled import COMPILING
+
+    def once() -> None:
+        COMPILING.on_begin = None
+        if say is not None:
+            say()
+
+    COMPILING.on_begin = None if say is None else once
 
 
 class PlainProgress:
@@ -94,7 +128,7 @@ class PlainProgress:
         self._stream = stream if stream is not None else sys.stderr
         self._clock, self._every = clock, every_s
         self._last = clock()
-        self._tally = Tally(clock)
+        self._tally = Tally(clock, compiling_seconds)
 
     def notice(self, text: str) -> None:
         self._say(text)
@@ -103,6 +137,7 @@ class PlainProgress:
         self._tally.start(total_cells, done_cells)
         kept = f", {done_cells:,} done before" if done_cells else ""
         self._say(f"{total_cells:,} cells{kept}")
+        said_when_compiling(lambda: self._say("compiling (once on a machine)"))
 
     def cell_done(self, cell: Any, summary: Mapping[str, float]) -> None:
         self._tally.cell_done(summary)
@@ -115,6 +150,7 @@ class PlainProgress:
         self._tally.rounds(deliveries)
 
     def finish(self) -> None:
+        said_when_compiling(None)
         tally = self._tally
         self._say(f"{tally.done:,} of {tally.total:,} cells done in {duration(tally.elapsed)}")
 
@@ -130,7 +166,7 @@ class LiveProgress:
 
         self._title = title
         self._console = console or Console(stderr=True)
-        self._tally = Tally()
+        self._tally = Tally(compiling=compiling_seconds)
         self._live: Live | None = None
 
     def notice(self, text: str) -> None:
@@ -175,10 +211,8 @@ class LiveProgress:
         head = Table.grid(padding=(0, 1))
         bar = ProgressBar(total=max(tally.total, 1), completed=tally.done, width=32)
         head.add_row(Text(self._title, style="bold"), bar, Text(f"{tally.done:,}/{tally.total:,} cells"))
-        left = tally.seconds_left
         facts = Text(
-            f"{amount(tally.rate)} deliveries/s   {duration(tally.elapsed)} so far   "
-            f"{'time left not known yet' if left is None else duration(left) + ' left'}",
+            f"{amount(tally.rate)} deliveries/s   {duration(tally.elapsed)} so far   {tally.time_left}",
             style="dim",
         )
         regrets = Table.grid(padding=(0, 2))
@@ -197,11 +231,10 @@ def progress_for(title: str) -> PlainProgress | LiveProgress:
 
 def status_line(tally: Tally) -> str:
     """Everything the live display shows, in one line."""
-    left = tally.seconds_left
     parts = [
         f"{tally.done:,}/{tally.total:,} cells",
         f"{amount(tally.rate)} deliveries/s",
-        "time left not known yet" if left is None else f"{duration(left)} left",
+        tally.time_left,
     ]
     regrets = ", ".join(f"{policy} {regret:,.0f}" for policy, regret in tally.regrets().items())
     return ", ".join(parts) + (f"; mean regret: {regrets}" if regrets else "")

@@ -32,7 +32,7 @@ from rumormill.experiments.run.manifest import (
     spec_of,
     write_manifest,
 )
-from rumormill.experiments.run.networks import describe_networks, slow_notices
+from rumormill.experiments.run.networks import describe_constants, describe_networks, slow_notices
 from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell, RunFolder
 from rumormill.experiments.run.tuning import best_constants
@@ -141,6 +141,7 @@ class _Session:
             started = time.thread_time()
             if not self.manifest.networks:
                 self.manifest.networks = describe_networks(self.spec)
+            self.manifest.constants = describe_constants(self.spec, self.manifest.constants)
             described_s = time.thread_time() - started
             write_manifest(self.path, self.manifest)
             for notice in slow_notices(self.spec) if todo else []:
@@ -157,7 +158,11 @@ class _Session:
 
     def keep(self, cell: Cell, outcome: CellOutcome) -> None:
         start = time.thread_time()
-        notes = {"kernel_s": repr(outcome.kernel_s), "prepare_s": repr(outcome.prepare_s)}
+        notes = {
+            "kernel_s": repr(outcome.kernel_s),
+            "prepare_s": repr(outcome.prepare_s),
+            "game": outcome.game,
+        }
         store.write_part(self.path, self.manifest.key, cell, outcome.frame, notes)
         self.store_s += time.thread_time() - start
         self.progress.cell_done(cell, outcome.regret)
@@ -167,6 +172,7 @@ class _Session:
         started = time.thread_time()
         frame = store.assemble(self.path, self.manifest)
         self.manifest.results_sha256 = store.write_results(self.path, frame)
+        self.manifest.games_sha256 = store.write_games(self.path, self.manifest)
         self.manifest.status = "done"
         kernel_s, prepare_s = _times(self.path, self.manifest.key)
         self.manifest.timings = Timings(

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable
 
 from rumormill.engine import Contender, Trial, prepare
-from rumormill.experiments.spec.building import build_channel, build_network, build_policy, is_fresh
+from rumormill.experiments.spec.building import build_network, build_policy, build_world, is_fresh
 from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy
@@ -39,6 +39,12 @@ class Site:
                 self._network = self._build()
             return self._network
 
+    def plan_of(self, spec: Spec, part: PolicyPart) -> Plan | None:
+        """What a policy worked out here before; None if it has not yet."""
+        with self._lock:
+            keys = _keys(build_policy(spec, part), part)
+            return next((self._plans[key] for key in keys if key in self._plans), None)
+
     def contender(self, spec: Spec, part: PolicyPart) -> Contender:
         """The policy made ready; what it shares with another one (or another sweep point) is done once."""
         policy = build_policy(spec, part)
@@ -47,7 +53,7 @@ class Site:
             plan = next((self._plans[key] for key in keys if key in self._plans), None)
             # `quiet`: that a slow engine has to do is said once per run, not here.
             contender = prepare(
-                policy, self.network, spec.n_arms, channel=build_channel(spec), plan=plan, quiet=True
+                policy, self.network, spec.n_arms, world=build_world(spec), plan=plan, quiet=True
             )
             self._plans.update(dict.fromkeys(keys, contender.plan))
             return contender

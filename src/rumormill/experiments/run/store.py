@@ -2,6 +2,7 @@
 
 manifest.json     what was run, with what, how long it took
 results.parquet   the tidy table, once all cells are done
+games.parquet     the arms of every trial: means, gaps, moment bounds, agents, reach of messages
 parts/            one Parquet file per finished cell; its checksum is part of its name
 lock              held by the run that is under way, and freed by the system whatever ends it
 """
@@ -27,6 +28,7 @@ from rumormill.errors import DataError, InputError
 from rumormill.experiments.run.files import StoreError as StoreError
 from rumormill.experiments.run.files import read_bytes
 from rumormill.experiments.run.files import write_atomically as write_atomically
+from rumormill.experiments.run.games import GAMES, frame_of, game_rows
 from rumormill.experiments.run.manifest import MANIFEST, Manifest, read_manifest, spec_of
 from rumormill.experiments.spec.schema import Spec
 from rumormill.text import shown
@@ -82,6 +84,18 @@ class RunFolder:
         data = read_bytes(self.path / RESULTS)
         if hashlib.sha256(data).hexdigest() != self.manifest.results_sha256:
             raise DataError(f"{self.path / RESULTS} is damaged: run it again to rebuild it from its parts")
+        return pl.read_parquet(io.BytesIO(data))
+
+    @cached_property
+    def games(self) -> pl.DataFrame | None:
+        """The arms of every trial with what is known of them; None for a run that is older or not done."""
+        import polars as pl
+
+        if not self.done or not self.manifest.games_sha256:
+            return None
+        data = read_bytes(self.path / GAMES)
+        if hashlib.sha256(data).hexdigest() != self.manifest.games_sha256:
+            raise DataError(f"{self.path / GAMES} is damaged: run it again to rebuild it from its parts")
         return pl.read_parquet(io.BytesIO(data))
 
     def plot(self) -> Figure:
@@ -206,6 +220,21 @@ def write_results(path: Path, frame: pl.DataFrame) -> str:
     buffer = io.BytesIO()
     frame.rechunk().write_parquet(buffer, compression="zstd", compression_level=9, row_group_size=1 << 20)
     write_atomically(path / RESULTS, buffer.getvalue())
+    return hashlib.sha256(buffer.getvalue()).hexdigest()
+
+
+def write_games(path: Path, manifest: Manifest) -> str:
+    """The table of games, from the notes beside the parts; returns its checksum."""
+    rows = []
+    for cell, part in sorted(valid_parts(path, manifest.key).items()):
+        note = read_part(part)[1].get("game")
+        if note is not None and cell.point < len(manifest.points):
+            rows += game_rows(manifest.points[cell.point], cell.trial, note)
+    if not rows:
+        return ""
+    buffer = io.BytesIO()
+    frame_of(rows).write_parquet(buffer, compression="zstd", compression_level=9, row_group_size=1 << 20)
+    write_atomically(path / GAMES, buffer.getvalue())
     return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 

@@ -11,6 +11,12 @@ from rumormill.text import nearest, shown
 
 # What the table of a run has columns for already.
 COLUMNS = ("experiment", "policy", "trial", "t", "regret", "messages", "wire_bytes", "constant")
+# Parts that are no classes of the catalogue, and the keys that an axis may change there.
+AROUND = {
+    "churn": ("up", "down"),
+    "corruption": ("rate", "shift", "scale", "at", "rows"),
+    "byzantine": ("agents", "attack", "size"),
+}
 # Parts whose parameters an axis may name without saying where they stand.
 SHORT = ("policies", "arms")
 SIZES = ("n", "subgraph")
@@ -35,6 +41,8 @@ def place(spec: Spec, axis: str) -> tuple[str, str]:
     if axis == "M":
         return "network", size_key(spec, "sweep.M")
     part, _, key = axis.rpartition(".")
+    if part in AROUND and getattr(spec, part) is not None and key in AROUND[part]:
+        return part, key
     if part in PARTS and key in _keys(spec, part):
         return part, key
     found = [] if part else [name for name in SHORT if key in _keys(spec, name)]
@@ -48,7 +56,8 @@ def place(spec: Spec, axis: str) -> tuple[str, str]:
 def axes(spec: Spec, *, dotted: bool = False) -> list[str]:
     """The names that an axis may have, short or with the part they stand in."""
     if dotted:
-        return [f"{part}.{key}" for part in PARTS for key in _keys(spec, part)]
+        around = [f"{part}.{key}" for part in AROUND if getattr(spec, part) for key in AROUND[part]]
+        return [f"{part}.{key}" for part in PARTS for key in _keys(spec, part)] + around
     short = [key for part in SHORT for key in _keys(spec, part)]
     return list(dict.fromkeys([*short, *(["M"] if _size_keys(spec) else [])]))
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from rumormill import catalogue
 from rumormill.arms import Arm, Bandit, Clusters, Piecewise, Seasonal, Trend
 from rumormill.arms.varying import Varying
-from rumormill.errors import ContractError
+from rumormill.errors import ContractError, InputError
 from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.experiments.spec.tables import PARTS, Part, table_of
 from rumormill.graphs import Network, Topology
 from rumormill.policies import Policy
-from rumormill.protocol import Channel
+from rumormill.protocol import Byzantine, Churn, Corruption, World
 from rumormill.seeds import Role, root_seed, stream_seed
 
 
@@ -122,7 +123,29 @@ def build_policy(spec: Spec, part: PolicyPart) -> Policy:
     return made
 
 
-def build_channel(spec: Spec) -> Channel:
-    """What carries the messages."""
-    made: Channel = _made(spec, "channel", spec.channel, "channel")
-    return made
+def build_world(spec: Spec) -> World:
+    """What carries the messages, and what can go wrong."""
+    churn, corruption, byzantine = (
+        None if part is None else msgspec.to_builtins(part)
+        for part in (spec.churn, spec.corruption, spec.byzantine)
+    )
+    if corruption is not None and corruption["law"] is not None:
+        law = corruption["law"]
+        corruption["law"] = catalogue.make("law", law, where="corruption.law", folder=spec.folder)
+    return World(
+        channel=_made(spec, "channel", spec.channel, "channel"),
+        absences=tuple(spec.absences),
+        outages=tuple(spec.outages),
+        churn=None if churn is None else _named("churn", Churn, churn),
+        corruption=None if corruption is None else _named("corruption", Corruption, corruption),
+        byzantine=None if byzantine is None else _named("byzantine", Byzantine, byzantine),
+    )
+
+
+def _named(name: str, cls: Any, settings: dict[str, Any]) -> Any:
+    try:
+        return cls(**settings)
+    except InputError as error:
+        text = str(error).removeprefix(f"{cls.__name__}: ")
+        known = text.split(" ", 1)[0] in settings
+        raise InputError(f"{name}.{text}" if known else f"{name}: {text}") from None

@@ -9,7 +9,7 @@ from rumormill import catalogue
 from rumormill.arms import VaryingSource
 from rumormill.engine.limits import MOST_BYTES, refuse_impossible
 from rumormill.errors import InputError
-from rumormill.experiments.spec.building import build_bandit, build_channel, build_policy, build_topology
+from rumormill.experiments.spec.building import build_bandit, build_policy, build_topology, build_world
 from rumormill.experiments.spec.schema import Claim, Spec
 from rumormill.experiments.spec.tables import default_of, is_random
 from rumormill.experiments.spec.tuning import constants
@@ -31,13 +31,13 @@ class Checks:
         """Refuse a point that no run can play."""
         if self._is_new(spec.network):
             check_network(spec)
-        if self._is_new(spec.channel):
-            build_channel(spec)
+        if self._is_new(spec.network, spec.surroundings):
+            check_world(spec)
         if self._is_new(spec.arms, spec.size):
             check_arms(spec)
         if self._is_new(spec.network, spec.size, len(spec.policies)):
             check_size(spec)
-        if self._is_new(spec.arms, spec.policies):
+        if self._is_new(spec.arms, spec.policies, spec.surroundings):
             check_policies(spec)
 
     def _is_new(self, *what: Any) -> bool:
@@ -61,6 +61,20 @@ def check_network(spec: Spec) -> None:
             family.require_possible()
         except InputError as error:
             raise InputError(f"network: {error}") from None
+
+
+def check_world(spec: Spec) -> None:
+    """Refuse agents that the network does not have."""
+    world = build_world(spec)
+    agents = int(getattr(build_topology(spec), "size", lambda: (0, 0))()[0])
+    named = {
+        "absences": [v for v, _, _ in world.absences],
+        "outages": [v for a, b, _, _ in world.outages for v in (a, b)],
+        "byzantine.agents": world.liars,
+    }
+    for key, ids in named.items():
+        if agents and ids and max(ids) >= agents:
+            raise InputError(f"{key}: there is no agent {max(ids)}, the network has 0..{agents - 1}")
 
 
 def check_arms(spec: Spec) -> None:
@@ -88,13 +102,14 @@ def check_arms(spec: Spec) -> None:
 
 def check_policies(spec: Spec) -> None:
     """Refuse parameters that a policy does not take together, or not with these arms."""
-    bandit = build_bandit(spec, 0)
+    bandit, world = build_bandit(spec, 0), build_world(spec)
     moments = bandit.moments()
     for number, part in enumerate(spec.policies):
         policy = build_policy(spec, part)
         try:
             policy.require_moments_below(bandit.tail_index)
             policy.require_usable(moments)
+            policy.require_bearable(world)
         except InputError as error:
             raise InputError(f"policies[{number}] ({part.label}): {error}") from None
 

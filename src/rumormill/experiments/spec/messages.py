@@ -13,7 +13,14 @@ from rumormill.text import nearest, shown
 
 NAME = "expected small letters, digits and . _ - only"
 CLAIMS = {str(form.__struct_config__.tag): form for form in get_args(schema.Claim)}
-FORMS: dict[str, Any] = {"scale": schema.Scale, "tune": schema.TunePart, "verdicts": schema.VerdictPart}
+FORMS: dict[str, Any] = {
+    "scale": schema.Scale,
+    "tune": schema.TunePart,
+    "verdicts": schema.VerdictPart,
+    "churn": schema.ChurnPart,
+    "corruption": schema.CorruptionPart,
+    "byzantine": schema.ByzantinePart,
+}
 SINGLE = ("horizon", "trials", "checkpoints")
 
 

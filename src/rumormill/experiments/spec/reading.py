@@ -18,7 +18,7 @@ import msgspec
 from rumormill import catalogue, own_modules
 from rumormill.errors import InputError
 from rumormill.experiments.spec import checking
-from rumormill.experiments.spec.axes import NETWORKS, keys_beside, place, size_key
+from rumormill.experiments.spec.axes import AROUND, NETWORKS, keys_beside, place, size_key
 from rumormill.experiments.spec.messages import SINGLE, explain
 from rumormill.experiments.spec.own import own_errors, own_names
 from rumormill.experiments.spec.schema import NetworkPart, Spec, VerdictPart
@@ -219,6 +219,9 @@ def _changed(spec: Spec, places: Mapping[str, tuple[str, str]], values: Mapping[
     tables: dict[str, Any] = msgspec.to_builtins(spec)
     for axis, value in values.items():
         part, key = places[axis]
+        if part in AROUND:
+            tables[part][key] = value
+            continue
         if part == NETWORKS and not key:
             tables[part], tables["networks"] = tables["networks"][value], {}
             continue

@@ -25,10 +25,12 @@ from rumormill.policies.averaging import (
     ConsensusPart,
     ConsensusPlan,
     link_weight,
+    require_both_ways,
     root_moment,
 )
 from rumormill.policies.base import Policy
 from rumormill.policies.seat import Seat
+from rumormill.protocol import World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between, refused
 
 
@@ -39,9 +41,13 @@ class CoopUCB2(Policy):
     label: ClassVar[str] = "coop-UCB2"
 
     sigma: float | None = None
+    """The scale of the rewards; rho^(1/p) if left out."""
     gamma_c: float = 1.01
+    """The constant in the logarithm's factor, above 1."""
     zeta: float = 1.0
+    """A factor on the radius."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         if self.sigma is not None:
@@ -54,12 +60,19 @@ class CoopUCB2(Policy):
     def plan(self, network: Network) -> ConsensusPlan:
         return ConsensusPlan(link_weight(network), np.zeros(network.n_agents))
 
+    def require_bearable(self, world: World) -> None:
+        require_both_ways(self.label, world)
+
     def plan_key(self) -> object:
         return "averages without a spectrum"
 
     @property
     def needs_moments(self) -> bool:
         return self.sigma is None
+
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        sigma = root_moment(self.moments or moments) if self.sigma is None else self.sigma
+        return {"sigma": sigma, "gamma_c": self.gamma_c, "zeta": self.zeta}
 
     def rule(self, moments: Moments | None) -> AveragingRule:
         """The index; moments are not needed where sigma is given."""

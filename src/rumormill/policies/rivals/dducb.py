@@ -22,14 +22,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rumormill.arms import Moments
+from rumormill.errors import InputError
 from rumormill.formulas import chebyshev_step, consensus_average, delayed_index, delayed_scale
 from rumormill.graphs import Network
-from rumormill.policies.averaging import heard_sums, link_weight, newest_rows, root_moment
+from rumormill.policies.averaging import heard_sums, link_weight, neighbours_gate, newest_rows, root_moment
 from rumormill.policies.base import Policy
 from rumormill.policies.rivals.stages import DelayedPlan, second_eigenvalue, stage_steps
 from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
-from rumormill.protocol import Message
+from rumormill.protocol import Imperfect, Message, World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between, refused, truth
 
 LEAST_COUNT = 1e-9
@@ -44,11 +45,17 @@ class DDUCB(Policy):
     label: ClassVar[str] = "DDUCB"
 
     sigma: float | None = None
+    """The scale of the rewards; rho^(1/p) if left out."""
     eta: float = 2.0
+    """The exploration constant, above 1."""
     accelerated: bool = True
+    """Mix by accelerated gossip, or by plain averages in longer stages."""
     own: bool = True
+    """Decide every round and count own pulls at once, or decide once per stage."""
     zeta: float = 1.0
+    """A factor on the radius."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         if self.sigma is not None:
@@ -65,12 +72,24 @@ class DDUCB(Policy):
         forward, back = stage_steps(second_eigenvalue(network), network.n_agents, self.accelerated)
         return DelayedPlan(weight, tuple(forward), tuple(back))
 
+    def require_bearable(self, world: World) -> None:
+        known = world.messages_arrive or not isinstance(world.channel, Imperfect)
+        if not (known and world.all_present and world.truthful):
+            raise InputError(
+                "DDUCB bears a perfect world only: accelerated gossip amplifies what is missing or false; "
+                "take a message-passing policy"
+            )
+
     def plan_key(self) -> object:
         return (type(self), self.accelerated)
 
     @property
     def needs_moments(self) -> bool:
         return self.sigma is None
+
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        sigma = root_moment(self.moments or moments) if self.sigma is None else self.sigma
+        return {"sigma": sigma, "eta": self.eta, "zeta": self.zeta}
 
     def scale(self, moments: Moments | None) -> float:
         """ζ σ."""
@@ -99,6 +118,8 @@ class DelayedAgent:
         self.seen = seat.n_arms
         self.round = self.step = self.arm = 0
         self.last = (0, 0.0)
+        self.gate = neighbours_gate(seat, signed_counts=True)
+        self.refused = 0
 
     def choose(self, t: int) -> int:
         if t <= self.n_arms:
@@ -136,7 +157,9 @@ class DelayedAgent:
         if self.round == self.n_arms:
             self.use = [value / self.n_agents for value in self.mix]
             return
-        self._mix(newest_rows(messages))
+        sound = [message for message in messages if self.gate.admits(message, self.round)]
+        self.refused += len(messages) - len(sound)
+        self._mix(newest_rows(sound))
         self.step += 1
         if self.step == self.plan.stage:
             self._end_stage()

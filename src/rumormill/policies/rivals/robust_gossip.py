@@ -28,9 +28,11 @@ from rumormill.policies.averaging import (
     ConsensusPart,
     ConsensusPlan,
     link_weight,
+    require_both_ways,
 )
 from rumormill.policies.base import Policy
 from rumormill.policies.seat import Seat
+from rumormill.protocol import World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refused
 
 
@@ -41,7 +43,9 @@ class RobustGossip(Policy):
     label: ClassVar[str] = "Robust gossip"
 
     zeta: float = 1.0
+    """A factor on the radius."""
     moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
@@ -51,8 +55,15 @@ class RobustGossip(Policy):
     def plan(self, network: Network) -> ConsensusPlan:
         return ConsensusPlan(link_weight(network), np.zeros(network.n_agents))
 
+    def require_bearable(self, world: World) -> None:
+        require_both_ways(self.label, world)
+
     def plan_key(self) -> object:
         return "averages without a spectrum"
+
+    def constants(self, moments: Moments) -> dict[str, str | int | float]:
+        used = self.moments or moments
+        return {"zeta": self.zeta, "eps": used.eps, "u": used.u, "tau": clipping_factor(used.p)}
 
     def rule(self, moments: Moments) -> AveragingRule:
         """The index, and where rewards are clipped."""

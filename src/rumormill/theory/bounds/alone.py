@@ -17,6 +17,9 @@ from rumormill.theory.bounds.sampled import SampledFamily
 class Alone(SampledFamily):
     """Agents that never talk."""
 
+    def covers_world(self) -> bool:
+        return True  # whoever never listens does not mind what is said
+
     def corrected(self) -> Parts:
         terms = {**self.shared(self.n_agents), "failures": self.failures(self.heard)}
         return terms, self.rests_on(Assumption("Every agent learns alone: M times one agent."))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from rumormill.arms import Bandit, Moments, RewardSource
 from rumormill.errors import InputError
 from rumormill.graphs import Network
+from rumormill.protocol import World
 from rumormill.theory.bound import Assumption, Form
 
 Parts = tuple[dict[str, float], list[Assumption]]
@@ -29,6 +30,7 @@ class Family(ABC):
     policy: Any
     horizon: int
     plan: Any
+    world: World = field(default_factory=World)
 
     plan_type: ClassVar[type]
     """What the policy's plan is."""
@@ -46,6 +48,10 @@ class Family(ABC):
     def individual(self, agent: int, form: Form) -> Parts:
         """The bound of one agent."""
         raise InputError(f"{type(self.policy).__name__} has no bound for single agents")
+
+    def covers_world(self) -> bool:
+        """Whether the argument holds where messages are lost or late, or agents come and go or lie."""
+        return self.world.plain
 
     @cached_property
     def gaps(self) -> NDArray[np.float64]:

@@ -77,7 +77,7 @@ class SampledFamily(Family):
         """Regret of one agent, or one group that shares its samples, until each arm is known."""
         return float(sum(gap * self.samples_needed(gap) for gap in self.gaps.tolist()))
 
-    def shared(self, groups: int) -> dict[str, float]:
+    def shared(self, groups: float) -> dict[str, float]:
         """The terms that any partition into groups sharing their samples within gamma hops has."""
         m = self.n_agents
         terms = {

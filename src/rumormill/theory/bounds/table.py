@@ -9,6 +9,7 @@ from rumormill.policies import (
     ConsensusUCB,
     CoopUCB2,
     DecentralizedMPUCB,
+    OriginMedianUCB,
     Policy,
     RobustGossip,
     RobustUCB,
@@ -33,6 +34,7 @@ BOUNDS: dict[type[Policy], type[Family]] = {
 
 # Built-in policies without one, and why.
 UNBOUNDED: dict[type[Policy], str] = {
+    OriginMedianUCB: "its argument needs many more groups of origins than the policy makes",
     CoopUCB2: "the published one has a constant of the network that is nowhere given in numbers",
     RobustGossip: "its argument is a sketch, without constants",
 }

@@ -1,0 +1,49 @@
+"""Every kind of figure, drawn from small runs while the site is built, with the command that makes it."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+from rumormill.experiments.analyse.summary import summarise
+from rumormill.experiments.figures.files import save
+from rumormill.experiments.figures.table import FIGURES, drawer, drawn
+from rumormill.experiments.run.runner import run
+from rumormill.experiments.spec.reading import at_scale, named_spec
+
+# Sizes at which the site is built in seconds; the commands below draw the same figures at their own size.
+RUNS = {
+    "fig1b": ("reproduce fig1b --quick --bounds", {"trials": 12, "horizon": 400}),
+    "gamma-sparse": ("reproduce gamma-sparse --quick", {"trials": 6, "horizon": 300}),
+}
+HEAD = """# Gallery
+
+Every figure that a run writes into its folder, with the command that makes it. What is shown here was drawn
+when this site was built, from the same experiments with few trials and rounds: the shapes are right, the
+bands are wide. The figures at the paper's size are on [the page of the reproduction](reproduction.md).
+"""
+
+
+def page(source: Path) -> str:
+    """Play, draw into SOURCE/gallery, and describe."""
+    parts, seen = [HEAD], set[str]()
+    for name, (command, size) in RUNS.items():
+        spec = at_scale(named_spec(name), "quick", **size)
+        summary = summarise(run(spec, source.parent / "runs" / name), bounds="--bounds" in command)
+        folder = source / "gallery" / name
+        for figure in FIGURES:
+            made = drawn(figure, summary)
+            if not made or figure in seen:
+                continue
+            seen.add(figure)
+            stem, picture = next(iter(made.items()))
+            paths = save(picture, folder / stem)
+            (shown,) = [path for path in paths if path.suffix == ".png"]
+            caption = " ".join((inspect.getdoc(drawer(figure)) or "").split("\n\n")[0].split())
+            parts += [
+                f"## {figure}",
+                caption,
+                f"![{caption}](gallery/{name}/{shown.name})",
+                f"```sh\nrumormill {command}\n```",
+            ]
+    return "\n\n".join(parts) + "\n"

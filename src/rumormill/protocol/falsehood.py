@@ -1,0 +1,126 @@
+"""Messages that say something else than what happened: by accident, or on purpose."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from rumormill.arms import Arm, RewardSource
+from rumormill.arms.objective import sign_of
+from rumormill.errors import InputError
+from rumormill.protocol.message import Message
+from rumormill.validate import NamedArguments, is_whole, one_of, probability, refused, reward, truth, whole
+
+Attack = Literal["promote", "slander", "flood"]
+ATTACKS = ("promote", "slander", "flood")
+# What rows of a liar claim: these means, of so many samples.
+CLAIMED_MEAN, CLAIMED_COUNT = 5.0, 1e9
+
+
+@dataclass(frozen=True, kw_only=True)
+class Corruption(metaclass=NamedArguments):
+    """Rewards in messages are falsified at random: one of x + shift, scale x, or a draw from `law`.
+
+    at: "origin", iff U(CORRUPT; origin, round) < rate: everybody hears the same, the origin knows the truth;
+    "receiver", iff U(CORRUPT; receiver, origin, round) < rate: what is passed on is what was sent.
+    rows: the means in the rows of KMP are falsified in the same way, else they are not touched.
+    A draw from a law belongs to (origin, round): all who hear a false value hear the same.
+    """
+
+    rate: float
+    shift: float | None = None
+    scale: float | None = None
+    law: Arm | None = None
+    at: Literal["origin", "receiver"] = "origin"
+    rows: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rate", probability("rate", self.rate))
+        ways = [name for name in ("shift", "scale", "law") if getattr(self, name) is not None]
+        if len(ways) != 1:
+            given = " and ".join(ways) or "none of them"
+            raise InputError(f"Corruption: give one of shift, scale and law, not {given}")
+        for name in ("shift", "scale"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, reward(name, getattr(self, name)))
+        if self.law is not None and not isinstance(self.law, Arm):
+            raise refused("law", self.law, "a reward law, for example rm.Gaussian()")
+        one_of("at", self.at, ("origin", "receiver"))
+        truth("rows", self.rows)
+
+    def falsified(self, x: float, drawn: float) -> float:
+        """What is said in place of x; `drawn` is used if there is a law."""
+        if self.shift is not None:
+            return x + self.shift
+        return self.scale * x if self.scale is not None else drawn
+
+    def spoilt(self, message: Message, drawn: float) -> Message:
+        """The message with its reward falsified, and its rows if they are to be."""
+        rows = message.rows
+        if self.rows:
+            rows = tuple(
+                (mean if math.isinf(mean) else self.falsified(mean, drawn), count) for mean, count in rows
+            )
+        return replace(message, reward=self.falsified(message.reward, drawn), rows=rows)
+
+
+@dataclass(frozen=True)
+class Lie:
+    """What liars say of every round."""
+
+    arm: int
+    reward: float
+    means: tuple[float, ...]
+    """By arm, what rows claim."""
+
+    def message(self, agent: int, t: int, with_rows: bool) -> Message:
+        rows = tuple((mean, CLAIMED_COUNT) for mean in self.means) if with_rows else ()
+        return Message(agent, t, self.arm, self.reward, rows)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Byzantine(metaclass=NamedArguments):
+    """Agents that never pull, pass on honestly what others say, and tell lies of their own.
+
+    attack: what the message of every round says, with rows (where the policy sends them) of 10^9 samples.
+    "promote": the worst arm paid `size`, by default 1 more than the best mean; rows 5 for it, -5 for others.
+    "slander": the best arm paid `size`, by default -5; rows -5 for it, 5 for others.
+    "flood": as promote, by default 1000.
+    agents: their ids; a number n stands for the agents 0..n-1.
+    """
+
+    agents: Sequence[int] | int = ()
+    attack: Attack = "promote"
+    size: float | None = None
+
+    def __post_init__(self) -> None:
+        given: Any = self.agents
+        if is_whole(given):
+            given = range(whole("agents", given, 0))
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise refused("agents", given, "a list of agents, or how many of them")
+        ids = tuple(sorted({whole("an agent of byzantine", v, 0) for v in given}))
+        object.__setattr__(self, "agents", ids)
+        one_of("attack", self.attack, ATTACKS)
+        if self.size is not None:
+            object.__setattr__(self, "size", reward("size", self.size))
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """Who lies, sorted."""
+        assert isinstance(self.agents, tuple)
+        return self.agents
+
+    def lie(self, source: RewardSource) -> Lie:
+        """What is said of these arms; rewards and means are those that agents maximise."""
+        slander = self.attack == "slander"
+        arm = int(np.argmin(source.gaps) if slander else np.argmax(source.gaps))
+        best = sign_of(getattr(source, "objective", "maximise")) * source.best_mean
+        usual = {"promote": best + 1.0, "slander": -5.0, "flood": 1000.0}[self.attack]
+        said = -CLAIMED_MEAN if slander else CLAIMED_MEAN
+        means = tuple(said if k == arm else -said for k in range(source.n_arms))
+        return Lie(arm, usual if self.size is None else self.size, means)

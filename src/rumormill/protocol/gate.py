@@ -1,0 +1,72 @@
+"""Which messages an agent lets in. What could not have been said honestly is dropped, whoever says it."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from rumormill.protocol.message import Message
+from rumormill.validate import LARGEST_REWARD, is_whole
+
+Rows = tuple[tuple[float, float], ...]
+INF = math.inf
+_count = operator.itemgetter(1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gate:
+    """What an agent knows of the messages it may get; None where it does not know."""
+
+    n_arms: int
+    origins: dict[int, int] | Collection[int] | None = None
+    """Whose messages can reach the agent; as a dict, how many agents each hears, itself included."""
+    n_agents: int | None = None
+    oldest: int | None = None
+    """Messages of this age in rounds, or older, cannot come."""
+    rows: bool | None = None
+    """Whether every message has a row for each arm; None: it may have them or not."""
+    signed_counts: bool = False
+    """Whether the second number of a row may be negative: it is a count, or part of one."""
+
+    def admits(self, message: Message, now: int) -> bool:
+        """Whether the message may be believed at the end of round `now`."""
+        try:  # every message that is news comes by here: one expression, the likely types first
+            origin, round_, arm = message.origin, message.round, message.arm
+            return (
+                (
+                    type(origin) is type(round_) is type(arm) is int
+                    or (is_whole(origin) and is_whole(round_) and is_whole(arm))
+                )
+                and 0 < round_ <= now
+                and (self.oldest is None or round_ > now - self.oldest)
+                and 0 <= arm < self.n_arms
+                and -LARGEST_REWARD <= message.reward <= LARGEST_REWARD  # NaN fails every comparison
+                and (origin in self.origins if self.origins is not None else self._may_be(origin))
+                and (self._rows_are_sound(message.rows) if message.rows else not self.rows)
+            )
+        except (TypeError, ValueError, OverflowError):  # not even numbers
+            return False
+
+    def _may_be(self, origin: int) -> bool:
+        return origin >= 0 and (self.n_agents is None or origin < self.n_agents)
+
+    def _rows_are_sound(self, rows: Rows) -> bool:
+        if self.rows is False or len(rows) != self.n_arms:
+            return False
+        least = -LARGEST_REWARD if self.signed_counts else 0.0
+        for mean, count in rows:  # no generator: this is the innermost loop of the readable engine
+            if not (least <= count < INF and (-LARGEST_REWARD <= mean <= LARGEST_REWARD or mean == INF)):
+                return False
+        return True
+
+    def overclaims(self, message: Message) -> bool:
+        """Whether a row speaks of more samples than its origin can have.
+
+        As of round r nobody knows of more samples of an arm than r pulls of each agent that it hears.
+        """
+        if type(self.origins) is not dict:
+            return False
+        most = message.round * self.origins[message.origin]
+        return bool(max(message.rows, key=_count)[1] > most)

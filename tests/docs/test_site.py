@@ -1,0 +1,107 @@
+"""The site that `make docs` built, in a real browser, from the disk: pages, formulas, search."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+CHROMIUM = shutil.which("chromium")
+SITE = Path(__file__).parents[2] / "build" / "site" / "html"
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+]
+pytestmark = [
+    pytest.mark.skipif(
+        CHROMIUM is None, reason="chromium is not installed: apt-get install chromium (CI tries to, as root)"
+    ),
+    pytest.mark.skipif(
+        not (SITE / "index.html").exists(),
+        reason="the site is not built: make docs (CI does, before the tests)",
+    ),
+]
+
+
+class Visit:
+    """A window that notes what pages complain about and ask for."""
+
+    def __init__(self, browser: Any, width: int) -> None:
+        self.page = browser.new_page(viewport={"width": width, "height": 800})
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("request", lambda request: self.requests.append(request.url))
+
+    def open(self, name: str) -> None:
+        self.page.goto((SITE / name.partition("?")[0]).as_uri() + name[len(name.partition("?")[0]) :])
+
+
+@pytest.fixture(scope="module")
+def visit() -> Iterator[Visit]:
+    with playwright.sync_playwright() as driver:
+        running = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield Visit(running, 1200)
+        running.close()
+
+
+def test_every_page_can_be_reached_and_is_quiet(visit: Visit) -> None:
+    """From the first page, by links alone; nobody outside is asked for anything."""
+    seen: set[str] = set()
+    todo = ["index.html"]
+    while todo:
+        name = todo.pop()
+        seen.add(name)
+        visit.open(name)
+        links: list[str] = visit.page.evaluate("[...document.querySelectorAll('a[href]')].map(a => a.href)")
+        for link in links:
+            path = link.partition("#")[0].partition("?")[0]
+            if path.startswith(SITE.as_uri()) and path.endswith(".html"):
+                found = path.removeprefix(f"{SITE.as_uri()}/")
+                if found not in seen and found not in todo:
+                    todo.append(found)
+        broken = visit.page.evaluate("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)")
+        assert broken == [], name
+    assert visit.complaints == []
+    assert all(url.startswith(("file:", "data:")) for url in visit.requests)
+    written = {path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html")}
+    assert written - seen <= {"genindex.html", "search.html"}
+
+
+@pytest.mark.parametrize(("name", "at_least"), [("theory.html", 200), ("algorithms.html", 50)])
+def test_formulas_are_set(visit: Visit, name: str, at_least: int) -> None:
+    visit.open(name)
+    wanted = visit.page.locator(".math").count()
+    visit.page.wait_for_function(
+        "wanted => document.querySelectorAll('mjx-container svg').length >= wanted", arg=wanted
+    )
+    assert wanted >= at_least
+    # What it does not know it shows in red.
+    assert visit.page.locator("mjx-container [fill=red], mjx-container [data-mjx-error]").count() == 0
+    assert visit.complaints == []
+
+
+def test_the_search_finds(visit: Visit) -> None:
+    visit.open("search.html?q=dominating")
+    visit.page.wait_for_selector("ul.search li a")
+    found = visit.page.locator("ul.search li a").all_text_contents()
+    assert any("theory" in title.lower() for title in found)
+    assert visit.complaints == []
+
+
+def test_it_fits_a_telephone(visit: Visit) -> None:
+    visit.page.set_viewport_size({"width": 400, "height": 800})
+    for name in ("index.html", "algorithms.html", "reference/spec.html", "tutorials/own-policy.html"):
+        visit.open(name)
+        page, window = visit.page.evaluate("[document.documentElement.scrollWidth, window.innerWidth]")
+        assert page <= window, name
+    visit.page.set_viewport_size({"width": 1200, "height": 800})

@@ -1,0 +1,75 @@
+"""Applications: they ask, answer late, twice or never, and talk nonsense."""
+
+from __future__ import annotations
+
+from live.making import GAME
+from live.simulation.network import Network
+from live.simulation.parts import N_ARMS, Broken, Sent
+from rumormill.live.choices import NotReady
+from rumormill.live.game import Refused
+
+
+class Applications(Network):
+    """One on every machine."""
+
+    def choose(self, v: int) -> None:
+        host, node = self.hosts[v], self.node(v)
+        choices = node.games[GAME].choices
+        try:
+            token = node.choose(GAME, self.clock(v), self.rng.choice([0.5, 5.0, 60.0]))
+        except NotReady:
+            if choices.next_t <= choices.reserved and len(choices.open) < self.limits.max_open:
+                raise Broken(f"I11: node {v} does not answer") from None
+            return
+        if (v, host.epoch, token.t) in self.tokens:
+            raise Broken(f"I6: node {v} used decision {token.t} before")
+        self.tokens.add((v, host.epoch, token.t))
+        self._undo_token(v, host.epoch, token.t)
+        reward = self.rng.gauss(token.arm, 1.0) * self.rng.choice([1, 1, 1, 30])
+        host.sent[token.t] = Sent(token, reward)
+
+    def _undo_token(self, v: int, epoch: int, t: int) -> None:
+        self.tokens.discard((v, epoch, t))  # its record notes it again
+        self.write(v)
+
+    def observe(self, v: int) -> None:
+        host = self.hosts[v]
+        if not host.sent:
+            return
+        recent = list(host.sent)[-12:]
+        sent = host.sent[self.rng.choice(recent if self.rng.random() < 0.9 else list(host.sent))]
+        self.tell(v, sent, sent.reward)
+
+    def tell(self, v: int, sent: Sent, reward: float) -> None:
+        node, token = self.node(v), sent.token
+        try:
+            answer = node.observe(GAME, token.t, token.arm, reward)
+        except Refused as refused:
+            if refused.kind == "old" and node.games[GAME].choices.too_old(token.t):
+                return
+            if refused.kind == "conflict" and reward != sent.reward:
+                return
+            raise Broken(f"node {v} refuses {token}: {refused}") from None
+        if reward != sent.reward:
+            raise Broken(f"I6: node {v} took a second reward of {token}")
+        if sent.answer is not None and sent.answer[0] != answer.seq and sent.acked:
+            raise Broken(f"I6: node {v} answers {answer.seq} after {sent.answer[0]}")
+        sent.answer = (answer.seq, answer.record)
+
+    def nonsense(self, v: int) -> None:
+        """Requests that must be refused."""
+        node, rng = self.node(v), self.rng
+        next_t = node.games[GAME].choices.next_t
+        host = self.hosts[v]
+        bad = [(next_t + 5, 0, 1.0), (0, 0, 1.0), (1, N_ARMS, 1.0), (1, 0, float("nan")), (1, 0, 1e200)]
+        t, arm, reward = rng.choice(bad)
+        try:
+            node.observe(GAME, t, arm, reward)
+        except Refused:
+            pass
+        else:
+            raise Broken(f"node {v} took {(t, arm, reward)}")
+        taken = [sent for sent in host.sent.values() if sent.answer is not None]
+        if taken:
+            sent = rng.choice(taken)
+            self.tell(v, sent, sent.reward + 1.0)

@@ -1,0 +1,241 @@
+"""The invariants I1 to I11, from what nodes write down, acknowledge and hold in memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from live.making import GAME
+from live.simulation.mesh import Mesh
+from live.simulation.parts import N_ARMS, Broken, Sent
+from rumormill.live.game import Game
+from rumormill.live.node import Node
+from rumormill.live.records import Choice, Own, Peer, Record, Skipped
+from rumormill.live.snapshot import pack, unpack
+from rumormill.live.streams import UNKNOWN, Key
+
+HARMLESS = {"hole"}  # a repeated or overtaken frame
+
+
+class Invariants(Mesh):
+    """Every check raises Broken."""
+
+    # --- a restart ----------------------------------------------------------------------------------
+
+    def _check_restart(self, v: int, node: Node) -> None:
+        """I10: snapshot and records, or all records from the first: the same state."""
+        again = self.fresh(v)
+        again.restart(None, self.hosts[v].disk.log)
+        if again.games[GAME].differing or node.games[GAME].differing:
+            raise Broken(f"I10: node {v} makes other choices when its journal is replayed")
+        self._same(v, node, again, "a snapshot")
+        for sent in self.hosts[v].sent.values():
+            if sent.acked and not self._remembers(node.games[GAME], sent):
+                raise Broken(f"I1: node {v} lost the acknowledged {sent.token}")
+
+    def _remembers(self, game: Game, sent: Sent) -> bool:
+        if game.choices.too_old(sent.token.t):
+            return True
+        known = game.choices.known(sent.token.t)
+        return known is not None and (known.arm, known.reward) == (sent.token.arm, sent.reward)
+
+    def _same(self, v: int, one: Node, two: Node, how: str) -> None:
+        states = [self._plain(node) for node in (one, two)]
+        if states[0] != states[1]:
+            keys = [
+                (key, states[0][key], states[1][key]) for key in states[0] if states[0][key] != states[1][key]
+            ]
+            raise Broken(f"I10: node {v} from {how} is another one: {keys}")
+        games = [node.games[GAME] for node in (one, two)]
+        arms = []
+        for game in games:
+            copied = self.fresh(v).games[GAME]
+            copied.restore(unpack(pack(game.state())))
+            t = max(each.choices.next_t for each in games)
+            arms.append(copied.player.choose(t, copied.choices.pending, False))
+        if arms[0] != arms[1]:
+            raise Broken(f"I10: node {v} from {how} chooses {arms[0]}, not {arms[1]}")
+
+    def _plain(self, node: Node) -> dict[str, Any]:
+        game = node.games[GAME]
+        state = unpack(pack(game.state()))
+        choices = state["choices"]
+        # Which points an origin signed depends on when its disk was done; the digest does not.
+        streams = {
+            (row[0], row[1]): [*row[2:5], *[seals[0] for seals in row[5:]]] for row in state["streams"]
+        }
+        if state["heads"]:  # whether it is on disk yet does not matter here
+            streams[game.own.key][2] = state["heads"][-1][1:]
+        return {
+            "player": state["player"],
+            "open": choices["open"],
+            "pending": list(game.choices.pending),
+            "known": [
+                (t, known.arm, known.reward, known.seq)
+                for t in range(1, game.choices.next_t)
+                if not game.choices.too_old(t) and (known := game.choices.known(t)) is not None
+            ]
+            if game.choices.next_t < 5000
+            else [],
+            "streams": {key: row for key, row in streams.items() if key == game.own.key or row[1] or row[0]},
+        }
+
+    # --- what nodes write down ----------------------------------------------------------------------
+
+    def write(self, v: int) -> None:
+        """Records go to the disk, which may take its time."""
+        host = self.hosts[v]
+        if host.node is None:
+            return
+        for record in host.node.take_journal():
+            self._check_record(v, record)
+            host.disk.rest.append(record)
+            host.written += 1
+
+    def _check_record(self, v: int, record: Record) -> None:
+        if isinstance(record, Peer):
+            key = (record.origin, record.epoch)
+            part = self.truth.get(key, [])[record.first - 1 : record.first - 1 + len(record.items)]
+            if [tuple(item) for item in record.items] != part:
+                raise Broken(f"I4, I5: node {v} accepted {record}, its origin has {part} on disk")
+            if key[0] != v and self.distance[v][key[0]] > self.gamma:
+                raise Broken(f"I8: node {v} has a stream of {key[0]}, which is too far")
+        if isinstance(record, Skipped):
+            self._check_skip(v, record)
+        if isinstance(record, Choice):
+            name = (v, self.hosts[v].epoch, record.t)
+            if name in self.tokens:
+                raise Broken(f"I6: decision {name} was made twice")
+            self.tokens.add(name)
+
+    def _check_skip(self, v: int, record: Skipped) -> None:
+        """I7: nothing is given up that a linked neighbour can supply, as far as it has said so.
+
+        What a neighbour got since it last spoke, or learnt of its distance, nobody can know here: items that
+        are on the way may be given up. What counts is therefore what came over the link, written down by the
+        network itself and not by the node, and what the neighbour then really keeps.
+        """
+        key, had = (record.origin, record.epoch), self._held_before(v, record)
+        if record.upto > len(self.truth.get(key, ())):
+            raise Broken(f"I7: node {v} gave up {key} to {record.upto}, which never were")
+        for link, each in self.wires.items():
+            if v not in each.ends:
+                continue
+            (w,) = set(each.ends) - {v}
+            other = self.hosts[w].node
+            told, hops = self.said.get((link, v), {}).get(key, (0, self.gamma))
+            if other is None or told <= had or hops == self.gamma:
+                continue
+            stream = other.games[GAME].streams.get(key)
+            if stream is None or not (stream.hops < self.gamma or key[0] == v):
+                continue
+            if stream.floor < min(told, record.upto):
+                kept = stream.floor + 1
+                raise Broken(f"I7: node {v} gave up {key} to {record.upto}, of which {w} keeps {kept}")
+
+    def _held_before(self, v: int, record: Skipped) -> int:
+        held = 0
+        for each in [*self.hosts[v].disk.log, *self.hosts[v].disk.rest]:
+            if isinstance(each, Peer) and (each.origin, each.epoch) == (record.origin, record.epoch):
+                held = each.first + len(each.items) - 1
+            if isinstance(each, Skipped) and (each.origin, each.epoch) == (record.origin, record.epoch):
+                held = each.upto
+        return held
+
+    # --- what nodes hold ----------------------------------------------------------------------------
+
+    def check_state(self, v: int) -> None:
+        """I2, I3, I8, I9 from the state of a node and all it ever wrote."""
+        node = self.node(v)
+        game = node.games[GAME]
+        self.write(v)
+        log = [*self.hosts[v].disk.log, *self.hosts[v].disk.rest]
+        expected = [0] * N_ARMS
+        upto: Counter[Key] = Counter()
+        clique = getattr(game.player.agent, "clique", None)
+        for record in log:
+            if isinstance(record, Own):
+                expected[record.arm] += 1
+            elif isinstance(record, Peer):
+                key = (record.origin, record.epoch)
+                if record.first != upto[key] + 1:
+                    raise Broken(f"I3: node {v} took {record} after item {upto[key]}")
+                upto[key] += len(record.items)
+                for _, arm, _ in record.items:
+                    expected[arm] += clique is None or record.origin in clique or record.origin == v
+            elif isinstance(record, Skipped):
+                upto[(record.origin, record.epoch)] = record.upto
+        counts = [samples.count for samples in game.player.agent.samples._arms]
+        if counts != expected:
+            raise Broken(f"I2: the agent of node {v} has {counts} samples, its journal {expected}")
+        for key, stream in game.streams.items():
+            if stream is not game.own and stream.upto != upto[key]:
+                raise Broken(f"I3: node {v} is at {stream.upto} of {key}, its journal at {upto[key]}")
+            if stream.hops != UNKNOWN and not self.distance[v][key[0]] <= stream.hops <= self.gamma:
+                raise Broken(f"I8: node {v} has {key} by {stream.hops} hops")
+            if stream is game.own and game.durable == stream.upto:
+                least = min(stream.upto, self.hosts[v].retain)
+                if stream.upto - stream.floor < least:
+                    raise Broken(f"I7: node {v} can tell {stream.upto - stream.floor} items, not {least}")
+            retain = self.hosts[v].retain + self.limits.batch * self.signed
+            if stream.chain is not None and len(stream.chain.points) > 3 + 2 * retain:
+                raise Broken(f"I9: node {v} keeps {len(stream.chain.points)} points of {key}")
+            if stream.kept.last - stream.kept.floor > retain or len(stream.kept._ring) > max(16, retain):
+                raise Broken("I9: more items are kept than allowed")
+        self._check_memory(v, game, node)
+
+    def _check_memory(self, v: int, game: Game, node: Node) -> None:
+        pending = [0] * N_ARMS
+        for each in game.choices.open.values():
+            pending[each.arm] += 1
+        if pending != list(game.choices.pending):
+            raise Broken(f"node {v} counts {game.choices.pending} pending pulls of {pending}")
+        most = self.size * self.limits.epochs
+        if len(game.choices.open) > self.limits.max_open or len(game.streams) > most:
+            raise Broken(f"I9: node {v} holds too much")
+        for link in node.links.values():
+            for shared in link.games.values():
+                sizes = [len(x) for x in (shared.has, shared.hops, shared.claims, shared.floors, shared.news)]
+                if max(sizes) > 2 * most:
+                    raise Broken(f"I9: node {v} remembers too much of node {link.peer}")
+        if not self.lied and set(node.violations) - HARMLESS:
+            raise Broken(f"node {v} counts {dict(node.violations)}, and nobody lied")
+        if not self.lied and not self.was_hostile and node.violations:
+            raise Broken(f"node {v} counts {dict(node.violations)} on clean links")
+
+    def check_all(self) -> None:
+        for v in range(self.size):
+            if self.hosts[v].node is not None:
+                self.check_state(v)
+
+    # --- the end ------------------------------------------------------------------------------------
+
+    def missing(self) -> list[str]:
+        found = []
+        for (origin, epoch), items in self.truth.items():
+            for v in range(self.size):
+                if self.distance[v][origin] > self.gamma or (v == origin and epoch == self.hosts[v].epoch):
+                    continue
+                stream = self.node(v).games[GAME].streams.get((origin, epoch))
+                upto = 0 if stream is None else stream.upto
+                kept = self._someone_keeps(origin, epoch, v)
+                if upto < min(len(items), kept):
+                    found.append(f"node {v} is at {upto} of {(origin, epoch)}, which has {len(items)}")
+        return found
+
+    def _someone_keeps(self, origin: int, epoch: int, v: int) -> int:
+        """How far a stream still exists within reach: all of it while its origin has its disk."""
+        if self.hosts[origin].epoch == epoch:
+            return 1 << 60
+        best = 0
+        for w in self.network.neighbours(v).tolist():
+            stream = self.node(w).games[GAME].streams.get((origin, epoch))
+            if stream is not None and (stream.hops < self.gamma or v == origin):
+                best = max(best, stream.upto)
+        return best
+
+    def check_spread(self) -> None:
+        """I7: everybody within reach has everything that is still kept."""
+        missing = self.missing()
+        if missing:
+            raise Broken(f"I7: {'; '.join(missing)}")

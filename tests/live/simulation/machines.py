@@ -1,0 +1,108 @@
+"""Machines: a node that starts, crashes, loses its disk; a disk that takes its time."""
+
+from __future__ import annotations
+
+from live.making import GAME
+from live.simulation.invariants import Invariants
+from live.simulation.parts import Broken, Disk
+from rumormill.live.records import Own, Record
+from rumormill.live.snapshot import pack, unpack
+
+
+class Machines(Invariants):
+    """A crash keeps the safe part of a disk and any prefix of the rest."""
+
+    def __init__(self, seed: int, steps: int = 300) -> None:
+        super().__init__(seed, steps)
+        for v in range(self.size):
+            self.start(v)
+
+    def start(self, v: int) -> None:
+        host, disk = self.hosts[v], self.hosts[v].disk
+        node = self.fresh(v)
+        node.restart(None if disk.state is None else unpack(disk.state), disk.safe)
+        self._check_restart(v, node)
+        node.tick(self.clock(v))
+        node.start()
+        host.node, host.written, host.safe = node, 0, 0
+
+    def crash(self, v: int) -> None:
+        host, disk = self.hosts[v], self.hosts[v].disk
+        node = host.node
+        assert node is not None
+        self.write(v)
+        kept = self.rng.choice([0, len(disk.rest), self.rng.randint(0, len(disk.rest))])
+        whole = kept == len(disk.rest)
+        self._advance(v, kept)
+        disk.rest.clear()
+        disk.waiting = None
+        for link in [link for link, each in self.wires.items() if v in each.ends]:
+            self.cut(link)
+        host.node = None
+        for sent in host.sent.values():
+            sent.answer = sent.answer if sent.acked else None  # the application asks again
+        if whole:
+            again = self.fresh(v)
+            again.restart(None, disk.log)
+            # Numbers that were reserved are all used up by a restart.
+            node.games[GAME].choices.next_t = again.games[GAME].choices.next_t
+            self._same(v, node, again, "its journal")
+
+    def cut(self, link: int) -> None:
+        for v in self.wires.pop(link).ends:
+            self.said.pop((link, v), None)
+            if self.hosts[v].node is not None:
+                self.node(v).link_down(link)
+
+    def lose_disk(self, v: int) -> None:
+        if self.hosts[v].epoch >= self.limits.epochs - 1:
+            return
+        self.crash(v)
+        host = self.hosts[v]
+        host.disk, host.epoch, host.sent = Disk(), host.epoch + 1, {}
+
+    def snapshot(self, v: int) -> None:
+        host = self.hosts[v]
+        if host.node is not None and host.disk.waiting is None:
+            self.write(v)
+            host.disk.waiting = (len(host.disk.rest), pack(host.node.snapshot()))
+
+    def commit(self, v: int) -> None:
+        """The disk has caught up, or is full and nothing happens."""
+        host, disk = self.hosts[v], self.hosts[v].disk
+        self.write(v)
+        if host.node is None or disk.full:
+            return
+        count = len(disk.rest) if self.rng.random() < 0.8 else self.rng.randint(0, len(disk.rest))
+        host.safe += count
+        self._advance(v, count)
+        host.node.committed(host.safe)
+        for sent in host.sent.values():
+            if sent.answer is not None and not sent.acked and sent.answer[1] <= host.node.durable:
+                sent.acked = True
+
+    def _advance(self, v: int, count: int) -> None:
+        """So many records come to the disk, and the snapshot, if it is behind no more than these."""
+        disk = self.hosts[v].disk
+        moved, disk.rest = disk.rest[:count], disk.rest[count:]
+        disk.safe += moved
+        disk.log += moved
+        self._note(v, moved)
+        if disk.waiting is None:
+            return
+        before, state = disk.waiting
+        if before > count:
+            disk.waiting = (before - count, state)
+            return
+        # It becomes current: what is before it is deleted in the same transaction.
+        disk.state, disk.waiting = state, None
+        disk.safe = moved[before:]
+
+    def _note(self, v: int, moved: list[Record]) -> None:
+        """What an origin has on disk is the truth."""
+        told = self.truth.setdefault((v, self.hosts[v].epoch), [])
+        for record in moved:
+            if isinstance(record, Own) and record.seq:
+                if record.seq != len(told) + 1:
+                    raise Broken(f"I3: node {v} numbers its items {record.seq} after {len(told)}")
+                told.append((record.t, record.arm, record.reward))

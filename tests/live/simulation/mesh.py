@@ -1,0 +1,110 @@
+"""The mesh that a seed describes, and its state."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import rumormill as rm
+from live.making import node_setup
+from live.simulation.parts import N_ARMS, Disk, Host, Wire
+from rumormill.live.node import Node
+from rumormill.live.setup import Limits
+from rumormill.live.streams import Key
+
+
+class Mesh:
+    """Everything that a schedule changes."""
+
+    def __init__(self, seed: int, steps: int = 300) -> None:
+        self.rng = rng = random.Random(seed)
+        self.steps = steps
+        self.network = self._network(rng)
+        self.gamma = rng.choice([1, 1, 2, 2, 3])
+        self.policy = self._policy(rng)
+        self.gamma = self.policy.plan(self.network).part(0).gamma  # never more than the diameter
+        self.limits = Limits(
+            window=rng.choice([40, 400, 4000]),
+            max_open=rng.choice([3, 8, 50]),
+            block=rng.choice([4, 16, 64]),
+            batch=rng.choice([1, 1, 3, 16]),
+            have_every=3.0,
+            skip_after=rng.choice([1.0, 6.0]),
+            ping_every=2.0,
+            silence=8.0,
+        )
+        self.signed = rng.random() < 0.4
+        self.now = 1000.0
+        self.size = self.network.n_agents
+        self.distance = self._distances()
+        few = rng.random() < 0.7
+        self.hosts = [
+            Host(Disk(), epoch=1, retain=rng.choice([2, 4, 30] if few else [30, 1000]))
+            for _ in range(self.size)
+        ]
+        self.truth: dict[Key, list[tuple[int, int, float]]] = {}
+        self.tokens: set[tuple[int, int, int]] = set()
+        self.wires: dict[int, Wire] = {}
+        self.blocked: set[tuple[int, int]] = set()
+        self.next_link = 1
+        self.hostile = self.was_hostile = rng.random() < 0.5
+        self.lied: set[int] = set()
+        self.said: dict[tuple[int, int], dict[Key, tuple[int, int]]] = {}
+        """Per (link, hearer): what came over it about streams, as (upto, hops), kept apart from the nodes."""
+
+    def _network(self, rng: random.Random) -> rm.Network:
+        n = rng.randint(2, 6)
+        edges = {(rng.randrange(v), v) for v in range(1, n)}
+        for _ in range(rng.randint(0, n)):
+            a, b = rng.sample(range(n), 2)
+            edges.add((min(a, b), max(a, b)))
+        return rm.Network.from_edges(sorted(edges))
+
+    def _policy(self, rng: random.Random) -> Any:
+        kind = rng.choice(["everybody", "cliques", "leaders", "kmp"])
+        given: dict[str, Any] = {"gamma": self.gamma, "quiet": rng.choice([None, None, 0.0, 0.25])}
+        given["start"] = rng.choice(["round-robin", "round-robin", "shared"])
+        given["estimator"] = rng.choice(
+            [rm.TrimmedMean(), rm.TrimmedMean(), rm.ClippedMean(), rm.SelfTuned()]
+        )
+        if kind == "cliques":
+            return rm.DecentralizedMPUCB(**given)
+        if kind == "leaders":
+            return rm.CentralizedMPUCB(**given)
+        if kind == "kmp":
+            return rm.KMPUCB(**given)
+        return rm.DecentralizedMPUCB(**given, clique_filter=False)
+
+    def _distances(self) -> list[list[int]]:
+        far = 99
+        d = [[0 if v == w else far for w in range(self.size)] for v in range(self.size)]
+        for v in range(self.size):
+            for w in self.network.neighbours(v).tolist():
+                d[v][w] = 1
+        for k in range(self.size):
+            for v in range(self.size):
+                for w in range(self.size):
+                    d[v][w] = min(d[v][w], d[v][k] + d[k][w])
+        return d
+
+    def fresh(self, v: int) -> Node:
+        made = node_setup(
+            self.policy,
+            self.network,
+            v,
+            n_arms=N_ARMS,
+            epoch=self.hosts[v].epoch,
+            limits=replace(self.limits, retain=self.hosts[v].retain),
+            patience=4.0,
+            signed=self.signed,
+        )
+        return Node(made)
+
+    def node(self, v: int) -> Node:
+        node = self.hosts[v].node
+        assert node is not None
+        return node
+
+    def clock(self, v: int) -> float:
+        return self.now + self.hosts[v].offset

@@ -1,0 +1,61 @@
+"""What a simulated mesh is made of: disks, machines, connections, and what applications know."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from rumormill.live.node import Node, Token
+from rumormill.live.records import Record
+
+N_ARMS = 3
+
+
+class Broken(AssertionError):
+    """An invariant does not hold."""
+
+
+@dataclass
+class Disk:
+    """Safe records, and those that a crash may or may not keep (any prefix of them)."""
+
+    safe: list[Record] = field(default_factory=list)
+    rest: list[Record] = field(default_factory=list)
+    state: bytes | None = None  # the snapshot, behind which `safe` begins
+    waiting: tuple[int, bytes] | None = None  # (records before it, snapshot) not on disk yet
+    full: bool = False
+    log: list[Record] = field(default_factory=list)  # all safe ones ever: not on the disk, for the checks
+
+
+@dataclass
+class Sent:
+    """What an application knows of a decision."""
+
+    token: Token
+    reward: float
+    answer: tuple[int, int] | None = None  # (seq, record)
+    acked: bool = False
+
+
+@dataclass
+class Host:
+    """One machine: its disk stays, its node comes and goes."""
+
+    disk: Disk
+    epoch: int
+    retain: int
+    node: Node | None = None
+    offset: float = 0.0
+    written: int = 0  # records of this process handed to the disk
+    safe: int = 0  # of those, on disk
+    sent: dict[int, Sent] = field(default_factory=dict)
+
+
+@dataclass
+class Wire:
+    """One connection: frames on the way in both directions."""
+
+    ends: tuple[int, int]
+    ways: dict[int, deque[bytes]]  # by sender
+    hostile: bool
+    stalled: bool = False  # it is up, but nothing comes through

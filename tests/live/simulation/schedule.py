@@ -1,0 +1,137 @@
+"""One schedule: steps and faults drawn from its seed, then everything is mended and time passes."""
+
+from __future__ import annotations
+
+from live.making import GAME
+from live.simulation.applications import Applications
+from live.simulation.parts import Broken
+
+FAULTS = (
+    *("crash", "crash", "lose", "cut", "cut", "stall", "stall", "block", "unblock", "full", "clock", "time"),
+    *("snapshot", "snapshot", "lie", "forge", "forge", "forge", "nonsense", "abandon"),
+)
+
+
+class World(Applications):
+    """One schedule."""
+
+    def run(self) -> None:
+        edges = [(a, b) for a in range(self.size) for b in self.network.neighbours(a).tolist() if a < b]
+        for edge in edges:
+            self.connect(*edge)
+        for step in range(self.steps):
+            self.now += self.rng.choice([0.0, 0.01, 0.2])
+            self.step(edges)
+            if step % 50 == 0:
+                self.check_all()
+        self.mend(edges)
+        self.check_all()
+        self.check_spread()
+
+    def step(self, edges: list[tuple[int, int]]) -> None:
+        rng = self.rng
+        v = rng.randrange(self.size)
+        kind = rng.random()
+        if self.hosts[v].node is None:
+            if kind < 0.3:
+                self.start(v)
+            return
+        if kind < 0.25:
+            self.choose(v)
+        elif kind < 0.45:
+            self.observe(v)
+        elif kind < 0.57:
+            self.commit(v)
+        elif kind < 0.82:
+            self.traffic()
+        elif kind < 0.86:
+            self.node(v).tick(self.clock(v))
+            self.drop_closing(v)
+        elif kind < 0.89:
+            self.connect(*rng.choice(edges))
+        else:
+            self.fault(v, edges)
+
+    def fault(self, v: int, edges: list[tuple[int, int]]) -> None:
+        rng = self.rng
+        kind = rng.choice(FAULTS)
+        if kind == "crash":
+            self.crash(v)
+        elif kind == "lose" and rng.random() < 0.4:
+            self.lose_disk(v)
+        elif kind == "cut" and self.wires:
+            self.cut(rng.choice(list(self.wires)))
+        elif kind == "stall" and self.wires:
+            each = self.wires[rng.choice(list(self.wires))]
+            each.stalled = not each.stalled
+        elif kind == "block":
+            self.blocked.add(rng.choice(edges))
+            for link in [link for link, each in self.wires.items() if each.ends in self.blocked]:
+                self.cut(link)
+        elif kind == "unblock" and self.blocked:
+            self.blocked.pop()
+        elif kind == "full":
+            self.hosts[v].disk.full = not self.hosts[v].disk.full
+        elif kind == "clock":
+            self.hosts[v].offset = rng.choice([-100.0, 0.0, 0.0, 50.0])
+        elif kind == "time":
+            self.now += rng.choice([1.0, 4.0])
+        elif kind == "snapshot":
+            self.snapshot(v)
+        elif kind == "lie" and self.hostile and self.wires:
+            link = rng.choice(list(self.wires))
+            self.lie(link, rng.choice(self.wires[link].ends))
+        elif kind == "forge" and self.hostile and self.signed and self.wires:
+            link = rng.choice(list(self.wires))
+            self.forge(link, rng.choice(self.wires[link].ends))
+        elif kind == "nonsense":
+            self.nonsense(v)
+        elif kind == "abandon" and self.hosts[v].sent:
+            self.node(v).abandon(GAME, rng.choice(list(self.hosts[v].sent)))
+
+    def mend(self, edges: list[tuple[int, int]]) -> None:
+        """The last fault is over: everything is up, and time passes."""
+        self.blocked.clear()
+        for v, host in enumerate(self.hosts):
+            host.disk.full = False
+            if host.node is None:
+                self.start(v)
+        for second in range(120):
+            self.now += 1.0
+            if second == 7:
+                self.hostile = False
+                for each in self.wires.values():
+                    each.stalled = each.hostile = False
+            for edge in edges:
+                self.connect(*edge)
+            for v in range(self.size):
+                self.node(v).tick(self.clock(v))
+                self.commit(v)
+            for _ in range(3):
+                for link in list(self.wires):
+                    ends = self.wires[link].ends
+                    for v in ends:
+                        self.pull(link, v, 100_000)
+                    for v in ends:
+                        while link in self.wires and self._flows(link, v):
+                            self.deliver(link, v)
+            for v in range(self.size):
+                self.drop_closing(v)
+            if len(self.wires) == len(edges) and self.quiet():
+                break
+
+    def quiet(self) -> bool:
+        """Everything is on disk, and everybody has it."""
+        for v, host in enumerate(self.hosts):
+            self.write(v)
+            if host.disk.rest:
+                return False
+        return not self.missing()
+
+
+def run(seed: int, steps: int = 300) -> None:
+    """One schedule; what fails names its seed."""
+    try:
+        World(seed, steps).run()
+    except Broken as error:
+        raise Broken(f"seed {seed}: {error}") from error

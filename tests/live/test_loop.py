@@ -1,0 +1,97 @@
+"""The loop closes: a log, its advice as a mesh file, nodes that play it, their log, and advice on that."""
+
+from __future__ import annotations
+
+import csv
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from live.processes import COMMAND, free_ports, wait_until
+from rumormill.live.client import Client, NodeError
+from rumormill.live.config import read_mesh
+from rumormill.live.mesh import move
+
+ARMS = {"fra": 20.0, "ams": 30.0, "waw": 40.0}
+NODES = ["c0", "c1", "c2"]
+
+
+def cost(arm: str, rng: random.Random) -> float:
+    return ARMS[arm] + rng.gammavariate(2.0, 2.0)
+
+
+def call(folder: Path, *words: str) -> str:
+    """The command line; what it says."""
+    done = subprocess.run(
+        [sys.executable, "-c", COMMAND, *words], cwd=folder, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def write_log(path: Path) -> None:
+    rng = random.Random(1)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["time", "client", *ARMS])
+        for t in range(60):
+            writer.writerows([t, name, *(cost(arm, rng) for arm in ARMS)] for name in NODES)
+
+
+def play(port: int, rounds: int, rng: random.Random) -> None:
+    with Client(f"http://127.0.0.1:{port}", timeout=60.0) as client:
+        for _ in range(rounds):
+            choice = client.choose()
+            client.observe(choice, cost(choice.arm, rng))
+
+
+def is_ready(port: int) -> bool:
+    try:
+        with Client(f"http://127.0.0.1:{port}", timeout=60.0) as client:
+            return bool(client.status()["ready"])
+    except NodeError:
+        return False
+
+
+@pytest.mark.slow
+def test_from_a_log_to_nodes_and_back(tmp_path: Path) -> None:
+    write_log(tmp_path / "yesterday.csv")
+    call(tmp_path, "advise", "yesterday.csv", "--minimise", "--unit", "ms", "--write", "mesh.toml")
+    assert "3 nodes with keys" in call(tmp_path, "mesh", "adopt", "--address", "127.0.0.1:{port}")
+    path = tmp_path / "mesh.toml"
+    ports, http = free_ports(6)[:3], free_ports(6)[3:]
+    for name, port in zip(NODES, ports, strict=True):
+        move(path, name, f"127.0.0.1:{port}")
+    mesh = read_mesh(path)
+    assert list(mesh.ids) == NODES
+    assert mesh.file.games[0].objective == "minimise"
+    processes = []
+    try:
+        for name, port in zip(NODES, http, strict=True):
+            words = ["node", "--name", name, "--http", f"127.0.0.1:{port}"]
+            with (tmp_path / f"{name}.log").open("wb") as log:
+                processes.append(
+                    subprocess.Popen(
+                        [sys.executable, "-c", COMMAND, *words], cwd=tmp_path, stderr=log, stdout=log
+                    )
+                )
+        for port in http:
+            wait_until(lambda port=port: is_ready(port))  # type: ignore[misc]
+        for v, port in enumerate(http):
+            play(port, 60, random.Random(v))
+    finally:
+        for process in processes:
+            process.terminate()
+        for process in processes:
+            process.wait(120)
+    call(tmp_path, "mesh", "export", *(f"{name}.data" for name in NODES), "--out", "today.csv")
+    rows = list(csv.DictReader((tmp_path / "today.csv").read_text().splitlines()))
+    assert len(rows) == 180
+    said = " ".join(call(tmp_path, "advise", "today.csv", "--minimise", "--unit", "ms").split())
+    assert "3 agents, 3 arms" in said
+    assert "Recommended: " in said
+    again = " ".join(call(tmp_path, "advise", "--like", "mesh.toml", "today.csv").split())
+    assert "setting in the file" in again
