@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from rumormill.experiments.analyse.summary import summarise
-from rumormill.experiments.figures.style import save
+from rumormill.experiments.figures.files import save
 from rumormill.experiments.figures.table import FIGURES, drawer, drawn
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import at_scale, named_spec

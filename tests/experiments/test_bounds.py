@@ -22,7 +22,7 @@ from rumormill.experiments.analyse.bounds import RunBounds, bound_rows, lower_ro
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import draw_all
 from rumormill.experiments.figures.bounds import bounds_figure
-from rumormill.experiments.figures.style import save
+from rumormill.experiments.figures.files import save
 from rumormill.experiments.report.bounds import bounds_section, caption, remarks
 from rumormill.experiments.report.page import report_html
 from rumormill.experiments.run.runner import run

@@ -25,16 +25,22 @@ from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import FIGURES, draw_all, main_figure, style
 from rumormill.experiments.figures import network as netpicture
 from rumormill.experiments.figures.agents import agent_distribution
+from rumormill.experiments.figures.coverage import coverage_figure
+from rumormill.experiments.figures.files import rendered
 from rumormill.experiments.figures.messages import regret_per_message
-from rumormill.experiments.figures.palette import LOOKS
+from rumormill.experiments.figures.palette import LOOKS, OWN_LOOKS
+from rumormill.experiments.figures.panel import panel_caption, panel_figure
+from rumormill.experiments.figures.redraw import RECORD
 from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter
-from rumormill.experiments.figures.regret_over_time import regret_over_time
+from rumormill.experiments.figures.regret_over_time import regret_over_time, regret_over_time_linear
 from rumormill.experiments.report.page import report_html
+from rumormill.experiments.report.tables import escaped, write_tables
 from rumormill.experiments.run.files import StoreError
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import decode
 from rumormill.text import short, tick
+from rumormill.theory import CoverageRow
 
 POLICIES = [{"type": kind, "zeta": 1.0} for kind in ("kmp", "centralized", "decentralized", "robust")]
 
@@ -91,7 +97,7 @@ def ends(run: RunFolder, policy: str, **point: Any) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("log", [False, True])
 def test_curves_are_means_over_trials(plain_run: RunFolder, plain: Summary, log: bool) -> None:
-    (axes,) = regret_over_time(plain, log=log).axes
+    axes = regret_over_time(plain).axes[log]  # both side by side
     drawn: dict[Any, Any] = {line.get_label(): line for line in axes.lines}
     assert list(drawn) == plain.policies
     for policy, line in drawn.items():
@@ -107,7 +113,7 @@ def test_curves_are_means_over_trials(plain_run: RunFolder, plain: Summary, log:
 
 
 def test_every_policy_is_told_apart_without_colour(plain: Summary) -> None:
-    (axes,) = regret_over_time(plain).axes
+    (axes,) = regret_over_time_linear(plain).axes
     assert len({line.get_marker() for line in axes.lines}) == len(plain.policies)
     assert len({mark.marker for mark in LOOKS}) == len({mark.colour for mark in LOOKS}) == len(LOOKS)
 
@@ -121,8 +127,9 @@ def test_a_sweep_has_one_panel_per_point(swept: Summary) -> None:
 def test_regret_by_a_number_and_by_a_word(swept_run: RunFolder, swept: Summary) -> None:
     by_gamma = regret_by_parameter(swept, "gamma")
     assert [axes.get_title() for axes in by_gamma.axes] == ["confidence = paper", "confidence = anytime"]
-    bars: Any = by_gamma.axes[1].containers[0]
-    means = bars.lines[0].get_ydata()
+    line: Any = next(line for line in by_gamma.axes[1].lines if line.get_label() == "KMP")
+    means = line.get_ydata()
+    np.testing.assert_array_equal(line.get_xdata(), [0, 1, 3])  # only error bars step aside
     expected = [ends(swept_run, "KMP", gamma=g, confidence="anytime").mean() for g in (0, 1, 3)]
     np.testing.assert_allclose(means, expected, rtol=1e-12)
     by_word = regret_by_parameter(swept, "confidence")
@@ -143,6 +150,82 @@ def test_agents_are_drawn_from_their_quantiles(plain_run: RunFolder, plain: Summ
     whole, middle = axes.lines[0].get_xdata(), axes.lines[3].get_xdata()
     assert whole == pytest.approx([last["agent_min"].mean(), last["agent_max"].mean()])
     assert middle == pytest.approx([last["agent_q50"].mean()])
+
+
+SPREAD = {
+    "name": "spread",
+    "seed": 3,
+    "horizon": 40,
+    "trials": 5,
+    "network": {"kind": "ring", "n": 9},
+    "arms": {"law": "gaussian", "K": 3},
+    "policies": [{"type": "kmp", "label": "KMP"}, {"type": "robust", "label": "Robust"}],
+}
+
+
+def test_no_panel_is_cut_off_by_the_first_one() -> None:
+    """Regret ten times as large in later panels: their curves are inside the axes that all panels share."""
+    spec = {**SPREAD, "sweep": {"gamma": [0, 1], "zeta": [0.1, 0.2]}}
+    regret: dict[Key, float] = {
+        (policy, gamma, zeta): (1.0 if zeta == 0.1 else 7.0) * (10 + gamma)
+        for policy in ("KMP", "Robust")
+        for gamma in (0, 1)
+        for zeta in (0.1, 0.2)
+    }
+    summary = made_up(spec, regret)
+    for figure in (regret_by_parameter(summary, "gamma"), regret_over_time_linear(summary)):
+        for axes in figure.axes:
+            low, high = axes.get_ylim()
+            assert low == 0
+            drawn = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.lines])
+            assert drawn.max() <= high
+
+
+def test_regrets_far_apart_are_drawn_on_a_logarithmic_axis() -> None:
+    spec = {**SPREAD, "sweep": {"gamma": [0, 1]}}
+    near: dict[Key, float] = {(policy, g): 10.0 + g for policy in ("KMP", "Robust") for g in (0, 1)}
+    far: dict[Key, float] = {**near, ("KMP", 1): 0.1}
+    scales = [regret_by_parameter(made_up(spec, each), "gamma").axes[0].get_yscale() for each in (near, far)]
+    assert scales == ["linear", "log"]
+
+
+@pytest.mark.parametrize(
+    ("axis", "values", "scale"),
+    [
+        ("zeta", [0.001, 0.002, 0.01, 0.1, 1.0], "log"),
+        ("zeta", [0.5, 1.0, 1.5], "linear"),
+        ("gamma", [0, 1, 2, 8, 64], "symlog"),
+    ],
+)
+def test_labels_of_a_sweep_do_not_collide(axis: str, values: list[float], scale: str) -> None:
+    spec = {**SPREAD, "sweep": {axis: values}}
+    regret: dict[Key, float] = {(policy, v): 10.0 for policy in ("KMP", "Robust") for v in values}
+    figure = regret_by_parameter(made_up(spec, regret), axis)
+    (axes,) = figure.axes
+    assert axes.get_xscale() == scale
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    assert len(boxes) >= 2
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
+def test_the_band_is_explained_in_the_picture(plain: Summary, tmp_path: Path) -> None:
+    def key(figure: Any) -> list[str]:
+        return [text.get_text() for text in figure.legends[0].get_texts()]
+
+    assert key(regret_over_time(plain))[-1] == "mean, 95 % band (5 trials)"
+    assert key(regret_per_message(plain))[-1] == "95 % interval (5 trials)"
+    one = summarise(small_run(tmp_path / "one", trials=1))
+    assert key(regret_over_time(one))[-1] == "one trial: no band"
+    assert key(regret_per_message(one))[-1] == "one trial: no interval"
+
+
+def test_lines_of_messages_go_along_the_reach_only(swept: Summary) -> None:
+    left, _ = regret_per_message(swept).axes
+    bars: list[Any] = list(left.containers)
+    for policy, drawn in zip(swept.policies, bars, strict=True):
+        assert len(drawn.lines[0].get_xdata()) == 3  # γ = 0, 1, 3, at the last confidence
+        assert (drawn.lines[0].get_linestyle() != "None") == (policy != "Robust")
 
 
 def test_messages_against_regret(plain_run: RunFolder, plain: Summary) -> None:
@@ -181,11 +264,12 @@ def test_plt_show_knows_what_was_plotted_and_nothing_else(plain_run: RunFolder, 
 
 def test_all_figures_as_files_and_the_same_every_time(plain: Summary, tmp_path: Path) -> None:
     one, two = (draw_all(plain, tmp_path / name) for name in ("one", "two"))
-    stems = ["regret", "regret-log", "agents", "messages", "network"]
-    assert [path.name for path in one] == [f"{stem}{suffix}" for stem in stems for suffix in (".png", ".svg")]
+    stems = ["regret", "regret-linear", "agents", "messages", "network"]
+    kinds = {"png": b"\x89PNG\r\n\x1a\n", "svg": b"<?xml", "pdf": b"%PDF", "txt": b"small. "}
+    assert [path.name for path in one] == [f"{stem}.{kind}" for stem in stems for kind in kinds]
     for left, right in zip(one, two, strict=True):
         assert left.read_bytes() == right.read_bytes()
-        assert left.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n" or left.read_bytes()[:5] == b"<?xml"
+        assert left.read_bytes().startswith(kinds[left.suffix[1:]])
 
 
 def test_the_network_is_drawn_with_its_leaders() -> None:
@@ -213,6 +297,20 @@ def test_the_largest_cliques_get_colours_of_their_own() -> None:
     colour, named = netpicture.colours(6, cliques)
     assert named == 2
     assert colour == [netpicture.OTHERS] + [LOOKS[1].colour] * 2 + [LOOKS[0].colour] * 3
+
+
+def test_a_dense_network_is_no_ball_of_wool() -> None:
+    """Between two cliques one line stands for all their links."""
+    agents = 60
+    edges = np.array(list(itertools.combinations(range(agents), 2)))
+    cliques = [list(range(low, low + 20)) for low in (0, 20, 40)]
+    figure = netpicture.network_figure(agents, edges, cliques, [0])
+    collections: list[Any] = list(figure.axes[0].collections)
+    assert len(collections[0].get_segments()) == 3
+    key = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert key[-1] == "all links between two cliques (100 % of pairs linked)"
+    alone = netpicture.network_figure(agents, edges, [list(range(agents))], [0])
+    assert [text.get_text() for text in alone.legends[0].get_texts()][-1].startswith("links not drawn")
 
 
 def test_a_sweep_shows_its_nearest_and_farthest_reach(swept: Summary) -> None:
@@ -263,9 +361,9 @@ def test_a_policy_without_regret_can_be_drawn(tmp_path: Path) -> None:
         "policies": [{"type": "robust", "label": label} for label in ("Oracle", "Robust")],
     }
     regret: dict[Key, float] = {"Oracle": 0.0, "Robust": 100.0}
-    assert len(draw_all(made_up(spec, regret), tmp_path / "some")) == 8
+    assert len(draw_all(made_up(spec, regret), tmp_path / "some")) == 16
     nothing: dict[Key, float] = {"Oracle": 0.0, "Robust": 0.0}
-    assert len(draw_all(made_up(spec, nothing), tmp_path / "none")) == 8
+    assert len(draw_all(made_up(spec, nothing), tmp_path / "none")) == 16
 
 
 # --- the table of figures -------------------------------------------------------------------------------
@@ -284,7 +382,7 @@ def test_a_figure_more_is_one_line(swept: Summary, tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(FIGURES, "trials", "trials:trials")
     drawn = [path.name for path in draw_all(swept, tmp_path)]
-    assert drawn[-2:] == ["trials.png", "trials.svg"]
+    assert drawn[-4:] == ["trials.png", "trials.svg", "trials.pdf", "trials.txt"]
     assert {"regret-by-gamma.png", "regret-by-confidence.png", "network-1.svg", "network-2.svg"} <= {*drawn}
     assert "<figcaption>How many trials there are.</figcaption>" in report_html(swept)
 
@@ -334,6 +432,126 @@ def test_a_plotted_figure_is_whole_before_the_user_saves_it(plain_run: RunFolder
         figure = plain_run.plot()
         figure.savefig(tmp_path / "mine.png")
         assert not any(text.get_usetex() for text in figure.findobj(Text))
+
+
+def test_a_result_is_drawn_in_the_same_looks() -> None:
+    import matplotlib as mpl
+    from matplotlib.text import Text
+
+    import rumormill as rm
+
+    bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
+    game: dict[str, Any] = {"horizon": 30, "trials": 3, "rng": 1}
+    kmp = rm.simulate(bandit, rm.Network.ring(5), rm.KMPUCB(gamma=1), **game)
+    with mpl.rc_context({"text.usetex": True, "axes.facecolor": "red"}):
+        figure = kmp.plot()
+        assert not any(text.get_usetex() for text in figure.findobj(Text))
+    (axes,) = figure.axes
+    alone = rm.simulate(bandit, rm.Network.ring(5), "robust", **game)
+    assert alone.plot(axes, label="Robust") is figure
+    drawn = {line.get_label(): (line.get_color(), line.get_marker()) for line in axes.lines}
+    assert drawn == {name: (OWN_LOOKS[name].colour, OWN_LOOKS[name].marker) for name in ("KMP", "Robust")}
+    legend: Any = axes.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "KMP",
+        "Robust",
+        "mean, 95 % band (3 trials)",
+    ]
+
+
+@pytest.mark.parametrize("sheet", ["screen", "paper"])
+def test_text_stays_text(plain: Summary, sheet: str) -> None:
+    with style.drawn_for(sheet):
+        svg = rendered(agent_distribution(plain), "svg").decode()
+    assert "Decentralized</text>" in svg
+    assert ("STIXGeneral" in svg) == (sheet == "paper")
+
+
+def test_a_figure_for_paper_has_the_width_of_a_column_or_a_page(plain: Summary) -> None:
+    def width(figure: Any) -> float:
+        return float(figure.get_size_inches()[0])
+
+    with style.drawn_for("paper"):
+        assert width(agent_distribution(plain)) == 3.3
+        assert width(regret_over_time(plain)) == 6.75
+    with style.drawn_for(width=5.0):
+        assert width(agent_distribution(plain)) == width(regret_over_time(plain)) == 5.0
+    refused = pytest.raises(InputError, match=r"style = 'papier' is not allowed: did you mean 'paper'")
+    with refused, style.drawn_for("papier"):
+        pass
+
+
+def test_only_what_changed_is_drawn_again(plain_run: RunFolder, tmp_path: Path) -> None:
+    def ages() -> dict[str, int]:
+        return {path.name: path.stat().st_mtime_ns for path in (tmp_path / "once").iterdir()}
+
+    first = draw_all(summarise(plain_run), tmp_path / "once")
+    before = ages()
+    assert draw_all(summarise(plain_run), tmp_path / "once") == first
+    assert ages() == before
+    (tmp_path / "once" / "agents.svg").unlink()
+    assert draw_all(summarise(plain_run), tmp_path / "once") == first
+    changed = {name for name, age in ages().items() if before[name] != age}
+    assert changed == {"agents.png", "agents.svg", "agents.pdf", "agents.txt", RECORD}
+    (tmp_path / "once" / RECORD).write_text("[1")
+    agents = draw_all(summarise(plain_run), tmp_path / "once", ["agents"])
+    assert agents == [path for path in first if path.stem == "agents"]
+
+
+# --- several runs in one figure, and tables -------------------------------------------------------------
+
+
+def test_runs_side_by_side_share_a_key(plain: Summary, swept: Summary) -> None:
+    figure = panel_figure([plain, swept, plain, plain])
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title() for axes in shown] == [f"({letter}) small" for letter in "abcd"]
+    assert [axes.get_xlabel() for axes in shown[:2]] == ["round", "γ (hops) (confidence = anytime)"]
+    assert [axes.get_yscale() for axes in panel_figure([plain], linear=True).axes] == ["linear"]
+    key = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert key == [*plain.policies, "mean, 95 % band (5 trials)", "95 % interval (5 trials)"]
+    assert "(b) small (small): at round 40 against γ (hops)" in panel_caption([plain, swept])
+
+
+def test_the_table_to_publish(swept: Summary, tmp_path: Path) -> None:
+    latex, marked, plain_text = (path.read_text() for path in write_tables(swept, tmp_path))
+    assert latex.count(r" \\") == 1 + len(swept.rows)
+    assert r"\begin{tabular}{lllrrrrr}" in latex
+    assert r"$\gamma$ (hops) & confidence & policy & group regret & 95 \% band" in latex
+    assert marked.splitlines()[1] == "|---|---|---|---:|---:|---:|---:|---:|"
+    assert "5 trials, seed 3 (rumormill, small)." in marked
+    read = pl.read_csv(plain_text.encode())
+    assert read["regret"].to_list() == [row["regret"] for row in swept.rows]  # all digits
+
+
+def test_latex_takes_any_label() -> None:
+    assert escaped("a_b & 5 % {γ}") == r"a\_b \& 5 \% \{$\gamma$\}"
+
+
+# --- coverage -------------------------------------------------------------------------------------------
+
+
+def test_no_failure_is_an_upper_limit() -> None:
+    row = CoverageRow(
+        estimator="trimmed",
+        law="any",
+        eps=1.0,
+        n=50,
+        L=2.3,
+        delta=0.1,
+        radius=1.0,
+        valid=True,
+        repeats=100,
+        above=0,
+        below=0,
+        confidence=0.999,
+        low=0.0,
+        high=0.05,
+    )
+    found = {"trimmed": [row]}
+    figure = coverage_figure(found)
+    limits: Any = figure.axes[0].containers[-1]
+    assert limits.lines[0].get_ydata() == pytest.approx([0.05])
+    assert [text.get_text() for text in figure.legends[0].get_texts()][-1] == "none failed: upper limit"
 
 
 # --- a full disk ----------------------------------------------------------------------------------------

@@ -100,7 +100,10 @@ def test_all_figures_and_the_page_agree(labels: list[str]) -> None:
     assert {line.get_label(): line.get_marker() for line in curves.lines} == {
         label: look.marker for label, look in looks(labels).items()
     }
-    for axes in (*regret_by_parameter(found, "gamma").axes, *regret_per_message(found).axes):
+    for axes in regret_by_parameter(found, "gamma").axes:
+        lines = {line.get_label(): line.get_color() for line in axes.lines}
+        assert {name: colour for name, colour in lines.items() if not str(name).startswith("_")} == expected
+    for axes in regret_per_message(found).axes:
         drawn: list[Any] = list(axes.containers)
         bars = {bar.get_label(): bar.lines[0].get_color() for bar in drawn}
         assert bars == expected

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from rumormill.experiments.analyse.summary import Summary
+from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.figures.palette import looks
 from rumormill.experiments.report.page import write_report
+from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
+from rumormill.experiments.spec.reading import decode
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -44,7 +49,16 @@ def pages(
     plain_summary: Summary, sweep_summary: Summary, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("pages")
+    spec = {
+        **plain_summary.manifest.spec,
+        "name": "two",
+        "policies": [{"type": "kmp"}, {"type": "robust"}],
+        "sweep": {"gamma": [0, 1], "zeta": [0.01, 0.1, 1.0]},
+        "scale": {"custom": {"horizon": 10, "trials": 2}},
+    }
+    two = summarise(run(decode(spec), folder / "two", 1))
     return {
+        "two": write_report(two, folder / "two.html"),
         "plain": write_report(plain_summary, folder / "plain.html"),
         "sweep": write_report(sweep_summary, folder / "sweep.html"),
     }
@@ -61,19 +75,27 @@ class Visit:
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
         self.page.goto(path.as_uri())
-        self.page.wait_for_selector("#curves .scatterlayer .trace")
+        self.page.wait_for_selector("#curves .curve")
 
-    def traces(self, chart: str = "curves") -> list[dict[str, Any]]:
-        """The curves as drawn: name and whether it is visible; bands have no name."""
-        found: list[dict[str, Any]] = self.page.evaluate(
-            "id => document.getElementById(id).data.filter(t => t.name)"
-            ".map(t => ({name: t.name, visible: t.visible, y: t.y}))",
+    def curves(self, chart: str = "curves") -> dict[str, list[float]]:
+        """The curves that are drawn, by name."""
+        found: dict[str, list[float]] = self.page.evaluate(
+            "id => Object.fromEntries(document.getElementById(id).chart.series.map(s => [s.name, s.y]))",
             chart,
         )
+        assert list(found) == [
+            group.get_attribute("data-name") for group in self.page.locator(f"#{chart} .curve").all()
+        ]
         return found
 
-    def drawn(self, chart: str = "curves") -> int:
-        return int(self.page.locator(f"#{chart} .scatterlayer .trace").count())
+    def heights(self, chart: str = "curves") -> list[float]:
+        """Where the labels of the regret axis stand, from the top."""
+        places: list[float] = self.page.evaluate(
+            "id => [...document.querySelectorAll(`#${id} text.tick[text-anchor=end]`)]"
+            ".map(e => e.getBoundingClientRect().top)",
+            chart,
+        )
+        return places
 
 
 @pytest.fixture
@@ -120,59 +142,128 @@ def test_it_fits_the_window(visit: Visit) -> None:
 
 @pytest.mark.parametrize("visit", [("plain", 1200), ("plain", 400)], indirect=True)
 def test_policies_can_be_toggled(visit: Visit, plain_run: RunFolder) -> None:
-    assert [trace["name"] for trace in visit.traces()] == plain_run.policies
-    before = visit.drawn()
+    assert list(visit.curves()) == plain_run.policies
     visit.page.get_by_label("Consensus").uncheck()
-    assert [t["name"] for t in visit.traces() if not t["visible"]] == ["Consensus"]
-    assert visit.drawn() == before - 2  # the curve and its band
+    assert list(visit.curves()) == [name for name in plain_run.policies if name != "Consensus"]
     visit.page.get_by_label("Consensus").check()
-    assert all(trace["visible"] for trace in visit.traces())
-    assert visit.drawn() == before
+    assert list(visit.curves()) == plain_run.policies
     assert visit.complaints == []
 
 
 @pytest.mark.parametrize("visit", [("plain", 1200)], indirect=True)
-def test_axes_can_be_logarithmic(visit: Visit) -> None:
-    def kinds() -> list[str]:
-        shown: list[str] = visit.page.evaluate(
-            "['xaxis', 'yaxis'].map(a => document.getElementById('curves')._fullLayout[a].type)"
-        )
-        return shown
+def test_swatches_have_the_dash_and_the_marker(visit: Visit, plain_run: RunFolder) -> None:
+    dashes = visit.page.evaluate(
+        "[...document.querySelectorAll('#policies .swatch path:first-child')]"
+        ".map(e => e.getAttribute('stroke-dasharray'))"
+    )
+    assert dashes == [look.dash for look in looks(plain_run.policies).values()]
+    drawn = visit.page.evaluate(
+        "[...document.querySelectorAll('#curves .mean')].map(e => e.getAttribute('stroke-dasharray'))"
+    )
+    assert drawn == dashes
 
-    assert kinds() == ["linear", "linear"]
-    visit.page.get_by_label("logarithmic regret").check()
-    assert kinds() == ["linear", "log"]
-    visit.page.get_by_label("logarithmic rounds").check()
-    assert kinds() == ["log", "log"]
+
+@pytest.mark.parametrize("visit", [("plain", 1200)], indirect=True)
+def test_axes_are_logarithmic_and_can_be_plain(visit: Visit) -> None:
+    def labels() -> list[str]:
+        return [str(text) for text in visit.page.locator("#curves text[text-anchor=end]").all_text_contents()]
+
+    assert "0" not in labels()
     visit.page.get_by_label("logarithmic regret").uncheck()
-    assert kinds() == ["log", "linear"]
+    assert labels()[0] == "0"
+    steps = np.diff(visit.heights())
+    assert np.ptp(steps) < 2  # labels evenly apart, to the pixel
+    visit.page.get_by_label("logarithmic rounds").uncheck()
+    assert "0" in visit.page.locator("#curves text.tick[text-anchor=middle]").all_text_contents()
     assert visit.complaints == []
 
 
-@pytest.mark.parametrize("visit", [("plain", 1200)], indirect=True)
-def test_hovering_shows_numbers(visit: Visit) -> None:
-    box = visit.page.locator("#curves .nsewdrag").bounding_box()
+@pytest.mark.parametrize("visit", [("plain", 1200), ("plain", 400)], indirect=True)
+def test_pointing_shows_numbers(visit: Visit) -> None:
+    box = visit.page.locator("#curves svg").bounding_box()
     visit.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    label = visit.page.locator("#curves .hoverlayer")
-    label.locator("text").first.wait_for()
-    assert "KMP" in label.text_content()
+    hint = visit.page.locator("#curves .hint")
+    hint.wait_for()
+    assert "KMP: " in hint.text_content()
+    visit.page.mouse.move(1, 1)
+    assert not hint.is_visible()
 
 
 @pytest.mark.parametrize("visit", [("sweep", 1200)], indirect=True)
 def test_a_sweep_has_its_chart_and_a_choice_of_points(visit: Visit) -> None:
-    assert visit.page.locator("#sweep").is_visible()
-    assert [len(trace["y"]) for trace in visit.traces("sweep")] == [3] * 5
-    first = visit.traces()
-    visit.page.get_by_label("sweep point").select_option(label="γ = 2")
-    second = visit.traces()
-    assert first[0]["y"] != second[0]["y"]
-    assert first[-1]["y"] == second[-1]["y"]  # lone agents do not care how far messages travel
+    assert [len(y) for y in visit.curves("sweep").values()] == [3] * 5
+    first = visit.curves()
+    visit.page.get_by_label("γ (hops)", exact=True).select_option(label="0")
+    second = visit.curves()
+    assert first["KMP"] != second["KMP"]
+    assert first["Robust"] == second["Robust"]  # lone agents do not care how far messages travel
     visit.page.get_by_label("KMP").uncheck()
-    assert [t["visible"] for t in visit.traces("sweep")] == [False, True, True, True, True]
+    assert "KMP" not in visit.curves("sweep")
+    assert visit.complaints == []
+
+
+@pytest.mark.parametrize("visit", [("two", 1200), ("two", 400)], indirect=True)
+def test_two_axes_are_looked_at_one_at_a_time(visit: Visit) -> None:
+    assert [len(y) for y in visit.curves("sweep").values()] == [2, 2]
+    visit.page.get_by_label("sweep along").select_option(label="factor ζ")
+    at_one = visit.curves("sweep")
+    assert [len(y) for y in at_one.values()] == [3, 3]
+    assert visit.page.locator("#held").text_content() == "Held: γ (hops): 1."
+    visit.page.get_by_label("γ (hops)", exact=True).select_option(label="0")
+    at_zero = visit.curves("sweep")
+    assert at_one["Robust"] == at_zero["Robust"]
+    assert visit.page.locator("#held").text_content() == "Held: γ (hops): 0."
+    ticks = visit.page.locator("#sweep text.tick[text-anchor=middle]")
+    assert ticks.all_text_contents() == ["0.01", "0.1", "1"]
     assert visit.complaints == []
 
 
 @pytest.mark.parametrize("visit", [("plain", 1200)], indirect=True)
 def test_no_sweep_no_chart_of_it(visit: Visit) -> None:
     assert not visit.page.locator("#sweep").is_visible()
-    assert not visit.page.locator("#point").is_visible()
+    assert visit.page.locator("#axes select").count() == 0
+
+
+@pytest.mark.parametrize("visit", [("plain", 1200)], indirect=True)
+def test_a_saved_chart_has_its_key(visit: Visit, plain_run: RunFolder, tmp_path: Path) -> None:
+    for kind in ("SVG", "PNG"):
+        with visit.page.expect_download() as download:
+            visit.page.locator("#regret").get_by_role("button", name=kind).last.click()
+        download.value.save_as(tmp_path / kind)
+        assert download.value.suggested_filename == f"plain-curves.{kind.lower()}"
+    assert (tmp_path / "PNG").read_bytes().startswith(b"\x89PNG")
+    drawing = (tmp_path / "SVG").read_text()
+    for name in [*plain_run.policies, "mean, 95 % band (6 trials)"]:
+        assert f">{name}</text>" in drawing
+
+
+@pytest.mark.parametrize("visit", [("plain", 1200)], indirect=True)
+def test_the_key_is_printed(visit: Visit) -> None:
+    visit.page.emulate_media(media="print")
+    assert visit.page.locator("#policies .swatch").first.is_visible()
+    assert not visit.page.locator("#axes").is_visible()
+    assert not visit.page.locator(".files").last.is_visible()
+
+
+@everywhere
+def test_dark_where_the_reader_likes_it_dark(visit: Visit) -> None:
+    def brightness(what: str) -> int:
+        shade: str = visit.page.evaluate(f"getComputedStyle(document.body).{what}")
+        return sum(int(part) for part in re.findall(r"\d+", shade)[:3])
+
+    assert brightness("backgroundColor") > 600 > 200 > brightness("color")
+    visit.page.emulate_media(color_scheme="dark")
+    assert brightness("backgroundColor") < 100 < 600 < brightness("color")
+    turned = visit.page.evaluate(
+        "[...document.querySelectorAll('.chart svg, .swatch, figure img')]"
+        ".map(e => getComputedStyle(e).filter)"
+    )
+    assert set(turned) == {"invert(1) hue-rotate(180deg) brightness(1.4)"}
+
+
+@pytest.mark.parametrize("visit", [("sweep", 400)], indirect=True)
+def test_a_wide_table_says_that_it_scrolls(visit: Visit) -> None:
+    box = visit.page.locator("#numbers .scroll")
+    assert "more" in box.get_attribute("class").split()
+    box.evaluate("e => { e.scrollLeft = e.scrollWidth }")
+    visit.page.wait_for_function("!document.querySelector('#numbers .scroll').classList.contains('more')")

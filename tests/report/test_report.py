@@ -97,7 +97,7 @@ def test_the_spec_on_the_page_gives_the_same_run(page: str, sweep_run: RunFolder
 def test_charts_show_the_means_of_the_table(sweep_run: RunFolder, sweep_summary: Summary) -> None:
     data = chart_data(sweep_summary)
     assert data["rounds"] == sorted(sweep_run.frame["t"].unique().to_list())
-    assert [point["name"] for point in data["points"]] == ["γ = 0", "γ = 1", "γ = 2"]
+    assert [point["at"] for point in data["points"]] == [[0], [1], [2]]
     for gamma, point in enumerate(data["points"]):
         for policy, curve in zip(sweep_run.policies, point["curves"], strict=True):
             rows = sweep_run.frame.filter(pl.col("policy") == policy, pl.col("gamma") == gamma)
@@ -105,17 +105,25 @@ def test_charts_show_the_means_of_the_table(sweep_run: RunFolder, sweep_summary:
             assert curve["mean"] == pytest.approx(mean, rel=1e-5)
             assert np.all(np.array(curve["low"]) <= np.array(curve["mean"]) * (1 + 1e-5))
             assert np.all(np.array(curve["high"]) >= np.array(curve["mean"]) * (1 - 1e-5))
-    ends = data["sweep"]["ends"]
-    assert data["sweep"]["values"] == [0, 1, 2]
-    for i in range(len(sweep_run.policies)):
-        for j, point in enumerate(data["points"]):
-            assert ends[i][j][0] == point["curves"][i]["mean"][-1]
+    (axis,) = data["axes"]
+    assert axis == {
+        "name": "γ (hops)",
+        "numeric": True,
+        "scale": "linear",
+        "values": [0, 1, 2],
+        "words": ["0", "1", "2"],
+    }
+    assert data["band"] == "mean, 95 % band (6 trials)"
 
 
 def test_nothing_is_swept_without_a_sweep(plain_summary: Summary) -> None:
     data = chart_data(plain_summary)
-    assert data["sweep"] is None
-    assert [point["name"] for point in data["points"]] == [""]
+    assert data["axes"] == []
+    assert [point["at"] for point in data["points"]] == [[]]
+
+
+def test_the_page_is_small(page: str) -> None:
+    assert len(page.encode()) < 2_000_000
 
 
 def test_words_of_a_spec_cannot_break_out(plain_run: RunFolder) -> None:
@@ -146,6 +154,17 @@ def test_the_same_run_gives_the_same_file(
     one = write_report(plain_summary, tmp_path / "a" / "one.html").read_bytes()
     assert one == write_report(summarise(plain_run), tmp_path / "two.html").read_bytes()
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["one.html"]
+
+
+def test_a_page_that_would_be_the_same_is_left_alone(plain_summary: Summary, tmp_path: Path) -> None:
+    page = write_report(plain_summary, tmp_path / "page.html")
+    age = page.stat().st_mtime_ns
+    assert write_report(plain_summary, page).stat().st_mtime_ns == age
+    page.write_text("something else")
+    assert "drawn-for" in write_report(plain_summary, page).read_text()
+    manifest = msgspec.structs.replace(plain_summary.manifest, status="running")
+    under_way = dataclasses.replace(plain_summary, manifest=manifest)
+    assert "drawn-for" not in write_report(under_way, page).read_text()
 
 
 def test_no_path_of_the_machine_in_the_page(plain_summary: Summary) -> None:

@@ -19,6 +19,7 @@ COMMANDS: dict[str, str] = {
     "run": "run:run",
     "reproduce": "reproduce:reproduce",
     "report": "report:report",
+    "figure": "figure:figure",
     "show": "show:show",
     "compare": "compare:compare",
     "simulate": "simulate:simulate",

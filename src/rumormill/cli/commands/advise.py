@@ -186,7 +186,7 @@ def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
     """Page and figures; what cannot be written is said and spoils nothing else."""
     from rumormill.advice.figures import model_figure, price_figure
     from rumormill.advice.page import write_page
-    from rumormill.experiments.figures.style import save
+    from rumormill.experiments.figures.files import save
 
     steps: list[Callable[[], list[Path]]] = [
         lambda: save(model_figure(advice), folder / "model"),
@@ -245,7 +245,7 @@ def _advise_spec(
     from rumormill.advice.cases import case_of_spec, one_problem
     from rumormill.advice.figure import pareto_figure
     from rumormill.advice.settings import QUICK_ESTIMATORS
-    from rumormill.experiments.figures.style import save
+    from rumormill.experiments.figures.files import save
     from rumormill.experiments.spec.building import build_network
     from rumormill.experiments.spec.reading import at_scale, named_spec, read_spec
 

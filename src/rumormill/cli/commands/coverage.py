@@ -48,7 +48,7 @@ def coverage(
     """
     from rumormill import theory
     from rumormill.experiments.figures.coverage import coverage_figure
-    from rumormill.experiments.figures.style import save
+    from rumormill.experiments.figures.files import save
 
     levels = [inside("--delta", level, 0, 1) for level in delta or [0.1, 0.03, 0.01]]
     by_theory = zeta is None and c is None

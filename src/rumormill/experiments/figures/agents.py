@@ -40,7 +40,7 @@ def agent_distribution(summary: Summary, values: Values | None = None) -> Figure
                     alpha=alpha,
                     solid_capstyle="butt",
                 )
-            axes.plot(q50, row, marker=mark.marker, color="white", markeredgecolor=mark.colour, markersize=5)
+            axes.plot(q50, row, marker=mark.marker, color="white", markeredgecolor=mark.colour)
         axes.set_yticks(range(len(summary.policies)), summary.policies)
         axes.set_ylim(len(summary.policies) - 0.4, -0.6)
         axes.grid(visible=False, axis="y")

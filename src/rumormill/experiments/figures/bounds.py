@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rumormill.experiments.figures.palette import looks
-from rumormill.experiments.figures.regret_over_time import panels_over_time
+from rumormill.experiments.figures.regret_over_time import few, panels_over_time
 from rumormill.experiments.figures.style import (
     GREY,
     MOST_PANELS,
@@ -62,11 +62,19 @@ def _game(axes: Axes, game: GameBounds, found: RunBounds) -> None:
         slope = game.lower.coefficient * np.log(t)
         possible = slope <= t * game.worst_per_round
         axes.plot(t[possible], slope[possible], **SLOPE)
-    for policy in found.labels:
+    for place, policy in enumerate(found.labels):
         at, regret = measured[policy]
         seen = (at >= game.first_round) & (regret > 0)
         mark = look[policy]
-        axes.plot(at[seen], regret[seen], color=mark.colour, linestyle=mark.line, label=policy)
+        axes.plot(
+            at[seen],
+            regret[seen],
+            color=mark.colour,
+            linestyle=mark.line,
+            marker=mark.marker,
+            markevery=few(at[seen], True, place) if seen.any() else None,
+            label=policy,
+        )
     for each in game.policies:
         drawn, values = each.drawn()
         if drawn:

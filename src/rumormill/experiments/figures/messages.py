@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rumormill.experiments.analyse.words import Values, in_words
 from rumormill.experiments.figures.palette import looks
 from rumormill.experiments.figures.style import (
+    bar_key,
     decades_and_zero,
     key_below,
     logarithmic,
@@ -24,26 +26,36 @@ if TYPE_CHECKING:
     from rumormill.experiments.analyse.summary import Summary
 
 UNITS = {"messages": "messages per round", "wire_bytes": "bytes per round"}
+REACH = "gamma"
 
 
 def regret_per_message(summary: Summary) -> Figure:
-    """What communication buys: regret against what was sent for it."""
+    """What communication buys: regret against what was sent for it, a line where messages travel further.
+
+    Other parameters of a sweep are at their last value.
+    """
+    last = {axis: value for axis, value in summary.points[-1].items() if axis != REACH}
+    here = [values for values in summary.points if last.items() <= values.items()]
     with style():
-        figure = new_figure(4.8, 3.3)
+        figure = new_figure(5.2, 3.3)
         panels = figure.subplots(1, len(UNITS), sharey=True)
+        room = float(figure.get_size_inches()[0]) / 2 - 0.7
         for axes, (column, unit) in zip(panels, UNITS.items(), strict=True):
-            _panel(axes, summary, column)
+            _panel(axes, summary, here, column, room)
             axes.set_xlabel(unit)
         panels[0].set_ylabel(f"group regret at round {rounded(summary.horizon)}")
-        key_below(figure)
+        panels[0].set_title(in_words(last))
+        if len(here) > 1:
+            panels[1].set_title("lines: γ = " + ", ".join(str(values[REACH]) for values in here))
+        key_below(figure, bar_key(summary.manifest.trials))
     return figure
 
 
-def _panel(axes: Axes, summary: Summary, column: str) -> None:
+def _panel(axes: Axes, summary: Summary, here: list[Values], column: str, room: float) -> None:
     look = looks(summary.policies)
     everything: list[float] = []
     for policy in summary.policies:
-        along = summary.along(policy)
+        along = [summary.of(policy, values) for values in here]
         sent = [series.mean_at_end(column) / summary.horizon for series in along]
         everything += sent
         mark = look[policy]
@@ -55,10 +67,9 @@ def _panel(axes: Axes, summary: Summary, column: str) -> None:
             linestyle=mark.line if len(set(sent)) > 1 else "none",
             linewidth=0.8,
             marker=mark.marker,
-            markersize=5,
             capsize=2,
             label=policy,
         )
     logarithmic(axes, y=True)
     plain_ticks(axes, x=False)
-    decades_and_zero(axes, everything)
+    decades_and_zero(axes, everything, room)

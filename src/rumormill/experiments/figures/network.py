@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rumormill.experiments.figures.palette import LOOKS
-from rumormill.experiments.figures.style import new_figure, style
+from rumormill.experiments.figures.style import legend_below, new_figure, style
 from rumormill.text import rounded
 
 if TYPE_CHECKING:
@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
     from rumormill.experiments.analyse.summary import Summary
 
-# Above this share of all possible links a spring layout is a ball of wool: cliques are laid out instead.
+# Above this share of all possible links a spring layout is a ball of wool: cliques are laid out instead, and
+# the links between two of them drawn as one line.
 DENSE = 0.15
 # Links beyond this many only blacken the picture: a fixed sample of them is drawn.
-MOST_LINKS = 6_000
+MOST_LINKS = 3_000
 OTHERS = "#b8b8b8"
 
 
@@ -33,20 +34,34 @@ def network_figure(
     leaders: Sequence[int],
     title: str = "",
 ) -> Figure:
-    """Agents coloured by clique (the largest ones; the rest is grey), leaders as ringed stars."""
+    """Agents coloured by clique (the largest ones; the rest is grey), leaders as ringed stars.
+
+    Where links are too many to be told apart, those between two cliques are one line, the darker the more of
+    them there are.
+    """
     edges = np.asarray(edges, np.int64).reshape(-1, 2)
-    place = layout(n_agents, edges, cliques)
+    dense = is_dense(n_agents, len(edges)) and len(cliques) > 0
+    place = clustered(n_agents, cliques) if dense else layout(n_agents, edges)
     colour, named = colours(n_agents, cliques)
     with style():
         figure = new_figure(4.2, 4.4)
         axes = figure.subplots()
-        _links(axes, place, edges)
+        if dense:
+            _bundles(axes, place, edges, cliques)
+        else:
+            _links(axes, place, edges)
         _agents(axes, place, colour, leaders)
         axes.set_title(title)
         axes.set_axis_off()
         axes.set_aspect("equal")
         axes.margins(0.04)
-        _key(figure, len(cliques), len(leaders), named)
+        _key(
+            figure,
+            len(cliques),
+            len(leaders),
+            named,
+            len(edges) / (n_agents * (n_agents - 1) / 2) if dense else None,
+        )
     return figure
 
 
@@ -54,6 +69,30 @@ def title_of(n_agents: int, n_edges: int, diameter: int, gamma: int | None) -> s
     """The network in a line."""
     size = f"{rounded(n_agents)} agents, {rounded(n_edges)} links, diameter {diameter}"
     return size if gamma is None else f"{size}, γ = {gamma}"
+
+
+def is_dense(n_agents: int, n_edges: int) -> bool:
+    """Whether there are more links than a picture can show one by one."""
+    return n_edges > 300 and n_edges > DENSE * n_agents * (n_agents - 1) / 2
+
+
+def _bundles(
+    axes: Axes, place: NDArray[np.float64], edges: NDArray[np.int64], cliques: Sequence[Sequence[int]]
+) -> None:
+    """One line from the middle of a clique to that of another, for all the links between them."""
+    from matplotlib.collections import LineCollection
+
+    clique_of = np.empty(len(place), np.int64)
+    for number, clique in enumerate(cliques):
+        clique_of[list(clique)] = number
+    middle = np.array([place[list(clique)].mean(axis=0) for clique in cliques])
+    pairs, links = np.unique(np.sort(clique_of[edges], axis=1), axis=0, return_counts=True)
+    between = pairs[:, 0] != pairs[:, 1]
+    pairs, links = pairs[between], links[between]
+    if len(pairs):
+        grey = np.zeros((len(pairs), 4)) + 0.35
+        grey[:, 3] = 0.08 + 0.32 * links / links.max()
+        axes.add_collection(LineCollection(list(middle[pairs]), colors=grey, linewidths=0.7, zorder=0))
 
 
 def _links(axes: Axes, place: NDArray[np.float64], edges: NDArray[np.int64]) -> None:
@@ -76,16 +115,16 @@ def _agents(axes: Axes, place: NDArray[np.float64], colour: list[str], leaders: 
         axes.scatter(
             x,
             y,
-            s=max(4.5 * size, 70 if len(leaders) <= 40 else 35),
+            s=max(2.4 * size, 30),
             c=[colour[v] for v in leaders],
             marker="*",
             edgecolors="black",
-            linewidths=0.8,
+            linewidths=0.6,
             zorder=3,
         )
 
 
-def _key(figure: Figure, n_cliques: int, n_leaders: int, named: int) -> None:
+def _key(figure: Figure, n_cliques: int, n_leaders: int, named: int, bundled: float | None) -> None:
     from matplotlib.lines import Line2D
 
     def dot(colour: str, marker: str, edge: str, label: str) -> Any:
@@ -97,11 +136,16 @@ def _key(figure: Figure, n_cliques: int, n_leaders: int, named: int) -> None:
         handles.append(dot("white", "*", "black", f"leaders ({rounded(n_leaders)})"))
     if named:
         own = f"the {named} largest of {rounded(n_cliques)}" if named < n_cliques else rounded(n_cliques)
-        handles.append(dot(LOOKS[0].colour, "o", "white", f"{own} cliques, a colour each"))
+        name = f"{own} cliques, a colour each" if n_cliques > 1 else "one clique"
+        handles.append(dot(LOOKS[0].colour, "o", "white", name))
         if n_cliques > named:
             handles.append(dot(OTHERS, "o", "white", "other cliques"))
+    if bundled is not None:
+        lines = "all links between two cliques" if n_cliques > 1 else "links not drawn"
+        linked = f"{lines} ({100 * bundled:.0f} % of pairs linked)"
+        handles.append(Line2D([], [], color="#999999" if n_cliques > 1 else "none", label=linked))
     if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=2, frameon=False)
+        legend_below(figure, {str(handle.get_label()): handle for handle in handles})
 
 
 def colours(n_agents: int, cliques: Sequence[Sequence[int]]) -> tuple[list[str], int]:
@@ -114,11 +158,8 @@ def colours(n_agents: int, cliques: Sequence[Sequence[int]]) -> tuple[list[str],
     return colour, len(shown)
 
 
-def layout(n_agents: int, edges: NDArray[np.int64], cliques: Sequence[Sequence[int]]) -> NDArray[np.float64]:
-    """Where agents go: springs where links are few, cliques side by side where they are many."""
-    possible = n_agents * (n_agents - 1) / 2
-    if len(cliques) > 1 and len(edges) > DENSE * possible:
-        return clustered(n_agents, cliques)
+def layout(n_agents: int, edges: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Where agents go: as springs would pull them."""
     import networkx
 
     graph = networkx.Graph()

@@ -14,7 +14,7 @@ Dashes = str | tuple[float, tuple[float, ...]]
 
 @dataclass(frozen=True)
 class Look:
-    """One curve's look, in the words of matplotlib and of plotly."""
+    """One curve's look, in the words of matplotlib and of the page (an SVG dash, and a shape of chart.js)."""
 
     colour: str
     line: Dashes
@@ -26,15 +26,23 @@ class Look:
 # Colours of Okabe and Ito, safe for the usual kinds of colour blindness; yellow is left out, it drowns in
 # print.
 LOOKS = (
-    Look("#0072B2", "-", "solid", "o", "circle"),
-    Look("#D55E00", "--", "dash", "s", "square"),
-    Look("#009E73", "-.", "dashdot", "^", "triangle-up"),
-    Look("#CC79A7", ":", "dot", "D", "diamond"),
-    Look("#444444", (0, (6, 1.5, 1, 1.5, 1, 1.5)), "longdashdot", "v", "triangle-down"),
-    Look("#56B4E9", (0, (8, 2)), "longdash", "P", "cross"),
-    Look("#E69F00", (0, (1, 1)), "dot", "X", "x"),
+    Look("#0072B2", "-", "", "o", "circle"),
+    Look("#D55E00", "--", "9 4", "s", "square"),
+    Look("#009E73", "-.", "9 3 2 3", "^", "triangle-up"),
+    Look("#CC79A7", ":", "2 3", "D", "diamond"),
+    Look("#444444", (0, (6, 1.5, 1, 1.5, 1, 1.5)), "12 3 2 3 2 3", "v", "triangle-down"),
+    Look("#56B4E9", (0, (8, 2)), "15 4", "P", "cross"),
+    Look("#E69F00", (0, (1, 1)), "1 2", "X", "x"),
 )
-# The names of the shipped experiments. Any other name gets a look from its letters.
+
+
+def _mixed(colour: int, turn: int) -> Look:
+    """The colour of one look with the dash and marker of another."""
+    shape = LOOKS[(colour + turn) % len(LOOKS)]
+    return Look(LOOKS[colour].colour, shape.line, shape.dash, shape.marker, shape.symbol)
+
+
+# The policies that come along. Any other name gets a look from its letters.
 OWN_LOOKS = {
     "KMP": LOOKS[0],
     "Centralized": LOOKS[1],
@@ -42,6 +50,9 @@ OWN_LOOKS = {
     "Decentralized, unfiltered": LOOKS[3],
     "Consensus": LOOKS[4],
     "Robust": LOOKS[5],
+    "DDUCB": LOOKS[6],
+    "coop-UCB2": _mixed(0, 3),
+    "Robust gossip": _mixed(3, 2),
 }
 
 
@@ -63,9 +74,3 @@ def _free_look(name: str, taken: set[Look]) -> Look:
     shapes = len(LOOKS)
     order = [_mixed((begin + step) % shapes, turn) for turn in range(shapes) for step in range(shapes)]
     return next((look for look in order if look not in taken), order[0])
-
-
-def _mixed(colour: int, turn: int) -> Look:
-    """The colour of one look with the dash and marker of another."""
-    shape = LOOKS[(colour + turn) % len(LOOKS)]
-    return Look(LOOKS[colour].colour, shape.line, shape.dash, shape.marker, shape.symbol)

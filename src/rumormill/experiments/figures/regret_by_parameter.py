@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.words import Values, axis_name, in_words, is_number
-from rumormill.experiments.figures.palette import looks
+from rumormill.experiments.figures.palette import Look, looks
 from rumormill.experiments.figures.style import (
-    HEIGHT,
     MOST_PANELS,
-    WIDTH,
+    bar_key,
+    from_zero,
+    grid,
     key_below,
-    new_figure,
+    labelled_ticks,
+    logarithmic,
     plain_ticks,
     spread,
     style,
@@ -26,6 +30,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rumormill.experiments.analyse.summary import Summary
+
+Array = NDArray[np.float64]
+# Regrets further apart than this are drawn on a logarithmic axis: on a plain one the small lie on zero.
+FAR_APART = 8.0
+# Steps of a sweep that differ more than this leave no room for labels on a plain axis.
+UNEVEN = 5.0
+# How much of a decade the stretch from zero to the least positive value takes.
+NEAR_ZERO = 0.4
 
 
 def regret_by_each_parameter(summary: Summary) -> dict[str, Figure]:
@@ -44,40 +56,107 @@ def regret_by_parameter(summary: Summary, axis: str) -> Figure:
             groups.append(others)
     shown = spread(groups, MOST_PANELS)
     with style():
-        figure = new_figure(*((WIDTH, HEIGHT) if len(shown) == 1 else (2.3 * len(shown), 2.8)))
-        panels = list(figure.subplots(1, len(shown), squeeze=False, sharey=True).flat)
-        for axes, group in zip(panels, shown, strict=True):
-            _panel(axes, summary, axis, group)
+        figure, panels, columns = grid(len(shown))
+        room = float(figure.get_size_inches()[0]) / columns - 0.6
+        for place, (axes, group) in enumerate(zip(panels, shown, strict=True)):
+            along_parameter(axes, summary, axis, group, room)
             axes.set_title(in_words(group))
-            axes.set_xlabel(axis_name(axis))
-        panels[0].set_ylabel(f"group regret at round {rounded(summary.horizon)}")
-        key_below(figure)
+            if place + columns >= len(shown):
+                axes.set_xlabel(axis_name(axis))
+            if place % columns == 0:
+                axes.set_ylabel(f"group regret at round {rounded(summary.horizon)}")
+        finish(panels, log=far_apart(summary))
+        key_below(figure, bar_key(summary.manifest.trials))
     return figure
 
 
-def _panel(axes: Axes, summary: Summary, axis: str, group: Values) -> None:
+def far_apart(summary: Summary) -> bool:
+    """Whether the regrets of a run are worth a logarithmic axis."""
+    ends = [series.at_end.estimate for values in summary.points for series in summary.at(values)]
+    some = [end for end in ends if end > 0]
+    return bool(some) and max(some) > FAR_APART * min(some)
+
+
+def finish(panels: list[Axes], *, log: bool) -> None:
+    """The scale of the regret axis, when all that will be drawn on it is there."""
+    if log:
+        for axes in panels:
+            logarithmic(axes, y=True)
+    else:
+        from_zero(panels)
+    for axes in panels:
+        plain_ticks(axes, x=False)
+
+
+def along_parameter(
+    axes: Axes, summary: Summary, axis: str, group: Values, room: float, look: dict[str, Look] | None = None
+) -> None:
+    """All policies along one axis; lines and markers stand where they belong, only their bars step aside."""
     here = [values for values in summary.points if group.items() <= values.items()]
     swept = [values[axis] for values in here]
     numeric = all(is_number(value) for value in swept)
     places = np.array(swept, float) if numeric else np.arange(len(swept), dtype=float)
-    step = float(np.min(np.diff(np.sort(places)))) if len(places) > 1 else 1.0
-    look = looks(summary.policies)
+    scale, there, back = _scale(places)
+    step = float(np.min(np.diff(np.sort(there(places))))) if len(places) > 1 else 1.0
+    look = look or looks(summary.policies)
     for index, policy in enumerate(summary.policies):
         mark = look[policy]
         ends = [summary.of(policy, values).at_end for values in here]
-        # A little aside, so that bars of different policies do not hide each other.
-        aside = places + (index - (len(summary.policies) - 1) / 2) * 0.04 * step
+        means = np.array([end.estimate for end in ends])
+        aside = back(there(places) + (index - (len(summary.policies) - 1) / 2) * 0.05 * step)
         axes.errorbar(
             aside,
-            np.array([end.estimate for end in ends]),
+            means,
             yerr=np.transpose([end.reach for end in ends]),
+            fmt="none",
+            ecolor=mark.colour,
+            capsize=1.5,
+            elinewidth=0.9,
+        )
+        axes.plot(
+            places,
+            means,
             color=mark.colour,
             linestyle=mark.line if numeric else "none",
             marker=mark.marker,
-            capsize=2,
-            elinewidth=1.0,
             label=policy,
         )
-    axes.set_ylim(bottom=0)
-    axes.set_xticks(places, [setting(value) for value in swept])
-    plain_ticks(axes, x=False)
+    bent = {"linthresh": _least(places), "linscale": NEAR_ZERO} if scale == "symlog" else {}
+    axes.set_xscale(scale, **bent)
+    labelled_ticks(axes, list(places), [setting(value) for value in swept], room)
+
+
+Scale = Callable[[Array], Array]
+
+
+def scale_of(places: Array) -> str:
+    """The axis on which the values of a sweep are about evenly spread, in matplotlib's words."""
+    gaps = np.diff(np.sort(places))
+    if len(gaps) < 2 or gaps.max() <= UNEVEN * gaps.min() or places.min() < 0:
+        return "linear"
+    return "log" if places.min() > 0 else "symlog"
+
+
+def _scale(places: Array) -> tuple[str, Scale, Scale]:
+    """That axis, with the way there and back."""
+    scale = scale_of(places)
+    if scale == "linear":
+        return scale, np.copy, np.copy
+    if scale == "log":
+        return scale, np.log, np.exp
+    least = _least(places)
+    # As matplotlib's symlog: plain up to the least positive value, then so many decades as that is wide.
+    unit = NEAR_ZERO / (1 - 0.1)
+
+    def there(x: Array) -> Array:
+        far = np.maximum(x, least)
+        return np.where(x <= least, x / least * unit, unit + np.log10(far / least))
+
+    def back(y: Array) -> Array:
+        return np.where(y <= unit, y / unit * least, least * 10.0 ** np.maximum(y - unit, 0))
+
+    return "symlog", there, back
+
+
+def _least(places: Array) -> float:
+    return float(places[places > 0].min())

@@ -1,17 +1,16 @@
-"""What all figures share: their style, panels, ticks and key, and how they become files."""
+"""What all figures share: their style, panels, ticks and key."""
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from pathlib import Path
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rumormill.experiments.run.files import StoreError, write_atomically
-from rumormill.text import short, tick
+from rumormill.errors import InputError
+from rumormill.text import nearest, plural, short, tick
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,22 +37,73 @@ STYLE = {
     "axes.axisbelow": True,
     "lines.linewidth": 1.4,
     "lines.markersize": 4.0,
-    "svg.fonttype": "path",
+    # Text stays text: it can be searched, read aloud, and edited before printing.
+    "svg.fonttype": "none",
+    "pdf.fonttype": 42,
     "svg.hashsalt": "rumormill",
     "savefig.dpi": 200,
 }
-# Nothing that changes from run to run goes into a file.
-METADATA: dict[str, dict[str, None]] = {"png": {"Software": None}, "svg": {"Date": None, "Creator": None}}
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """What a figure is drawn for: its fonts, and how wide it becomes (None: as wide as the figure likes)."""
+
+    settings: dict[str, Any]
+    column: float | None = None
+    """Inches, for a figure of one panel."""
+    page: float | None = None
+    """Inches, for a figure of several."""
+
+    def wide(self, width: float) -> float:
+        """How wide a figure becomes that would like to have this width."""
+        return (self.column if width <= 5 else self.page) or width
+
+
+# STIX, which matplotlib brings along, is the Times of journals, Greek letters included: no TeX is needed.
+TIMES = {
+    "font.family": "STIXGeneral",
+    "mathtext.fontset": "stix",
+    "axes.titlesize": 8.0,
+    "legend.fontsize": 7.0,
+    "xtick.labelsize": 7.0,
+    "ytick.labelsize": 7.0,
+    "lines.linewidth": 1.1,
+    "lines.markersize": 3.2,
+    "savefig.dpi": 300,
+}
+SHEETS = {"screen": Sheet({}), "paper": Sheet(TIMES, column=3.3, page=6.75)}
 
 _for_pyplot = ContextVar("_for_pyplot", default=False)
+_sheet = ContextVar("_sheet", default=SHEETS["screen"])
 
 
 def style() -> AbstractContextManager[None]:
     """The look that all figures share, for a `with` block: no setting of the user's own comes in."""
     import matplotlib.style
 
-    context: AbstractContextManager[None] = matplotlib.style.context(["default", STYLE])
+    context: AbstractContextManager[None] = matplotlib.style.context(
+        ["default", STYLE, _sheet.get().settings]
+    )
     return context
+
+
+@contextmanager
+def drawn_for(name: str = "screen", width: float | None = None) -> Iterator[None]:
+    """Figures made and written inside are for a screen or for paper, and so many inches wide."""
+    if name not in SHEETS:
+        raise InputError(f"style = {name!r} is not allowed{nearest(name, SHEETS)}")
+    sheet = SHEETS[name]
+    token = _sheet.set(sheet if width is None else Sheet(sheet.settings, width, width))
+    try:
+        yield
+    finally:
+        _sheet.reset(token)
+
+
+def sheet_in_use() -> str:
+    """What figures are drawn for at the moment, in words."""
+    return repr(_sheet.get())
 
 
 @contextmanager
@@ -67,8 +117,13 @@ def for_pyplot() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """An empty figure. For files no window is needed, so none can fail to open."""
-    options: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
+    """An empty figure. For files no window is needed, so none can fail to open.
+
+    Where the sheet has another width the height follows, but not far: the key needs its lines.
+    """
+    wide = _sheet.get().wide(width)
+    size = (wide, height * max(wide / width, 0.75))
+    options: dict[str, Any] = {"figsize": size, "layout": "constrained"}
     if _for_pyplot.get():
         import matplotlib.pyplot as plt
 
@@ -78,6 +133,20 @@ def new_figure(width: float, height: float) -> Figure:
 
     plain: Figure = PlainFigure(**options)
     return plain
+
+
+def grid(n_panels: int, *, share_x: bool = False) -> tuple[Figure, list[Axes], int]:
+    """A figure of so many panels with one regret axis, in rows of three (four are two by two).
+
+    The last number is how many columns there are.
+    """
+    columns = 2 if n_panels == 4 else min(n_panels, 3)
+    rows = math.ceil(n_panels / columns)
+    figure = new_figure(*((WIDTH, HEIGHT) if n_panels == 1 else (2.2 * columns, 1.9 * rows + 0.7)))
+    panels = list(figure.subplots(rows, columns, squeeze=False, sharex=share_x, sharey=True).flat)
+    for axes in panels[n_panels:]:
+        axes.set_visible(False)
+    return figure, panels[:n_panels], columns
 
 
 def spread(items: Sequence[Item], most: int) -> list[Item]:
@@ -98,6 +167,11 @@ def logarithmic(axes: Axes, *, x: bool = False, y: bool = False) -> None:
         axes.set_yscale("log")
 
 
+def from_zero(panels: Sequence[Axes]) -> None:
+    """Regret axes that begin at zero. After all panels are drawn: a limit set earlier cuts later ones off."""
+    panels[0].set_ylim(bottom=0)
+
+
 def plain_ticks(axes: Axes, *, x: bool = True, y: bool = True) -> None:
     """Numbers in full; on a short logarithmic axis also at 2 and 5, so that at least two are there."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
@@ -113,58 +187,97 @@ def plain_ticks(axes: Axes, *, x: bool = True, y: bool = True) -> None:
         axis.set_major_formatter(FuncFormatter(tick))
 
 
-def decades_and_zero(axes: Axes, sent: list[float]) -> None:
-    """A logarithmic axis with a place for those who send nothing."""
+def labelled_ticks(axes: Axes, places: Sequence[float], labels: Sequence[str], room: float) -> None:
+    """A tick at every place, and labels at those that have room: `room` is the width in inches.
+
+    The first and the last are labelled; what would touch a label further left is not.
+    """
     from matplotlib.ticker import NullLocator
 
-    some = [value for value in sent if value > 0]
+    scaled = axes.transScale.transform([(place, 1.0) for place in places])[:, 0]
+    extent = max(float(scaled.max() - scaled.min()), 1e-12)
+    left = (scaled - scaled.min()) / extent * room
+    half = [0.035 * len(label) + 0.03 for label in labels]
+    shown: list[int] = []
+    for i in sorted(range(len(places)), key=lambda i: (i not in (0, len(places) - 1), i)):
+        if all(abs(left[i] - left[j]) > half[i] + half[j] for j in shown):
+            shown.append(i)
+    axes.set_xticks(places, [label if i in shown else "" for i, label in enumerate(labels)])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def decades_and_zero(axes: Axes, sent: list[float], room: float = 2.0) -> None:
+    """A logarithmic axis with a place for those who send nothing; few amounts are named one by one."""
+    some = sorted({float(f"{value:.2g}") for value in sent if value > 0})
     if not some:
         axes.set_xticks([0], ["0"])
         return
-    low, high = math.floor(math.log10(min(some))), math.ceil(math.log10(max(some)) + 1e-9)
-    axes.set_xscale("symlog", linthresh=10.0**low, linscale=0.6)
-    ticks = [10.0**power for power in range(low, high + 1)]
-    axes.set_xticks([0, *ticks], ["0", *(short(value) for value in ticks)])
-    axes.xaxis.set_minor_locator(NullLocator())
-    nothing_sent = min(sent) == 0
-    axes.set_xlim(-0.25 * 10.0**low if nothing_sent else 0.6 * min(some), 1.6 * max(some))
+    low, high = math.floor(math.log10(some[0])), math.ceil(math.log10(some[-1]) + 1e-9)
+    begin = 0.5 * some[0]
+    axes.set_xscale("symlog", linthresh=begin, linscale=0.4)
+    ticks = some
+    if len(some) > 4:
+        subs = (1.0, 2.0, 5.0) if some[-1] / some[0] < 150 else (1.0,)
+        ticks = [sub * 10.0**power for power in range(low, high + 1) for sub in subs]
+        ticks = [value for value in ticks if 0.7 * some[0] <= value <= 1.5 * some[-1]]
+    nothing = [0.0] if min(sent) == 0 else []
+    labelled_ticks(axes, [*nothing, *ticks], [*("0" for _ in nothing), *map(short, ticks)], room)
+    axes.set_xlim(-0.35 * begin if nothing else 0.6 * some[0], 1.7 * some[-1])
+
+
+# --- the key --------------------------------------------------------------------------------------------
 
 
 def key_below(figure: Figure, more: dict[str, Any] | None = None) -> None:
     """The names of the curves, once for all panels; `more` are further handles by name."""
-    handles, labels = figure.axes[0].get_legend_handles_labels()
-    more = more or {}
+    named: dict[str, Any] = {}
+    for axes in figure.axes:
+        handles, labels = axes.get_legend_handles_labels()
+        named |= {label: handle for label, handle in zip(labels, handles, strict=True) if label not in named}
+    legend_below(figure, named | (more or {}), handlelength=3.2)
+
+
+def legend_below(figure: Figure, named: dict[str, Any], handlelength: float = 2.0) -> None:
+    """A key of these names under the figure, in as many columns as fit."""
+    wide = float(figure.get_size_inches()[0])
     figure.legend(
-        [*handles, *more.values()],
-        [*labels, *more],
+        list(named.values()),
+        list(named),
         loc="outside lower center",
-        ncols=3 if figure.get_size_inches()[0] > 5 else 2,
+        ncols=next((n for n in (4, 3, 2) if _key_width(list(named), n, handlelength) < wide), 1),
         frameon=False,
-        handlelength=3.2,
+        handlelength=handlelength,
     )
 
 
-# --- files ----------------------------------------------------------------------------------------------
+def _key_width(names: list[str], columns: int, handle: float) -> float:
+    """About how many inches a key takes; matplotlib fills one column after the other."""
+    em = 7.5 / 72
+    parts = (names[i * len(names) // columns : (i + 1) * len(names) // columns] for i in range(columns))
+    letters = sum(max((len(name) for name in part), default=0) for part in parts)
+    return em * (0.58 * letters + columns * (handle + 2.8) - 2)
 
 
-def rendered(figure: Figure, kind: str) -> bytes:
-    """The figure as a PNG or SVG file, the same bytes every time."""
-    buffer = io.BytesIO()
-    with style():
-        figure.savefig(buffer, format=kind, metadata=METADATA[kind])
-    return buffer.getvalue()
+def band_key(trials: int) -> dict[str, Any]:
+    """What the shaded bands are, for the key."""
+    from matplotlib.patches import Patch
+
+    if trials == 1:
+        return {"one trial: no band": _nothing()}
+    return {f"mean, 95 % band ({plural(trials, 'trial')})": Patch(color=GREY, alpha=0.25, linewidth=0)}
 
 
-def write_figure(figure: Figure, path: Path) -> Path:
-    """Write the figure as the ending of the name says, .png or .svg: all of it or nothing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"{path.parent} cannot be made for figures: {error.strerror or error}") from None
-    write_atomically(path, rendered(figure, path.suffix.removeprefix(".")))
-    return path
+def bar_key(trials: int) -> dict[str, Any]:
+    """What the error bars are, for the key."""
+    from matplotlib.lines import Line2D
+
+    if trials == 1:
+        return {"one trial: no interval": _nothing()}
+    bar = Line2D([], [], color=GREY, linestyle="none", marker="|", markersize=9)
+    return {f"95 % interval ({plural(trials, 'trial')})": bar}
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write the figure as PNG and SVG."""
-    return [write_figure(figure, stem.with_name(stem.name + suffix)) for suffix in (".png", ".svg")]
+def _nothing() -> Any:
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linestyle="none")

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.figures.files import save, write_caption
 from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter
 from rumormill.experiments.figures.regret_over_time import regret_over_time
-from rumormill.experiments.figures.style import for_pyplot, save, style
+from rumormill.experiments.figures.style import for_pyplot, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -25,7 +27,7 @@ Draw = Callable[[Summary], "Figure | Mapping[str, Figure]"]
 # The file of a figure beside this one, and the function in it.
 FIGURES: dict[str, str] = {
     "regret": "regret_over_time:regret_over_time",
-    "regret-log": "regret_over_time:regret_over_time_log",
+    "regret-linear": "regret_over_time:regret_over_time_linear",
     "regret-by": "regret_by_parameter:regret_by_each_parameter",
     "constants": "constants:regret_by_constant",
     "agents": "agents:agent_distribution",
@@ -49,13 +51,29 @@ def drawn(name: str, summary: Summary) -> dict[str, Figure]:
     return {f"{name}-{tail}" if tail else name: figure for tail, figure in several.items()}
 
 
-def draw_all(summary: Summary, out_dir: Path) -> list[Path]:
-    """Every figure that this run has something to say in, as PNG and SVG."""
+def draw_all(summary: Summary, out_dir: Path, names: Iterable[str] = FIGURES) -> list[Path]:
+    """Every figure that this run has something to say in, as PNG, SVG and PDF, its caption beside it.
+
+    Those of a finished run that are there already, and would come out the same, are left as they are.
+    """
+    from rumormill.experiments.figures.redraw import drawn_once, key_of
+
+    key = key_of(summary)
     return [
         path
-        for name in FIGURES
+        for name in names
+        for path in drawn_once(out_dir, name, key, partial(_written, name, summary, out_dir))
+    ]
+
+
+def _written(name: str, summary: Summary, out_dir: Path) -> list[Path]:
+    from rumormill.experiments.figures.captions import caption_of, full_caption
+
+    caption = full_caption(summary, caption_of(name))
+    return [
+        path
         for stem, figure in drawn(name, summary).items()
-        for path in save(figure, out_dir / stem)
+        for path in (*save(figure, out_dir / stem), write_caption(caption, out_dir / stem))
     ]
 
 

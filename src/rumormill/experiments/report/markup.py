@@ -6,7 +6,7 @@ import base64
 import html
 from typing import TYPE_CHECKING
 
-from rumormill.experiments.figures.style import rendered
+from rumormill.experiments.figures.files import rendered
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ def _cell(name: str, text: str, kind: str) -> str:
 def picture(figure: Figure, kind: str, caption: str) -> str:
     """The figure as part of the page, svg or png."""
     mime = "image/svg+xml" if kind == "svg" else "image/png"
-    packed = base64.b64encode(rendered(figure, kind)).decode()
+    packed = base64.b64encode(rendered(figure, kind, transparent=True)).decode()
     return (
         f'<figure><img src="data:{mime};base64,{packed}" alt="{html.escape(caption)}">'
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import inspect
 import json
 from collections.abc import Sequence
 from importlib import resources
@@ -16,22 +15,27 @@ from msgspec.structs import replace
 
 from rumormill.experiments.analyse.claims import Verdict, verdict_row
 from rumormill.experiments.analyse.pairs import pair_row
-from rumormill.experiments.analyse.words import axis_name, band_of, in_words, is_number
+from rumormill.experiments.analyse.words import axis_name, in_words, is_number
+from rumormill.experiments.figures.captions import caption_of
 from rumormill.experiments.figures.palette import looks
-from rumormill.experiments.figures.table import FIGURES, drawer, drawn
+from rumormill.experiments.figures.redraw import key_of
+from rumormill.experiments.figures.regret_by_parameter import scale_of
+from rumormill.experiments.figures.style import band_key
+from rumormill.experiments.figures.table import FIGURES, drawn
 from rumormill.experiments.report.bounds import bounds_section
 from rumormill.experiments.report.markup import picture, table
+from rumormill.experiments.report.tables import numbers
 from rumormill.experiments.run.files import StoreError, write_atomically
 from rumormill.experiments.run.manifest import Manifest, fingerprint
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec, spec_names
 from rumormill.experiments.spec.toml import to_toml
-from rumormill.text import amount, duration, number, plural, rounded, setting
+from rumormill.text import duration, plural, rounded, setting
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.summary import Series, Summary
 
 # Figures that the page has in another form: as charts, or in a section of their own.
-ELSEWHERE = ("regret", "regret-log", "regret-by", "regret-bounds")
+ELSEWHERE = ("regret", "regret-linear", "regret-by", "regret-bounds")
 # Thousands of links are smaller as dots than as lines.
 AS_DOTS = ("network",)
 # Parts of a spec that are tables, as the page names them.
@@ -44,16 +48,30 @@ def write_report(summary: Summary, path: Path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(f"{path.parent} cannot be made for a report: {error.strerror or error}") from None
-    write_atomically(path, report_html(summary).encode())
+    key = key_of(summary)
+    if key is None or not _has(path, key):
+        write_atomically(path, report_html(summary).encode())
     return path
+
+
+def _has(path: Path, key: str) -> bool:
+    """Whether the page is there and was made for this key."""
+    try:
+        with path.open("rb") as file:
+            return _mark(key).encode() in file.read(2_000)
+    except OSError:
+        return False
+
+
+def _mark(key: str | None) -> str:
+    return "" if key is None else f'<meta name="drawn-for" content="{key}">'
 
 
 def report_html(summary: Summary) -> str:
     """The report as text; where bounds were asked for, the theory has a section of its own."""
-    from plotly.offline import get_plotlyjs
-
     spec, bounds = summary.spec, summary.bounds
-    return Template(_page("html")).substitute(
+    return Template(_page("report.html")).substitute(
+        mark=_mark(key_of(summary)),
         title=html.escape(spec.title or spec.name),
         name=html.escape(spec.name),
         scale=html.escape(summary.manifest.scale),
@@ -69,9 +87,9 @@ def report_html(summary: Summary) -> str:
         command=html.escape(command_for(summary.manifest) + ("" if bounds is None else " --bounds")),
         spec=html.escape(to_toml(summary.manifest.spec)),
         data=_safe_json(chart_data(summary)),
-        css=_page("css"),
-        js=_page("js"),
-        plotly=get_plotlyjs(),
+        css=_page("report.css"),
+        chart=_page("chart.js"),
+        js=_page("report.js"),
     )
 
 
@@ -97,18 +115,24 @@ def command_for(manifest: Manifest) -> str:
 def chart_data(summary: Summary) -> dict[str, Any]:
     """Everything the charts draw, in few digits."""
     look = looks(summary.policies)
+    places = {axis: list(dict.fromkeys(values[axis] for values in summary.points)) for axis in summary.axes}
     return {
+        "name": summary.name,
         "rounds": summary.rounds.tolist(),
         "horizon": rounded(summary.horizon),
+        "band": next(iter(band_key(summary.manifest.trials))),
         "policies": [
             {"name": name, "colour": mark.colour, "dash": mark.dash, "symbol": mark.symbol}
             for name, mark in look.items()
         ],
+        "axes": [_axis(axis, values) for axis, values in places.items()],
         "points": [
-            {"name": in_words(values), "curves": [_curve(series) for series in summary.at(values)]}
+            {
+                "at": [places[axis].index(value) for axis, value in values.items()],
+                "curves": [_curve(series) for series in summary.at(values)],
+            }
             for values in summary.points
         ],
-        "sweep": _sweep(summary),
     }
 
 
@@ -117,23 +141,16 @@ def _curve(series: Series) -> dict[str, list[float]]:
     return {"mean": _short(series.mean), "low": _short(low), "high": _short(high)}
 
 
-def _sweep(summary: Summary) -> dict[str, Any] | None:
-    if not summary.axes:
-        return None
-    one_axis = len(summary.axes) == 1
-    swept = [values[summary.axes[0]] if one_axis else in_words(values) for values in summary.points]
-    numeric = all(is_number(value) for value in swept)
+def _axis(axis: str, values: list[Any]) -> dict[str, Any]:
+    numeric = all(is_number(value) for value in values)
+    scale = scale_of(np.array(values, float)) if numeric else "even"
     return {
-        "name": axis_name(summary.axes[0]) if one_axis else "sweep point",
+        "name": axis_name(axis),
         "numeric": numeric,
-        "values": swept if numeric else [setting(value) for value in swept],
-        "ends": [[_end(series) for series in summary.along(policy)] for policy in summary.policies],
+        "scale": "even" if scale == "symlog" else scale,
+        "values": values,
+        "words": [setting(value) for value in values],
     }
-
-
-def _end(series: Series) -> list[float]:
-    end = series.at_end
-    return _short([end.estimate, end.low, end.high])
 
 
 def _short(values: Any) -> list[float]:
@@ -150,27 +167,7 @@ def _notice(summary: Summary) -> str:
 
 
 def _numbers(summary: Summary) -> str:
-    head = [
-        *(axis_name(axis) for axis in summary.axes),
-        "policy",
-        "group regret",
-        "95 % band",
-        "median agent",
-        "worst agent",
-        "messages per round",
-    ]
-    rows = [
-        [
-            *(setting(row[axis]) for axis in summary.axes),
-            row["policy"],
-            rounded(row["regret"]),
-            band_of(row),
-            number(row["median_agent"]),
-            number(row["worst_agent"]),
-            amount(row["messages_per_round"]),
-        ]
-        for row in summary.rows
-    ]
+    head, rows = numbers(summary)
     words = len(summary.axes) + 1
     return table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
 
@@ -252,15 +249,8 @@ def _pictures(summary: Summary) -> str:
     return f'<div class="pictures">{"".join(shown)}</div>'
 
 
-def caption_of(name: str) -> str:
-    """What a figure shows: the first line of its function's docstring."""
-    return (inspect.getdoc(drawer(name)) or name).splitlines()[0]
-
-
-def _page(suffix: str) -> str:
-    return (resources.files("rumormill.experiments.report") / "template" / f"report.{suffix}").read_text(
-        "utf-8"
-    )
+def _page(name: str) -> str:
+    return (resources.files("rumormill.experiments.report") / "template" / name).read_text("utf-8")
 
 
 def _safe_json(value: Any) -> str:

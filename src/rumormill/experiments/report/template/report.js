@@ -2,97 +2,91 @@
 (() => {
   const run = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);
-  const narrow = () => window.innerWidth < 560;
   const shown = run.policies.map(() => true);
-  const config = { displaylogo: false, responsive: true, modeBarButtons: [["toImage", "resetScale2d"]] };
+  const selects = [];
 
-  const translucent = (hex) => {
-    const part = (at) => parseInt(hex.slice(at, at + 2), 16);
-    return `rgba(${part(1)},${part(3)},${part(5)},0.16)`;
+  // The sweep point that the selects name, with one axis changed perhaps.
+  const point = (axis, value) => {
+    const at = selects.map((select, i) => i === axis ? value : Number(select.value));
+    return run.points.find((each) => each.at.every((v, i) => v === at[i]));
   };
 
-  const layout = (x, y) => ({
-    margin: { l: narrow() ? 52 : 70, r: 12, t: 10, b: 46 },
-    font: { family: "inherit", size: narrow() ? 11 : 13, color: "#1d1d1f" },
-    hovermode: "x unified",
-    hoverlabel: { font: { size: narrow() ? 10 : 12 }, namelength: -1 },
-    showlegend: false,
-    dragmode: narrow() ? false : "zoom",
-    xaxis: { gridcolor: "#e6e7ea", zeroline: false, ...x },
-    yaxis: { gridcolor: "#e6e7ea", zeroline: false, automargin: true, ...y },
-  });
+  const curve = (i, x, y, low, high) => ({ ...run.policies[i], x, y, low, high });
+  const visible = (each, i) => shown[i];
+  const regretAxis = (name) => ({ name, log: byId("log-y").checked });
 
   const drawCurves = () => {
-    const logX = byId("log-x").checked;
-    const logY = byId("log-y").checked;
-    const point = run.points[Number(byId("point").value) || 0];
-    const traces = [];
-    run.policies.forEach((policy, i) => {
-      const { mean, low, high } = point.curves[i];
-      traces.push({
-        x: [...run.rounds, ...[...run.rounds].reverse()], y: [...high, ...[...low].reverse()],
-        fill: "toself", fillcolor: translucent(policy.colour), mode: "lines", line: { width: 0 },
-        hoverinfo: "skip", visible: shown[i],
-      });
-      traces.push({
-        x: run.rounds, y: mean, name: policy.name, mode: "lines", visible: shown[i],
-        line: { color: policy.colour, dash: policy.dash, width: 2.2 },
-        hovertemplate: "%{y:,.0f}",
-      });
+    const here = point();
+    Chart.draw(byId("curves"), {
+      x: { name: "round", scale: byId("log-x").checked ? "log" : "linear" }, y: regretAxis("group regret"),
+      lines: true, note: run.band,
+      series: here ? here.curves.map((c, i) => curve(i, run.rounds, c.mean, c.low, c.high)).filter(visible) : [],
     });
-    const decades = { dtick: 1, tickformat: ",.0f" };
-    Plotly.react("curves", traces, layout(
-      { title: { text: "round" }, ...(logX ? { type: "log", ...decades } : { type: "linear", tickformat: ",.0f" }) },
-      { title: { text: "group regret" }, ...(logY ? { type: "log", ...decades }
-        : { type: "linear", rangemode: "tozero", tickformat: ",.0f" }) },
-    ), config);
   };
 
   const drawSweep = () => {
-    if (!run.sweep) return;
-    const traces = run.policies.map((policy, i) => {
-      const ends = run.sweep.ends[i];
-      return {
-        x: run.sweep.values, y: ends.map((end) => end[0]), name: policy.name, visible: shown[i],
-        error_y: { type: "data", symmetric: false, array: ends.map((end) => end[2] - end[0]),
-                   arrayminus: ends.map((end) => end[0] - end[1]), thickness: 1.2, width: 3 },
-        mode: run.sweep.numeric ? "lines+markers" : "markers",
-        line: { color: policy.colour, dash: policy.dash, width: 2 },
-        marker: { color: policy.colour, symbol: policy.symbol, size: 8 },
-        hovertemplate: "%{y:,.0f}",
-      };
+    if (!run.axes.length) return;
+    const number = run.axes.length > 1 ? Number(byId("along").value) : 0;
+    const axis = run.axes[number];
+    const places = axis.scale === "even" ? axis.words.map((_, i) => i) : axis.values;
+    const found = axis.words.map((_, i) => point(number, i));
+    const last = (values) => values[values.length - 1];
+    const there = found.map((each, i) => i).filter((i) => found[i]);
+    const series = run.policies.map((_, p) => {
+      const ends = there.map((i) => found[i].curves[p]);
+      return curve(p, there.map((i) => places[i]), ends.map((c) => last(c.mean)), ends.map((c) => last(c.low)),
+                   ends.map((c) => last(c.high)));
     });
-    const logY = byId("log-y").checked;
-    Plotly.react("sweep", traces, layout(
-      { title: { text: run.sweep.name }, ...(run.sweep.numeric ? { tickvals: run.sweep.values } : { type: "category" }) },
-      { title: { text: `group regret at round ${run.horizon}` },
-        ...(logY ? { type: "log", dtick: 1, tickformat: ",.0f" } : { rangemode: "tozero", tickformat: ",.0f" }) },
-    ), config);
+    Chart.draw(byId("sweep"), {
+      x: { name: axis.name, scale: axis.scale, values: places, words: axis.words },
+      y: regretAxis(`group regret at round ${run.horizon}`), lines: axis.numeric, bars: true, note: run.band,
+      series: series.filter(visible),
+    });
+    const held = run.axes.filter((_, i) => i !== number).map((each) => {
+      const i = run.axes.indexOf(each);
+      return `${each.name}: ${each.words[Number(selects[i].value)]}`;
+    });
+    byId("held").textContent = held.length ? `Held: ${held.join(", ")}.` : "";
   };
 
   const draw = () => { drawCurves(); drawSweep(); };
+
+  const choice = (name, words, parent, chosen) => {
+    const label = document.createElement("label");
+    const select = document.createElement("select");
+    words.forEach((word, i) => select.append(new Option(word, String(i), false, i === chosen)));
+    select.setAttribute("aria-label", name);
+    select.addEventListener("change", draw);
+    label.append(name, select);
+    parent.append(label);
+    return select;
+  };
 
   run.policies.forEach((policy, i) => {
     const label = document.createElement("label");
     const box = document.createElement("input");
     box.type = "checkbox";
     box.checked = true;
-    box.addEventListener("change", () => { shown[i] = box.checked; draw(); });
-    const swatch = document.createElement("span");
-    swatch.className = "swatch";
-    swatch.style.background = policy.colour;
-    label.append(box, swatch, policy.name);
+    box.addEventListener("change", () => { shown[i] = box.checked; label.classList.toggle("off", !box.checked); draw(); });
+    label.append(box, Chart.sample(policy), policy.name);
     byId("policies").append(label);
   });
-  if (run.points.length > 1) {
-    run.points.forEach((point, i) => byId("point").append(new Option(point.name, String(i))));
-    byId("choose-point").hidden = false;
+  if (run.axes.length > 1) choice("sweep along", run.axes.map((axis) => axis.name), byId("axes"), 0).id = "along";
+  for (const axis of run.axes) selects.push(choice(axis.name, axis.words, byId("axes"), axis.words.length - 1));
+  byId("sweep-chart").hidden = !run.axes.length;
+  for (const id of ["log-x", "log-y"]) byId(id).addEventListener("change", draw);
+  for (const button of document.querySelectorAll("button[data-kind]")) {
+    const chart = button.closest(".with-files").querySelector(".chart");
+    button.addEventListener("click", () => Chart.file(chart, `${run.name}-${chart.id}`, button.dataset.kind));
   }
-  byId("sweep").hidden = !run.sweep;
-  for (const id of ["log-x", "log-y", "point"]) byId(id).addEventListener("change", draw);
-  let wasNarrow = narrow();
-  window.addEventListener("resize", () => {
-    if (narrow() !== wasNarrow) { wasNarrow = narrow(); draw(); }
-  });
-  draw();
+  // A box that scrolls says so as long as there is more to see.
+  const cue = (box) => box.classList.toggle("more", box.scrollLeft + box.clientWidth < box.scrollWidth - 2);
+  const boxes = document.querySelectorAll(".scroll");
+  for (const box of boxes) box.addEventListener("scroll", () => cue(box));
+  const fit = () => { draw(); boxes.forEach(cue); };
+  let width = window.innerWidth;
+  window.addEventListener("resize", () => { if (window.innerWidth !== width) { width = window.innerWidth; fit(); } });
+  window.addEventListener("beforeprint", fit);
+  window.addEventListener("afterprint", fit);
+  fit();
 })();
