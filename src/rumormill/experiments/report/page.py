@@ -56,6 +56,8 @@ def write_report(summary: Summary, path: Path) -> Path:
 
 def _has(path: Path, key: str) -> bool:
     """Whether the page is there and was made for this key."""
+    if not path.is_file():  # a pipe would be waited for
+        return False
     try:
         with path.open("rb") as file:
             return _mark(key).encode() in file.read(2_000)
