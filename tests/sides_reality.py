@@ -86,6 +86,8 @@ def policy_of(r: Rules) -> Any:
 
 def knows(name: str, table: dict[str, Any]) -> bool:
     """Whether this sample of a policy is for the rules beyond the paper."""
+    if name not in POLICY_NAMES:
+        return False
     if name in ("coop-ucb2", "robust-gossip", "dducb"):
         return True
     if name == "consensus" and "zeta" in table:

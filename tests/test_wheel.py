@@ -22,6 +22,7 @@ CORE = {"numpy", "msgspec"}
 def call(words: Sequence[str | Path], folder: Path) -> subprocess.CompletedProcess[str]:
     """Run a command far from the checkout: nothing of it may be found by accident."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("PYTHON")}
+    environment["COLUMNS"] = "160"  # or tables are broken into lines
     done = subprocess.run(
         list(map(str, words)), cwd=folder, env=environment, capture_output=True, text=True, timeout=600
     )

@@ -34,11 +34,12 @@ def test_every_formula_that_a_kernel_compiles_is_compared() -> None:
             if (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)
-                and node.func.id in ("part", "step")
+                and node.func.id in ("part", "step", "linked")
             ):
                 (argument,) = node.args
-                assert isinstance(argument, ast.Attribute)
-                compiled.add(argument.attr)
+                if path.name != "jit.py":  # there `linked` is made, of whatever it is given
+                    assert isinstance(argument, ast.Attribute)
+                    compiled.add(argument.attr)
     assert compiled - {"catoni_defined"} == {comparison.name for comparison in COMPARISONS}
     assert compiled <= set(vars(formulas))
 

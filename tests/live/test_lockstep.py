@@ -31,6 +31,7 @@ SPECIAL: dict[str, Any] = {
     "quiet rows": rm.KMPUCB(gamma=2, quiet=0.0),
     "self-tuned": rm.DecentralizedMPUCB(gamma=2, clique_filter=False, estimator=rm.SelfTuned()),
     "clipped": rm.KMPUCB(gamma=2, estimator=rm.ClippedMean()),
+    "origin median": rm.OriginMedianUCB(gamma=2),
     "shared start": rm.DecentralizedMPUCB(gamma=2, start="shared"),
     "all of it": rm.KMPUCB(gamma=2, estimator=rm.SelfTuned(), start="shared", quiet=0.25),
 }

@@ -27,7 +27,7 @@ from rumormill.live.mesh import add, export, init, observations, plan
 from rumormill.live.node import Node
 from rumormill.live.status import arm_rows
 
-LIVE = {"decentralized", "centralized", "kmp", "robust"}
+LIVE = {"decentralized", "centralized", "kmp", "origin-median", "robust"}
 """Policies whose messages travel hops, or that send none."""
 
 

@@ -263,6 +263,10 @@ def _keys(rng: np.random.Generator, n: int) -> list[Case]:
     return [(key,) for key in rng.integers(0, 1 << 64, n, dtype=np.uint64)]
 
 
+def _keys_and_numbers(rng: np.random.Generator, n: int) -> list[Case]:
+    return [(key, np.uint64(x)) for (key,), x in zip(_keys(rng, n), rng.integers(0, 2**31, n), strict=True)]
+
+
 def _late(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(rng.random(n), rng.integers(0, 50, n))
 
@@ -274,6 +278,9 @@ def _geometric(rng: np.random.Generator, n: int) -> list[Case]:
 
 COMPARISONS = (
     Comparison("mix", keyed.mix, lambda key: formulas.mix(int(key)), _keys),
+    Comparison(
+        "key_with", keyed.key_with, lambda key, x: formulas.key_with(int(key), int(x)), _keys_and_numbers
+    ),
     Comparison("uniform_at", keyed.uniform_at, lambda key: formulas.uniform_at(int(key)), _keys),
     Comparison("even_delay", keyed.even_delay, formulas.even_delay, _late),
     Comparison("geometric_delay", keyed.geometric_delay, formulas.geometric_delay, _geometric),
