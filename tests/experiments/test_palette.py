@@ -51,7 +51,10 @@ def test_the_shipped_experiments_use_looks_of_their_own() -> None:
         chosen = looks(labels)
         assert list(chosen) == labels
         assert len(set(chosen.values())) == len(labels)
-        assert len({look.colour for look in chosen.values()}) == min(len(labels), len(LOOKS))
+        own = {OWN_LOOKS[label].colour for label in labels if label in OWN_LOOKS}
+        others = [label for label in labels if label not in OWN_LOOKS]
+        wanted = min(len(own) + len(others), len(LOOKS))
+        assert len({look.colour for look in chosen.values()}) == wanted
         assert {label: chosen[label] for label in labels if label in OWN_LOOKS} == {
             label: OWN_LOOKS[label] for label in labels if label in OWN_LOOKS
         }
@@ -75,7 +78,10 @@ def test_no_two_names_of_a_run_look_alike(labels: list[str]) -> None:
     assert len(set(chosen.values())) == len(labels)
     if len(labels) <= len(LOOKS):
         assert len(set(chosen.values())) == len(labels)
-        assert len({look.colour for look in chosen.values()}) == min(len(labels), len(LOOKS))
+        own = {OWN_LOOKS[label].colour for label in labels if label in OWN_LOOKS}
+        others = [label for label in labels if label not in OWN_LOOKS]
+        wanted = min(len(own) + len(others), len(LOOKS))
+        assert len({look.colour for look in chosen.values()}) == wanted
 
 
 def test_more_names_than_looks_still_get_one() -> None:

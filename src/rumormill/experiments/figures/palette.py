@@ -73,4 +73,6 @@ def _free_look(name: str, taken: set[Look]) -> Look:
     begin = zlib.crc32(name.encode())
     shapes = len(LOOKS)
     order = [_mixed((begin + step) % shapes, turn) for turn in range(shapes) for step in range(shapes)]
-    return next((look for look in order if look not in taken), order[0])
+    colours = {look.colour for look in taken}
+    free = [look for look in order if look not in taken]
+    return next((look for look in free if look.colour not in colours), (free or order)[0])
