@@ -15,11 +15,11 @@ from typing import Any
 
 import pytest
 
+from real_graphs import FOLDER, needs_real_graphs
 from rumormill.errors import DataError, InputError
 from rumormill.graphs import datasets as data
 
 TEXT = b"# a small graph\n0 1\n1 2\n"
-SHARED = Path(__file__).parents[2].parent / "shared" / "data"
 
 
 @pytest.fixture(autouse=True)
@@ -198,10 +198,10 @@ def test_a_file_of_ones_own_is_taken_as_it_is(tmp_path: Path) -> None:
         data.find(str(tmp_path / "other.txt"))
 
 
-@pytest.mark.skipif(not SHARED.is_dir(), reason="the published graph files are not on this machine")
+@needs_real_graphs
 @pytest.mark.parametrize("name", ["p2p-Gnutella04", "ego-Facebook"])
 def test_the_published_files_have_the_checksums_written_here(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(data.FOLDER_VARIABLE, str(SHARED))
-    assert data.find(name).parent == SHARED
+    monkeypatch.setenv(data.FOLDER_VARIABLE, str(FOLDER))
+    assert data.find(name).parent == FOLDER

@@ -1,40 +1,36 @@
-"""The site that `make docs` built, in a real browser, from the disk: pages, formulas, search."""
+"""The site in a real browser, from the disk: pages, formulas, search."""
 
 from __future__ import annotations
 
-import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+from browser import chromium, needs_chromium
 
-CHROMIUM = shutil.which("chromium")
-SITE = Path(__file__).parents[2] / "build" / "site" / "html"
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--no-first-run",
-    "--disable-background-networking",
-]
-pytestmark = [
-    pytest.mark.skipif(
-        CHROMIUM is None, reason="chromium is not installed: apt-get install chromium (CI tries to, as root)"
-    ),
-    pytest.mark.skipif(
-        not (SITE / "index.html").exists(),
-        reason="the site is not built: make docs (CI does, before the tests)",
-    ),
-]
+ROOT = Path(__file__).parents[2]
+pytestmark = needs_chromium
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built here: one that lies about may be of other sources."""
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "scripts.docs", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return folder / "html"
 
 
 class Visit:
     """A window that notes what pages complain about and ask for."""
 
-    def __init__(self, browser: Any, width: int) -> None:
+    def __init__(self, browser: Any, width: int, site: Path) -> None:
+        self.site = site
         self.page = browser.new_page(viewport={"width": width, "height": 800})
         self.complaints: list[str] = []
         self.requests: list[str] = []
@@ -43,21 +39,21 @@ class Visit:
         self.page.on("request", lambda request: self.requests.append(request.url))
 
     def open(self, name: str) -> None:
-        self.page.goto((SITE / name.partition("?")[0]).as_uri() + name[len(name.partition("?")[0]) :])
+        path, mark, query = name.partition("?")
+        self.page.goto((self.site / path).as_uri() + mark + query)
 
 
 @pytest.fixture(scope="module")
-def visit() -> Iterator[Visit]:
-    with playwright.sync_playwright() as driver:
-        running = driver.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
-        yield Visit(running, 1200)
-        running.close()
+def visit(site: Path) -> Iterator[Visit]:
+    with chromium() as running:
+        yield Visit(running, 1200, site)
 
 
 def test_every_page_can_be_reached_and_is_quiet(visit: Visit) -> None:
     """From the first page, by links alone; nobody outside is asked for anything."""
     seen: set[str] = set()
     todo = ["index.html"]
+    home = f"{visit.site.as_uri()}/"
     while todo:
         name = todo.pop()
         seen.add(name)
@@ -65,15 +61,15 @@ def test_every_page_can_be_reached_and_is_quiet(visit: Visit) -> None:
         links: list[str] = visit.page.evaluate("[...document.querySelectorAll('a[href]')].map(a => a.href)")
         for link in links:
             path = link.partition("#")[0].partition("?")[0]
-            if path.startswith(SITE.as_uri()) and path.endswith(".html"):
-                found = path.removeprefix(f"{SITE.as_uri()}/")
+            if path.startswith(home) and path.endswith(".html"):
+                found = path.removeprefix(home)
                 if found not in seen and found not in todo:
                     todo.append(found)
         broken = visit.page.evaluate("[...document.images].filter(i => !i.naturalWidth).map(i => i.src)")
         assert broken == [], name
     assert visit.complaints == []
     assert all(url.startswith(("file:", "data:")) for url in visit.requests)
-    written = {path.relative_to(SITE).as_posix() for path in SITE.rglob("*.html")}
+    written = {path.relative_to(visit.site).as_posix() for path in visit.site.rglob("*.html")}
     assert written - seen <= {"genindex.html", "search.html"}
 
 

@@ -4,23 +4,19 @@ from pathlib import Path
 
 import pytest
 
+from real_graphs import FOLDER, needs_real_graphs
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import at_scale, named_spec
 from rumormill.graphs import Network
 from rumormill.graphs.datasets import find
 
-DATA = Path(__file__).parents[3] / "shared" / "data"
 
-
+@needs_real_graphs
 @pytest.mark.parametrize(("name", "agents"), [("fig1c", 10_876), ("fig1d", 4_039)])
 def test_the_panels_run_on_connected_parts_of_the_real_graphs(
     name: str, agents: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if not DATA.is_dir():
-        pytest.skip(
-            f"the graph files are not in {DATA.name} beside the project; `rumormill data` fetches them"
-        )
-    monkeypatch.setenv("RUMORMILL_DATA", str(DATA))
+    monkeypatch.setenv("RUMORMILL_DATA", str(FOLDER))
     spec = at_scale(named_spec(name), "full", trials=1, horizon=20)
     assert Network.from_file(find(spec.network.settings["file"])).n_agents == agents
     done = run(spec, tmp_path / name)

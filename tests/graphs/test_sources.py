@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from real_graphs import FOLDER, needs_real_graphs
 from rumormill.errors import DataError, InputError
 from rumormill.graphs import Network
 
@@ -206,16 +206,12 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
             Network.from_file(path)
 
 
-DATA = Path(os.environ.get("RUMORMILL_DATA", Path(__file__).parents[3] / "shared" / "data"))
-
-
+@needs_real_graphs
 @pytest.mark.parametrize(
     ("name", "size"), [("facebook_combined.txt", (4_039, 88_234)), ("p2p-Gnutella04.txt", (10_876, 39_994))]
 )
 def test_real_networks(name: str, size: tuple[int, int]) -> None:
-    if not (DATA / name).is_file():
-        pytest.skip(f"{name} is not in {DATA}: set RUMORMILL_DATA to a folder that holds it")
-    network = Network.from_file(DATA / name)
+    network = Network.from_file(FOLDER / name)
     assert (network.n_agents, network.n_edges) == size
     part = network.subgraph(500, rng=1)
     assert part.connected

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from browser import chromium, needs_chromium
 from live.processes import ARMS, Cluster, cluster
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 @pytest.mark.parametrize(("width", "scheme"), [(1200, "light"), (400, "dark")])
 def test_the_page_shows_the_mesh(made: Cluster, tmp_path: Path, width: int, scheme: Any) -> None:
     url = f"http://127.0.0.1:{made.http[0]}"
-    with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+    with chromium() as browser:
         page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
         faults: list[str] = []
         elsewhere: list[str] = []
@@ -54,6 +51,5 @@ def test_the_page_shows_the_mesh(made: Cluster, tmp_path: Path, width: int, sche
         wide = page.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, "nothing sticks out to the side"
         page.screenshot(path=tmp_path / "page.png", full_page=True)
-        browser.close()
     assert faults == []
     assert [asked for asked in elsewhere if not asked.startswith(url)] == []

@@ -221,7 +221,8 @@ def test_quiet_talk_saves_nearly_all_messages() -> None:
         (lambda: rm.HuberSGD(lam=0.0), "lam = 0.0 is not allowed"),
         (lambda: rm.ConsensusUCB(radius="none"), "radius = 'none' is not allowed"),  # type: ignore[arg-type]
         (lambda: rm.CoopUCB2(sigma=-1.0), "sigma = -1.0 is not allowed"),
-        (lambda: rm.DDUCB(eta=0.0), "eta = 0.0 is not allowed"),
+        (lambda: rm.DDUCB(eta=1.0), "eta = 1.0 is not allowed"),
+        (lambda: rm.CoopUCB2(gamma_c=1.0), "gamma_c = 1.0 is not allowed"),
         (lambda: rm.RobustGossip(zeta=0.0), "zeta = 0.0 is not allowed"),
     ],
 )

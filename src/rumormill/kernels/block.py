@@ -108,6 +108,14 @@ def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
         if not told_apart(t, rules):
             publish_rows(t, t == rules.n_arms + 1, values, state, rows)
         best_informed(t, 0 if rules.shared_start else rules.n_arms, values, hearing, rows, state)
+    choose_all(t, rules, memory)
+
+
+@step
+def choose_all(t: int, rules: Rules, memory: Memory) -> None:
+    """The arm of every learner, by the best informed rows or by its own means; then nothing is new."""
+    state = memory.state
+    if rules.shares_rows:
         if rules.own_index:
             choose_by_index(state.best_mean, state.best_index, state.action)
         else:

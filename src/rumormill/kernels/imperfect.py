@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from rumormill.kernels.block import choose, estimate, refresh_powers, rows_told
+from rumormill.kernels.block import choose_all, estimate, rows_told
 from rumormill.kernels.flooding import send
 from rumormill.kernels.jit import kernel, part, step
 from rumormill.kernels.listening import falsified, judge, listen
@@ -17,7 +17,6 @@ from rumormill.kernels.nearby import listen_nearby
 from rumormill.kernels.regret import record
 from rumormill.kernels.running import take_out
 from rumormill.kernels.state import Flags, Floats, Law, Memory, Output, Rules
-from rumormill.kernels.streams import choose_by_index
 from rumormill.kernels.world import DRAWN, Weather, World
 
 
@@ -73,18 +72,7 @@ def prefer(t: int, up: Flags, rules: Rules, memory: Memory, world: World) -> Non
                 better = hearsay.n[arm, v] > state.n[arm, v]
                 state.best_n[arm, v] = hearsay.n[arm, v] if better else state.n[arm, v]
                 state.best_mean[arm, v] = hearsay.mean[arm, v] if better else values[arm, v]
-        if rules.own_index:
-            choose_by_index(state.best_mean, state.best_index, state.action)
-        else:
-            for arm in range(rules.n_arms):
-                refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
-            choose(rules.scale[t], rules.least_n[t], state.best_mean, state.best_n, state.best_power, state)
-    elif rules.own_index:
-        choose_by_index(memory.streams.upper, state.best_index, state.action)
-    else:
-        choose(rules.scale[t], rules.least_n[t], state.mean, state.n, state.power, state)
-    for arm in range(rules.n_arms):
-        state.changed[arm] = False
+    choose_all(t, rules, memory)
 
 
 @part

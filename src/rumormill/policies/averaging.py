@@ -8,6 +8,7 @@ terms, and in whether a reward is clipped before it is averaged.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,9 +20,11 @@ from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.formulas import consensus_average, consensus_index, source_clip
 from rumormill.graphs import Network, consensus_weights
+from rumormill.policies.base import Policy
 from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Gate, Imperfect, Message, World
+from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refused
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,45 @@ class AveragingRule:
             return reward
         most = source_clip(n, n_agents, self.clip(t), self.p)
         return min(max(reward, -most), most)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AveragingPolicy(Policy):
+    """What policies that average sums and counts share; each brings its `rule`."""
+
+    zeta: float = 1.0
+    """A factor on the radius."""
+    moments: Moments | None = None
+    """Bounds on the moments, where they are not those that the seat brings."""
+
+    def __post_init__(self) -> None:
+        between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
+        if self.moments is not None and not isinstance(self.moments, Moments):
+            raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
+
+    @property
+    def needs_moments(self) -> bool:
+        """Whether the index is made of moments."""
+        return True
+
+    def plan(self, network: Network) -> ConsensusPlan:
+        """Without ε_v: most rules do not know the spectrum."""
+        return ConsensusPlan(link_weight(network), np.zeros(network.n_agents))
+
+    def plan_key(self) -> object:
+        return "averages without a spectrum"
+
+    def require_bearable(self, world: World) -> None:
+        require_both_ways(self.label, world)
+
+    @abstractmethod
+    def rule(self, moments: Moments | None) -> AveragingRule:
+        """The index for arms with these moments, which are given if they are needed."""
+
+    def agent(self, seat: Seat) -> AveragingAgent:
+        part: ConsensusPart = seat.require_part(ConsensusPart)
+        moments = seat.require_moments(self.moments) if self.needs_moments else None
+        return AveragingAgent(seat, self.rule(moments), part)
 
 
 class AveragingAgent:

@@ -28,45 +28,34 @@ from rumormill.errors import InputError
 from rumormill.formulas import consensus_scale, coop_scale, variance_scale
 from rumormill.graphs import Network, consensus_epsilon
 from rumormill.policies.averaging import (
-    AveragingAgent,
+    AveragingPolicy,
     AveragingRule,
-    ConsensusPart,
     ConsensusPlan,
     link_weight,
-    require_both_ways,
     root_moment,
 )
-from rumormill.policies.base import Policy
-from rumormill.policies.seat import Seat
-from rumormill.protocol import World
-from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, LEAST_KAPPA, between, one_of, refused
+from rumormill.validate import LARGEST_CONSTANT, LEAST_KAPPA, between, one_of, refused
 
 RADII = ("printed", "variance", "logarithmic")
 GAMMA_C = 1.01
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConsensusUCB(Policy):
+class ConsensusUCB(AveragingPolicy):
     """Running consensus. `epsilon` (a number, or one per agent) replaces the spectral ε_v."""
 
     label: ClassVar[str] = "Consensus"
 
-    moments: Moments | None = None
-    """Bounds on the moments, where they are not those that the seat brings."""
     kappa: float | None = None
     """The weight of the neighbours in P = I - kappa/d_max Laplacian; d_max/(d_max + 1) if left out."""
     epsilon: float | Sequence[float] | None = None
     """A number, or one per agent, in place of ε_v, which comes from the spectrum of P."""
     radius: Literal["printed", "variance", "logarithmic"] = "printed"
     """The printed radius, the "variance" one for every eps, or the "logarithmic" one of coop-UCB."""
-    zeta: float = 1.0
-    """A factor on the radius."""
 
     def __post_init__(self) -> None:
-        if self.moments is not None and not isinstance(self.moments, Moments):
-            raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
+        super().__post_init__()
         one_of("radius", self.radius, RADII)
-        between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
         if self.kappa is not None:
             between("kappa", self.kappa, LEAST_KAPPA, 1)
         if self.epsilon is not None:
@@ -90,9 +79,6 @@ class ConsensusUCB(Policy):
             raise InputError(f"epsilon has {len(given)} values for {network.n_agents} agents")
         return ConsensusPlan(weight, np.broadcast_to(given, network.n_agents).copy())
 
-    def require_bearable(self, world: World) -> None:
-        require_both_ways(self.label, world)
-
     def plan_key(self) -> object:
         return (type(self), self.kappa, self.epsilon)
 
@@ -100,8 +86,8 @@ class ConsensusUCB(Policy):
         used = self.moments or moments
         return {"radius": self.radius, "zeta": self.zeta, "eps": used.eps, "rho": used.rho}
 
-    def rule(self, moments: Moments) -> AveragingRule:
-        """The index for arms with these moments."""
+    def rule(self, moments: Moments | None) -> AveragingRule:
+        assert moments is not None
         zeta, rho, p = self.zeta, moments.rho, moments.p
         if self.radius == "printed":
             return AveragingRule(moments.eps / p, lambda t: zeta * consensus_scale(t, rho, p))
@@ -109,7 +95,3 @@ class ConsensusUCB(Policy):
             return AveragingRule(0.5, lambda t: zeta * variance_scale(t, rho))
         sigma = zeta * root_moment(moments)
         return AveragingRule(0.5, lambda t: coop_scale(t, sigma, GAMMA_C))
-
-    def agent(self, seat: Seat) -> AveragingAgent:
-        part: ConsensusPart = seat.require_part(ConsensusPart)
-        return AveragingAgent(seat, self.rule(seat.require_moments(self.moments)), part)

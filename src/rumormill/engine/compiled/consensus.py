@@ -36,7 +36,7 @@ def adjacency_mask(network: Network) -> NDArray[np.float32]:
 def moments_for(policy: Any, source: RewardSource) -> Any:
     """The moments that a policy plays with; None where it needs none."""
     policy.require_moments_below(source.tail_index)
-    if not getattr(policy, "needs_moments", True):
+    if not policy.needs_moments:
         return None
     return policy.moments or source.moments()
 

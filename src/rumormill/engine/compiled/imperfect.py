@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource
-from rumormill.engine.compiled.base import Ground, empty_output, finished, rounds_for
+from rumormill.engine.compiled.base import Ground, finished, rounds_for
 from rumormill.engine.compiled.hearing import build_hearing, dense_enough
 from rumormill.engine.compiled.links import links_of
 from rumormill.engine.compiled.means import MEANS, Room
@@ -131,18 +131,10 @@ class ImperfectLayout(MessagePassingLayout):
     def rounds_per_block(self) -> int:
         return rounds_for(self.deliveries * self.mean.slow * COST_OF_LOOKING)
 
-    def start(
-        self,
-        source: RewardSource,
-        horizon: int,
-        marks: NDArray[np.int64],
-        keep_actions: bool,
-        seed: np.random.SeedSequence,
+    def _trial(
+        self, rules: Rules, room: Room, output: Output, source: RewardSource, seed: np.random.SeedSequence
     ) -> ImperfectTrial:
-        self.policy.require_moments_below(source.tail_index)
-        output = empty_output(self.network.n_agents, horizon, marks, keep_actions)
-        rules, room = self._rules(source, horizon)
-        conditions = self.world.of_trial(self.network, source, horizon, seed)
+        conditions = self.world.of_trial(self.network, source, rules.horizon, seed)
         return ImperfectTrial(self, rules, room, output, conditions)
 
 

@@ -104,7 +104,12 @@ class MessagePassingLayout:
     ) -> MessagePassingTrial:
         self.policy.require_moments_below(source.tail_index)
         output = empty_output(self.network.n_agents, horizon, marks, keep_actions)
-        rules, room = self._rules(source, horizon)
+        return self._trial(*self._rules(source, horizon), output, source, seed)
+
+    def _trial(
+        self, rules: Rules, room: Room, output: Output, source: RewardSource, seed: np.random.SeedSequence
+    ) -> MessagePassingTrial:
+        del source, seed  # nothing but the rewards is left to chance
         return MessagePassingTrial(self, rules, room, output)
 
     def _rules(self, source: RewardSource, horizon: int) -> tuple[Rules, Room]:

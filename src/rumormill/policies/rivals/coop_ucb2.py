@@ -14,28 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from rumormill.arms import Moments
 from rumormill.formulas import coop_drift, coop_scale
-from rumormill.graphs import Network
-from rumormill.policies.averaging import (
-    AveragingAgent,
-    AveragingRule,
-    ConsensusPart,
-    ConsensusPlan,
-    link_weight,
-    require_both_ways,
-    root_moment,
-)
-from rumormill.policies.base import Policy
-from rumormill.policies.seat import Seat
-from rumormill.protocol import World
-from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between, refused
+from rumormill.policies.averaging import AveragingPolicy, AveragingRule, root_moment
+from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between
 
 
 @dataclass(frozen=True, kw_only=True)
-class CoopUCB2(Policy):
+class CoopUCB2(AveragingPolicy):
     """Running consensus for light tails; `zeta` is a factor on the radius."""
 
     label: ClassVar[str] = "coop-UCB2"
@@ -44,27 +30,12 @@ class CoopUCB2(Policy):
     """The scale of the rewards; rho^(1/p) if left out."""
     gamma_c: float = 1.01
     """The constant in the logarithm's factor, above 1."""
-    zeta: float = 1.0
-    """A factor on the radius."""
-    moments: Moments | None = None
-    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.sigma is not None:
             between("sigma", self.sigma, LEAST_CONSTANT, LARGEST_CONSTANT)
-        above("gamma_c", self.gamma_c, 0, LARGEST_CONSTANT)
-        between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
-        if self.moments is not None and not isinstance(self.moments, Moments):
-            raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
-
-    def plan(self, network: Network) -> ConsensusPlan:
-        return ConsensusPlan(link_weight(network), np.zeros(network.n_agents))
-
-    def require_bearable(self, world: World) -> None:
-        require_both_ways(self.label, world)
-
-    def plan_key(self) -> object:
-        return "averages without a spectrum"
+        above("gamma_c", self.gamma_c, 1, LARGEST_CONSTANT)
 
     @property
     def needs_moments(self) -> bool:
@@ -75,15 +46,9 @@ class CoopUCB2(Policy):
         return {"sigma": sigma, "gamma_c": self.gamma_c, "zeta": self.zeta}
 
     def rule(self, moments: Moments | None) -> AveragingRule:
-        """The index; moments are not needed where sigma is given."""
         sigma = self.sigma
         if sigma is None:
             assert moments is not None
             sigma = root_moment(moments)
         scaled, gamma_c = self.zeta * sigma, self.gamma_c
         return AveragingRule(0.5, lambda t: coop_scale(t, scaled, gamma_c), coop_drift)
-
-    def agent(self, seat: Seat) -> AveragingAgent:
-        part: ConsensusPart = seat.require_part(ConsensusPart)
-        moments = seat.require_moments(self.moments) if self.needs_moments else None
-        return AveragingAgent(seat, self.rule(moments), part)

@@ -60,7 +60,7 @@ class DDUCB(Policy):
     def __post_init__(self) -> None:
         if self.sigma is not None:
             between("sigma", self.sigma, LEAST_CONSTANT, LARGEST_CONSTANT)
-        above("eta", self.eta, 0, LARGEST_CONSTANT)
+        above("eta", self.eta, 1, LARGEST_CONSTANT)
         between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
         truth("accelerated", self.accelerated)
         truth("own", self.own)

@@ -17,56 +17,23 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from rumormill.arms import Moments
 from rumormill.formulas import clipping_factor, factor_scale
-from rumormill.graphs import Network
-from rumormill.policies.averaging import (
-    AveragingAgent,
-    AveragingRule,
-    ConsensusPart,
-    ConsensusPlan,
-    link_weight,
-    require_both_ways,
-)
-from rumormill.policies.base import Policy
-from rumormill.policies.seat import Seat
-from rumormill.protocol import World
-from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refused
+from rumormill.policies.averaging import AveragingPolicy, AveragingRule
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobustGossip(Policy):
+class RobustGossip(AveragingPolicy):
     """Running consensus for heavy tails, with messages of one hop."""
 
     label: ClassVar[str] = "Robust gossip"
-
-    zeta: float = 1.0
-    """A factor on the radius."""
-    moments: Moments | None = None
-    """Bounds on the moments, where they are not those that the seat brings."""
-
-    def __post_init__(self) -> None:
-        between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
-        if self.moments is not None and not isinstance(self.moments, Moments):
-            raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
-
-    def plan(self, network: Network) -> ConsensusPlan:
-        return ConsensusPlan(link_weight(network), np.zeros(network.n_agents))
-
-    def require_bearable(self, world: World) -> None:
-        require_both_ways(self.label, world)
-
-    def plan_key(self) -> object:
-        return "averages without a spectrum"
 
     def constants(self, moments: Moments) -> dict[str, str | int | float]:
         used = self.moments or moments
         return {"zeta": self.zeta, "eps": used.eps, "u": used.u, "tau": clipping_factor(used.p)}
 
-    def rule(self, moments: Moments) -> AveragingRule:
-        """The index, and where rewards are clipped."""
+    def rule(self, moments: Moments | None) -> AveragingRule:
+        assert moments is not None
         zeta, p, exponent = self.zeta, moments.p, moments.eps / moments.p
         root, budget = math.pow(moments.u, 1.0 / p), clipping_factor(p) * moments.u
         return AveragingRule(
@@ -76,10 +43,6 @@ class RobustGossip(Policy):
             clip=lambda t: budget / _level(t),
             p=p,
         )
-
-    def agent(self, seat: Seat) -> AveragingAgent:
-        part: ConsensusPart = seat.require_part(ConsensusPart)
-        return AveragingAgent(seat, self.rule(seat.require_moments(self.moments)), part)
 
 
 def _level(t: int) -> float:
