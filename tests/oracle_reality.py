@@ -13,6 +13,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 INF = math.inf
 Samples = list[float]
@@ -210,6 +211,66 @@ def huber_sgd(
     return theta, theta + coeff * scale * math.sqrt(L / n)
 
 
+# ---- F2, E2: bounds over all samples, worked out again when n (or L) has grown by 2 % ---------------------
+
+
+def catoni_bound(x: Samples, L: float, r: Rules) -> tuple[float, float]:
+    """By brackets around a sign change, from the definition."""
+    eps, p, n, data = r.eps, r.p, len(x), np.array(x)
+    C = 0.5 if eps == 1 else (eps / p) ** (p / 2) * ((1 - eps) / eps) ** (1 - p / 2)
+    lam = (L / (n * eps * C * r.rho)) ** (1 / p)
+    reach = p * C ** (1 / p) * eps ** (-eps / p) * r.rho ** (1 / p) * (L / n) ** (eps / p)
+    if L == 0:
+        return sum(x) / n, sum(x) / n
+    largest = (1 / (p * C)) ** (1 / eps)
+
+    def left(theta: float) -> float:
+        y = np.minimum(lam * (data - theta), largest)
+        phi = -np.log(1 - y + C * np.abs(y) ** p)
+        return float(phi.sum()) + n * math.log(1 + C * r.rho * lam**p) + L
+
+    width = 1.0
+    while left(max(x) + width) > 0:
+        width *= 2
+    index = float(brentq(left, min(x), max(x) + width, xtol=1e-13, rtol=1e-14))
+    return index - reach, index
+
+
+def mr_mean(x: Samples, r: Rules, p: float | None = None, c: float = 1.0, **_: Any) -> float:
+    p, n = r.p if p is None else p, len(x)
+    q = (2 - p) / (p - 1)
+    b = 0.5 if p == 2 else (2 * q ** (1 - 2 / p) + q ** (2 - 2 / p)) ** (-p / 2)
+    y = [v / (c * n ** (1 / p)) for v in x]
+    total = sum(math.copysign(math.log(1 + abs(v) + b * abs(v) ** p), v) for v in y)
+    return float(c / n ** (1 - 1 / p) * total)
+
+
+def mr_bonus(n: int, r: Rules, budget: float, p: float | None = None, c: float = 1.0) -> float:
+    p = r.p if p is None else p
+    bonus: float = c * max(math.log(budget / n), 0) / n ** (1 - 1 / p)
+    return bonus
+
+
+LAZY = ("catonibound", "mr")
+
+
+def lazily(
+    x: Samples, L: float, r: Rules, budget: float, last: tuple[int, float] | None
+) -> tuple[Found, tuple[int, float] | None]:
+    """What an estimator says that was last worked out at `last` = (n, L), and where it is now."""
+    n = len(x)
+    if n == 0:
+        return (INF, INF, 0), None
+    if r.estimator == "mr":
+        if last is None or n < 50 or n > 1.02 * last[0]:
+            last = n, L
+        mean = mr_mean(x[: last[0]], r, **r.options)
+        return (mean, mean + mr_bonus(n, r, budget, **r.options), n), last
+    if last is None or n > 1.02 * last[0] or 1.02 * last[1] < L:
+        last = n, L
+    return (*catoni_bound(x[: last[0]], last[1], r), n), last
+
+
 OWN: dict[str, Any] = {
     "selftuned": self_tuned,
     "median": median_bound,
@@ -286,6 +347,7 @@ def _tell(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> t
     told: dict[tuple[int, int], bool] = {}
     rows: dict[tuple[int, int], list[tuple[float, int]]] = {}
     choices, messages = _Choices(T, M, forced), 0
+    last: dict[tuple[int, int], tuple[int, float] | None] = {}
     leader = {}
     if r.policy == "centralized":
         for v in range(M):
@@ -296,16 +358,24 @@ def _tell(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> t
         L = level(t, M, r)
         for v in range(M):
             budget = T * (len(heard[v]) + 1) / K
-            found = [estimate(x, L, r, budget) for x in samples[v]]
             unknown = [(t - 1 + v + i) % K for i in range(K) if not samples[v][(t - 1 + v + i) % K]]
             first = unknown[0] if unknown and r.start == "shared" else t - 1 if t <= K else None
             if r.start == "shared" and not unknown:
                 first = None
             delay = dist[v][leader[v]] if leader else 0
+            follows = first is None and 0 < delay < t
+            if r.estimator not in LAZY:
+                found = [estimate(x, L, r, budget) for x in samples[v]]
+            elif (t <= K and r.start == "shared") or (first is None and not (follows and r.quiet is None)):
+                asked = [lazily(x, L, r, budget, last.get((v, k))) for k, x in enumerate(samples[v])]
+                found = [each for each, _ in asked]
+                last.update({(v, k): at for k, (_, at) in enumerate(asked)})
+            else:
+                found = [(INF, INF, len(x)) for x in samples[v]]  # nobody asks
             rows[v, t] = [(0.0, 0)] * K
             if first is not None:
                 choices.make(t, v, first)
-            elif delay and t > delay:
+            elif follows:
                 choices.make(t, v, int(choices.actions[t - 1 - delay, leader[v]]))
             else:
                 choices.make(t, v, _indices(found, L, t, v, heard, rows, told, r))
@@ -337,7 +407,7 @@ def _indices(
     if r.policy != "kmp":
         return [index for _, index, _ in found]
     # A row is (mean, n), or (index, n) where the estimator brings its own index.
-    own = [(index if r.estimator in OWN else mean, n) for mean, index, n in found]
+    own = [(index if r.estimator in (*OWN, *LAZY) else mean, n) for mean, index, n in found]
     rows[v, t] = own
     used = list(own)
     for k in range(len(own)):
@@ -345,7 +415,7 @@ def _indices(
             newest = next((s for s in range(t - d, 0, -1) if told[w, s]), None)
             if newest is not None and rows[w, newest][k][1] > used[k][1]:
                 used[k] = rows[w, newest][k]
-    if r.estimator in OWN:
+    if r.estimator in (*OWN, *LAZY):
         return [index for index, _ in used]
     m, theory = {
         "clipped": (r.u, clipping(r.p)[1]),

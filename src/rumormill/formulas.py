@@ -147,6 +147,34 @@ def catoni_step(
     return middle, low, high, middle in (low, high)
 
 
+# --- Catoni's bound: an upper bound on the mean, without an estimate in the middle -----------------------
+
+
+def bound_width(n: float, L: float, eps: float, rho: float, curvature: float) -> float:
+    """lambda: samples count in full within about 1/lambda of the bound."""
+    return (L / (n * eps * curvature * rho)) ** (1.0 / (1.0 + eps))
+
+
+def bound_allowance(n: float, L: float, eps: float) -> float:
+    """n ln(1 + C rho lambda^p) + L, which the samples have to make up for; C rho lambda^p = L/(n eps)."""
+    return n * math.log1p(L / (n * eps)) + L
+
+
+def bound_phi(y: Any, eps: float, curvature: float) -> tuple[Any, Any]:
+    """phi and its slope (also arrays): -ln(1 - y + C_p |y|^p), constant beyond its largest value."""
+    y = np.minimum(y, (1.0 / ((1.0 + eps) * curvature)) ** (1.0 / eps))
+    size = np.abs(y)
+    tail = curvature * size**eps
+    fall = tail * size - y
+    return -np.log1p(fall), (1.0 - (1.0 + eps) * np.copysign(tail, y)) / (1.0 + fall)
+
+
+def bound_reach(n: float, L: float, eps: float, rho: float, curvature: float) -> float:
+    """p C^(1/p) eps^(-eps/p) rho^(1/p) (L/n)^(eps/p): how far the bound lies above the mean, for large n."""
+    p = 1.0 + eps
+    return p * (curvature * rho) ** (1.0 / p) * (L / (eps * n)) ** (eps / p)
+
+
 # --- clipped means --------------------------------------------------------------------------------------
 
 
@@ -284,6 +312,29 @@ def moss_clip(phi: float, root: float, p: float) -> float:
 def moss_reach(phi: float, scale: float, exponent: float) -> float:
     """scale phi^(eps/p)."""
     return scale * math.pow(phi, exponent)
+
+
+def mr_curvature(p: float) -> float:
+    """b_p, the factor of |y|^p in the influence of MR-UCB; 1/2 at p = 2, where it is also the limit."""
+    if p == 2.0:
+        return 0.5
+    ratio = (2.0 - p) / (p - 1.0)
+    return (2.0 * ratio ** (1.0 - 2.0 / p) + ratio ** (2.0 - 2.0 / p)) ** (-p / 2.0)
+
+
+def mr_psi(size: Any, p: float, curvature: float) -> Any:
+    """ln(1 + y + b_p y^p) at y = size >= 0 (also arrays)."""
+    return np.log1p(size + curvature * size**p)
+
+
+def mr_width(n: float, p: float, c: float) -> float:
+    """c n^(1/p): samples count in full up to about this size."""
+    return c * n ** (1.0 / p)
+
+
+def mr_bonus(n: float, budget: float, p: float, c: float) -> float:
+    """c max(ln(budget/n), 0) / n^(1 - 1/p); budget = rounds times agents heard, per arm."""
+    return c * max(math.log(budget / n), 0.0) / n ** (1.0 - 1.0 / p)
 
 
 def huber_step(theta: float, x: float, rank: float, reach: float) -> float:
