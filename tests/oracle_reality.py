@@ -91,18 +91,20 @@ def clipping(p: float) -> tuple[float, float]:
     return s**p * eps * b, p ** (p / eps) * b ** (1 / eps) / eps
 
 
-def clipped_mean(x: Samples, L: float, r: Rules) -> float:
+def clipped_mean(x: Samples, L: float, r: Rules, last: float) -> float:
     tau, _ = clipping(r.p)
     B = (tau * r.u * len(x) / L) ** (1 / r.p) if L > 0 else INF
-    if len(x) >= 128:  # the sketch keeps 128 samples; below the least of them nothing is clipped
-        B = max(B, sorted(map(abs, x))[-128])
+    # The sketch keeps 128 samples, or as many as can exceed B at the last L; below them nothing is clipped.
+    room = max(128, math.ceil(last / tau + math.sqrt(2 * last * last / tau) + last / 3))
+    if len(x) >= room:
+        B = max(B, sorted(map(abs, x))[-room])
     return sum(clip(v, -B, B) for v in x) / len(x)
 
 
-def classical(x: Samples, L: float, r: Rules) -> tuple[float, float]:
+def classical(x: Samples, L: float, r: Rules, last: float) -> tuple[float, float]:
     """(mean, index) of a mean with the radius of SEMANTICS: factor ζ, number c or theory's."""
     if r.estimator == "clipped":
-        mean, m, theory = clipped_mean(x, L, r), r.u, clipping(r.p)[1]
+        mean, m, theory = clipped_mean(x, L, r, last), r.u, clipping(r.p)[1]
     elif r.estimator == "trimmed":
         kept = [v for i, v in enumerate(x, 1) if abs(v) ** r.p * L <= r.u * i]
         mean, m, theory = sum(kept) / len(x), r.u, 4 ** (r.p / r.eps)
@@ -169,7 +171,8 @@ def median_bound(x: Samples, L: float, r: Rules, scale: float = 1.0) -> tuple[fl
     bins = sorted(clip(math.floor((math.asinh(v / scale) + A) / h), 0, B - 1) for v in x)
     edge = [scale * math.sinh((b + 1) * h - A) for b in bins]
     j = math.ceil(n / 2 + math.sqrt(n * L / 2))
-    return edge[math.ceil(n / 2) - 1], edge[j - 1] if j <= n else INF
+    index = edge[j - 1] if j <= n and sorted(x)[j - 1] <= 1e6 * scale else INF  # nothing is above the grid
+    return edge[math.ceil(n / 2) - 1], index
 
 
 def robust_moss(
@@ -205,7 +208,11 @@ def huber_sgd(
         if n < 15:
             return INF, INF
         theta = float(np.median(x[:15]))
-        scale = 1.4826 * float(np.median(np.abs(np.array(x[:15]) - theta)))
+        sizes = np.abs(np.array(x) - theta)
+        scale = 1.4826 * float(np.median(sizes[:15]))
+        if scale == 0:  # eight of them are the same: the mean distance, once one differs
+            seen = next((i for i in range(15, n + 1) if sizes[:i].any()), n)
+            scale = math.sqrt(math.pi / 2) * float(sizes[:seen].mean())
     for i, v in enumerate(x, 1):
         theta += clip(v - theta, -lam * scale, lam * scale) / i
     return theta, theta + coeff * scale * math.sqrt(L / n)
@@ -279,14 +286,14 @@ OWN: dict[str, Any] = {
 }
 
 
-def estimate(x: Samples, L: float, r: Rules, budget: float) -> Found:
-    """(mean, index, n) of one arm; +∞ without samples."""
+def estimate(x: Samples, L: float, r: Rules, budget: float, last: float) -> Found:
+    """(mean, index, n) of one arm; +∞ without samples. last: the largest L that will be asked for."""
     if not x:
         return INF, INF, 0
     if r.estimator in OWN:
         extra = {"budget": budget} if r.estimator == "moss" else {}
         return (*OWN[r.estimator](x, L, r, **extra, **r.options), len(x))
-    return (*classical(x, L, r), len(x))
+    return (*classical(x, L, r, last), len(x))
 
 
 def level(t: int, M: int, r: Rules) -> float:
@@ -365,7 +372,7 @@ def _tell(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> t
             delay = dist[v][leader[v]] if leader else 0
             follows = first is None and 0 < delay < t
             if r.estimator not in LAZY:
-                found = [estimate(x, L, r, budget) for x in samples[v]]
+                found = [estimate(x, L, r, budget, level(T, M, r)) for x in samples[v]]
             elif (t <= K and r.start == "shared") or (first is None and not (follows and r.quiet is None)):
                 asked = [lazily(x, L, r, budget, last.get((v, k))) for k, x in enumerate(samples[v])]
                 found = [each for each, _ in asked]

@@ -16,6 +16,7 @@ import numpy as np
 Confidence = Literal["paper", "anytime"]
 CONFIDENCES = ("paper", "anytime")
 LN_2 = math.log(2.0)
+HALF_CIRCLE = math.sqrt(math.pi / 2.0)
 
 
 # --- schedules and radii --------------------------------------------------------------------------------
@@ -213,6 +214,15 @@ def clipping_factor(p: float) -> float:
     return math.pow(s, p) * (p - 1.0) * clipping_curvature(s, p)
 
 
+def clip_room(p: float, L: float) -> int:
+    """How many of n samples exceed the level, with probability at least 1 - exp(-L): Bernstein, whatever n.
+
+    At most L/tau of them do in the mean, since E|X|^p <= u.
+    """
+    most = L / clipping_factor(p)
+    return math.ceil(most + math.sqrt(2.0 * most * L) + L / 3.0)
+
+
 def clip_level(n: float, L: float, budget: float, p: float) -> float:
     """(budget n / L)^(1/p), the size at which n samples are clipped; budget = tau u."""
     return math.pow(budget * n / L, 1.0 / p) if L > 0.0 else math.inf
@@ -279,18 +289,26 @@ def tuned_reach(C: float, threshold: float, L: float, n: float) -> float:
 
 
 HISTOGRAM_BINS = 4096
-HISTOGRAM_END = math.asinh(1e6)
+HISTOGRAM_MOST = 1e6
+HISTOGRAM_END = math.asinh(HISTOGRAM_MOST)
 HISTOGRAM_STEP = 2.0 * HISTOGRAM_END / HISTOGRAM_BINS
 
 
 def histogram_bin(x: float, scale: float) -> int:
-    """The bin of a sample, on a grid that is even around 0 and logarithmic outside."""
+    """The bin of a sample, on a grid that is even around 0 and logarithmic outside.
+
+    Whatever is larger than the grid has a bin of its own behind the last; the first takes all that is below.
+    """
+    if x > HISTOGRAM_MOST * scale:
+        return HISTOGRAM_BINS
     place = math.floor((math.asinh(x / scale) + HISTOGRAM_END) / HISTOGRAM_STEP)
     return int(min(max(place, 0), HISTOGRAM_BINS - 1))
 
 
 def histogram_edge(place: int, scale: float) -> float:
-    """The upper edge of a bin."""
+    """The upper edge of a bin; there is none above what is larger than the grid."""
+    if place >= HISTOGRAM_BINS:
+        return math.inf
     return scale * math.sinh((place + 1) * HISTOGRAM_STEP - HISTOGRAM_END)
 
 
@@ -335,6 +353,14 @@ def mr_width(n: float, p: float, c: float) -> float:
 def mr_bonus(n: float, budget: float, p: float, c: float) -> float:
     """c max(ln(budget/n), 0) / n^(1 - 1/p); budget = rounds times agents heard, per arm."""
     return c * max(math.log(budget / n), 0.0) / n ** (1.0 - 1.0 / p)
+
+
+def huber_scale(middle: float, total: float, n: float) -> float:
+    """The scale of n samples from the median distance to their median; from the mean distance if that is 0.
+
+    The factors make either one the standard deviation of Gaussian samples; total is the sum of distances.
+    """
+    return 1.4826 * middle if middle > 0.0 else HALF_CIRCLE * total / n
 
 
 def huber_step(theta: float, x: float, rank: float, reach: float) -> float:

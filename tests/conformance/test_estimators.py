@@ -94,7 +94,7 @@ def test_equals_the_second_oracle(name: str, table: dict[str, Any], moments: rm.
         if word in oracle_reality.LAZY:
             (mean, index, _), last = oracle_reality.lazily(x[:n], L, rules, budget, last)
         else:
-            mean, index, _ = oracle_reality.estimate(x[:n], L, rules, budget)
+            mean, index, _ = oracle_reality.estimate(x[:n], L, rules, budget, terms.last_L)
         assert stream.mean(L) == pytest.approx(mean, rel=1e-9, abs=1e-9)
         if estimator.brings_index:
             assert stream.index(L) == pytest.approx(index, rel=1e-9, abs=1e-9)

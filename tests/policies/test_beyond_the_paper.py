@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from oracle_reality import LAZY
+from oracle_reality import LAZY, Rules
 from sides import EngineName, ties_between_engines
 from sides_reality import AVERAGING, ESTIMATORS, MESSAGE_PASSING, played, random_game, ties_against_oracle
 from strategies import bandit_of
@@ -42,6 +42,30 @@ def test_both_engines_equal_the_oracle_in_thousands(policy: str, estimator: str)
     # Clipped at one level, different samples become equal: many true ties on tables of few values.
     seeds = range(100, 130 if estimator in LAZY else 500)
     assert count_ties(policy, estimator, seeds) <= (150 if estimator == "clipped" else 20)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "values", "chances"),
+    [
+        ("huber", [-1.0, 1.0], [0.5, 0.5]),  # eight of fifteen are always the same
+        ("huber", [0.0, 0.5, 9.0], [0.9, 0.05, 0.05]),  # and often all of them
+        ("median", [1e7, 2.0, 1e6], [0.6, 0.3, 0.1]),  # larger than the grid
+        ("clipped", [8.0, 0.0, -1.0], [0.4, 0.3, 0.3]),  # more than 128 exceed the level
+    ],
+)
+@pytest.mark.parametrize("policy", ["kmp", "decentralized"])
+def test_rules_for_samples_that_are_alike_too_large_or_too_many(
+    policy: str, estimator: str, values: list[float], chances: list[float]
+) -> None:
+    rng, graph = np.random.default_rng(len(estimator)), nx.complete_graph(7)
+    table = rng.choice(values, (70, 7, 2), p=chances)
+    for schedule, quiet in (("paper", None), ("anytime", 0.25)):
+        rules = Rules(
+            policy, eps=0.1, u=0.2, estimator=estimator, gamma=1, schedule=schedule, quiet=quiet, zeta=0.01
+        )
+        slow, fast = (played(table, graph, rules, engine) for engine in ("reference", "fast"))
+        np.testing.assert_array_equal(slow.actions, fast.actions)
+        ties_against_oracle(table, graph, rules, slow)
 
 
 def constant(estimator: rm.Estimator) -> dict[str, float]:
