@@ -34,6 +34,7 @@ clip_level = step(formulas.clip_level)
 clipped = step(formulas.clipped)
 histogram_bin = step(formulas.histogram_bin)
 huber_reach = step(formulas.huber_reach)
+huber_scale = step(formulas.huber_scale)
 huber_step = step(formulas.huber_step)
 moss_clip = step(formulas.moss_clip)
 moss_phi = step(formulas.moss_phi)
@@ -43,9 +44,6 @@ sketch_clipsum = part(formulas.sketch_clipsum)
 sketch_root = part(formulas.sketch_root)
 tuned_reach = step(formulas.tuned_reach)
 upper_rank = step(formulas.upper_rank)
-
-# Makes the median distance of Gaussian samples their standard deviation.
-GAUSSIAN = 1.4826
 
 
 # --- taking samples in ------------------------------------------------------------------------------------
@@ -192,6 +190,8 @@ def take_huber(
         rank = n[arm, j] + 1.0
         n[arm, j] = rank
         if rank > pilot:
+            if scale[arm, j] == 0.0:  # every sample so far was the same
+                scale[arm, j] = huber_scale(0.0, abs(xs[i] - theta[arm, j]), rank)
             theta[arm, j] = huber_step(theta[arm, j], xs[i], rank, lam * scale[arm, j])
             continue
         early = streams.pilot[arm, j]
@@ -204,7 +204,10 @@ def take_huber(
 def _walk_pilot(arm: int, j: int, lam: float, theta: Floats, scale: Floats, streams: Streams) -> None:
     early = streams.pilot[arm, j]
     centre = middle(early, 0.0, False, streams.room)
-    spread = GAUSSIAN * middle(early, centre, True, streams.room)
+    total = 0.0
+    for i in range(early.shape[0]):
+        total += abs(early[i] - centre)
+    spread = huber_scale(middle(early, centre, True, streams.room), total, float(early.shape[0]))
     for i in range(early.shape[0]):
         centre = huber_step(centre, early[i], i + 1.0, lam * spread)
     theta[arm, j] = centre
@@ -295,7 +298,8 @@ def find_medians(L: float, means_too: bool, edges: Floats, n: Floats, mean: Floa
                 continue
             if means_too:
                 middle = math.ceil(n[arm, j] / 2.0)
-                mean[arm, j] = edges[_quantile(0, middle, arm, j, counts, place, below)]
+                at = _quantile(0, middle, arm, j, counts, place, below)
+                mean[arm, j] = edges[min(at, edges.shape[0] - 2)]
             rank = upper_rank(n[arm, j], L)
             if rank <= n[arm, j]:
                 upper[arm, j] = edges[_quantile(1, rank, arm, j, counts, place, below)]
