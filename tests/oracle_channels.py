@@ -359,12 +359,12 @@ def width(n: float, L: float, r: Rules) -> float:
 
 
 def _guarded_indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[float]:
-    """KMP among f liars: no more than the own samples say, nor than one of f + 1 others says."""
+    """KMP among f liars: no more than the own samples say, nor than the middle one of more than 2f others."""
     indices = []
     for k, (_, index, _) in enumerate(found):
         rows = [m.row[k] for m in me.newest.values()]
         said = sorted(mean + width(n, L, r) for mean, n in rows if n > 0)
-        indices.append(min(index, said[r.guard]) if len(said) > r.guard else index)
+        indices.append(min(index, said[len(said) // 2]) if len(said) > 2 * r.guard else index)
     return indices
 
 
@@ -395,7 +395,9 @@ def _by_groups(me: Agent, k: int, L: float, M: int, r: Rules) -> Found:
     counts = [sum(sizes[w] for w in group) for group in groups]
     means = [sum(sums[w] for w in group) / c for group, c in zip(groups, counts, strict=True)]
     n: float = sum(counts)
-    if r.count == "trimmed":
+    if r.guard or r.count == "capped":  # nobody counts for more than the (f+1)-th does
+        n = sum(min(size, sizes[origins[f]]) for size in sizes.values())
+    elif r.count == "trimmed":
         n = G / (G - f) * sum(sorted(counts)[: G - f])
     middle = sorted(means)[G // 2]
     return middle, min(own, middle + width(n, L, r)), n  # type: ignore[return-value]

@@ -206,7 +206,7 @@ def rules(draw: st.DrawFn, graph: nx.Graph, policy: str, estimator: str) -> Rule
     common |= {"gamma": gamma, "schedule": draw(st.sampled_from(("paper", "anytime")))}
     if policy == "origins":
         common |= {"f": draw(st.integers(0, 2)), "spare": draw(st.integers(1, 2))}
-        return Rules(policy, count=draw(st.sampled_from(("all", "trimmed"))), **common)
+        return Rules(policy, count=draw(st.sampled_from(("all", "capped", "trimmed"))), **common)
     if estimator == "selftuned":  # small pilots, so that short games get beyond them
         common["options"] = {"pilot": draw(st.sampled_from((0, 1, 3))), "guard": 1.0, "omega": 4.0}
     elif estimator == "huber":
@@ -311,7 +311,7 @@ def random_rules(
     common |= {"gamma": gamma, "schedule": str(rng.choice(["paper", "anytime"]))}
     if policy == "origins":
         common |= {"f": int(rng.integers(0, 3)), "spare": int(rng.integers(1, 3))}
-        return Rules(policy, count=str(rng.choice(["all", "trimmed"])), **common)
+        return Rules(policy, count=str(rng.choice(["all", "capped", "trimmed"])), **common)
     if estimator == "selftuned":
         common["options"] = {"pilot": int(rng.choice([0, 1, 3])), "guard": 1.0, "omega": 4.0}
     elif estimator == "huber":

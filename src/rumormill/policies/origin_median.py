@@ -10,19 +10,21 @@ Both are upper bounds, so the smaller one is; the own one sees to it that liars 
 better than it does to somebody alone. With no more than 2f origins the own index counts.
 
 With G >= max(16 f, 15 L) groups an honest majority holds with probability 1 - e^-L: f liars cost like extra
-confidence. The default is far below that, a heuristic like zeta = 1. count="trimmed" takes G/(G-f) times the
-G - f smallest c_g, which the theorem needs (a liar that reports one arm every round shrinks the radius) and
-which costs most of the gain. Identities must be authentic; on sparse graphs take gamma >= 2.
+confidence. The default is far below that, a heuristic like zeta = 1. A liar that reports one arm every round
+shrinks the radius: on dense networks everybody may then leave the best arm for good. count="capped" lets no
+origin count for more than the (f+1)-th does, so that liars count for no more than somebody honest;
+count="trimmed", which the theorem needs, takes G/(G-f) times the G - f smallest c_g. Identities must be
+authentic; on sparse graphs take gamma >= 2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from rumormill.estimators import Estimator, TrimmedMean
 from rumormill.policies.message_passing import MessagePassingPolicy, RobustPolicy
-from rumormill.policies.origins import OriginSamples
+from rumormill.policies.origins import COUNTS, Count, OriginSamples
 from rumormill.policies.passer import Passer
 from rumormill.policies.seat import Seat
 from rumormill.validate import one_of, whole
@@ -37,8 +39,8 @@ class OriginMedianUCB(MessagePassingPolicy):
     """How many of those in reach may lie."""
     spare: int = 1
     """Pairs of groups of origins more than f liars could fill."""
-    count: Literal["all", "trimmed"] = "all"
-    """What the radius counts: "all" samples, or "trimmed", without the f largest groups."""
+    count: Count = "all"
+    """What the radius counts: "all" samples; "capped", of no origin more than the (f+1)-th has; "trimmed"."""
     estimator: Estimator = field(default_factory=TrimmedMean, init=False, repr=False)
     """Not a choice: it only says that the radius, and `c="theory"`, are those of the raw moment u."""
 
@@ -46,10 +48,10 @@ class OriginMedianUCB(MessagePassingPolicy):
         super().__post_init__()
         whole("f", self.f, 0)
         whole("spare", self.spare)
-        one_of("count", self.count, ("all", "trimmed"))
+        one_of("count", self.count, COUNTS)
 
     def agent(self, seat: Seat) -> OriginMedianAgent:
-        samples = OriginSamples(self, seat, f=self.f, spare=self.spare, trims=self.count == "trimmed")
+        samples = OriginSamples(self, seat, f=self.f, spare=self.spare, count=self.count)
         return OriginMedianAgent(self, seat, self.hops(seat), samples)
 
 
