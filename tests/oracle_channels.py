@@ -128,6 +128,9 @@ def geometric(u: float, q: float) -> int:
     return 0 if q == 1 else math.floor(math.log(1 - u) / math.log(1 - q))
 
 
+UNSURE = -2  # in place of an action, where rounding decides what is told
+
+
 @dataclass(frozen=True)
 class Message:
     origin: int
@@ -265,9 +268,13 @@ def _tell(
             else:
                 choices.make(t, v, [index for _, index, _ in found])
             arm = int(choices.actions[t - 1, v])
-            tells = (
-                r.quiet is None or t <= K or bool(leader and leader[v] == v) or _tells(arm, found, r.quiet)
-            )
+            always = r.quiet is None or t <= K or bool(leader and leader[v] == v)
+            tells = always or _tells(arm, found, r.quiet)  # type: ignore[arg-type]
+            if not always and not choices.free and _two_favourites(found):
+                # Whether this is told is a matter of rounding: from here on the game is another one.
+                choices.wished[t - 1 :], choices.gaps[t - 1 :] = choices.actions[t - 1 :], 0.0
+                choices.wished[t - 1, v] = UNSURE
+                return
             row = [(mean, n) if t > K else (0.0, 0) for mean, _, n in found] if r.policy == "kmp" else []
             spoken[v] = Message(v, t, arm, float(table[t - 1, v, arm]), tuple(row)) if tells else None
 
@@ -306,6 +313,12 @@ def _tell(
                 me.add(t, m.origin, m.arm, m.reward)
                 me.held.remove(m)
         flying = [(end, b, m) for end, b, m in flying if end > t]  # who was away has missed it
+
+
+def _two_favourites(found: list[Found]) -> bool:
+    """Whether the two best means are so close that rounding decides."""
+    best = sorted(mean for mean, _, _ in found if mean < INF)[-2:]
+    return len(best) == 2 and best[1] - best[0] < 1e-9 * max(abs(best[0]), abs(best[1]))
 
 
 def _leave(choices: _Choices, t: int, v: int) -> None:
@@ -395,8 +408,8 @@ def _by_groups(me: Agent, k: int, L: float, M: int, r: Rules) -> Found:
     counts = [sum(sizes[w] for w in group) for group in groups]
     means = [sum(sums[w] for w in group) / c for group, c in zip(groups, counts, strict=True)]
     n: float = sum(counts)
-    if r.guard or r.count == "capped":  # nobody counts for more than the (f+1)-th does
-        n = sum(min(size, sizes[origins[f]]) for size in sizes.values())
+    if r.guard or r.count == "cautious":  # so many groups of the least size that can decide the median
+        n = min(n, G * sorted(counts)[G // 2 - f])
     elif r.count == "trimmed":
         n = G / (G - f) * sum(sorted(counts)[: G - f])
     middle = sorted(means)[G // 2]

@@ -113,7 +113,7 @@ class KMPAgent(Passer):
 class GuardedAgent(KMPAgent):
     """KMP among at most f liars: whatever they say, every index stays an upper bound.
 
-    Samples are kept apart by origin, as in OriginMedianUCB with one spare pair of groups and capped counts,
+    Samples are kept apart by origin, as in OriginMedianUCB with one spare pair of groups and cautious counts,
     and rows carry its (median of groups, count). The index of an arm is the smallest of: the own one; that of
     the median of groups; the middle one of the indices that the rows heard amount to, if these are more than
     2f. So lies can neither talk an arm up, beyond the own index, nor down, below what some honest agent says,
@@ -121,7 +121,7 @@ class GuardedAgent(KMPAgent):
     """
 
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, f: int) -> None:
-        self.by_origin = OriginSamples(policy, seat, f=f, spare=1, count="capped")
+        self.by_origin = OriginSamples(policy, seat, f=f, spare=1, count="cautious")
         super().__init__(policy, seat, gamma, self.by_origin)
         self.f = f
 

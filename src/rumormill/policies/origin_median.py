@@ -11,10 +11,11 @@ better than it does to somebody alone. With no more than 2f origins the own inde
 
 With G >= max(16 f, 15 L) groups an honest majority holds with probability 1 - e^-L: f liars cost like extra
 confidence. The default is far below that, a heuristic like zeta = 1. A liar that reports one arm every round
-shrinks the radius: on dense networks everybody may then leave the best arm for good. count="capped" lets no
-origin count for more than the (f+1)-th does, so that liars count for no more than somebody honest;
-count="trimmed", which the theorem needs, takes G/(G-f) times the G - f smallest c_g. Identities must be
-authentic; on sparse graphs take gamma >= 2.
+shrinks the radius, and everybody may then leave the best arm for good. count="trimmed", G/(G-f) times the
+G - f smallest c_g, forgives that where groups are of about one size, as the theorem has them.
+count="cautious" needs no such thing: beside f liars h = ⌊G/2⌋ + 1 - f honest groups must err before the
+median does, so it counts G times the h-th smallest c_g (no more than all). Identities must be authentic; on
+sparse graphs take gamma >= 2.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class OriginMedianUCB(MessagePassingPolicy):
     spare: int = 1
     """Pairs of groups of origins more than f liars could fill."""
     count: Count = "all"
-    """What the radius counts: "all" samples; "capped", of no origin more than the (f+1)-th has; "trimmed"."""
+    """What the radius counts: "all" samples, or fewer where groups differ: "trimmed", "cautious"."""
     estimator: Estimator = field(default_factory=TrimmedMean, init=False, repr=False)
     """Not a choice: it only says that the radius, and `c="theory"`, are those of the raw moment u."""
 

@@ -13,8 +13,8 @@ from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
 
 Estimate = tuple[float, float]
-Count = Literal["all", "capped", "trimmed"]
-COUNTS = ("all", "capped", "trimmed")
+Count = Literal["all", "cautious", "trimmed"]
+COUNTS = ("all", "cautious", "trimmed")
 
 
 class OriginSamples:
@@ -74,8 +74,9 @@ class OriginSamples:
         middle = sorted(s / n for s, n in zip(sums, counts, strict=True))[G // 2]
         if self._count == "trimmed":
             return middle, G / (G - self._f) * sum(sorted(counts)[: G - self._f])
-        most = table[order[self._f if self._count == "capped" else 0]][0]
-        return middle, sum(min(n, most) for n, _ in table.values())
+        if self._count == "cautious":
+            return middle, min(sum(counts), G * sorted(counts)[G // 2 - self._f])
+        return middle, sum(counts)
 
     def indices(self, t: int) -> list[float]:
         """min(own index, index of the estimate) of every arm: lies can never raise it above the own."""
