@@ -173,7 +173,7 @@ def first_fit(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def saturated(power: Adjacency) -> NDArray[np.int64]:
-    """Agents that fit into the fewest groups come first, then those heard by few; each joins the first it fits.
+    """Agents that fit into few groups come first, then those heard by few; each joins the first it fits.
 
     This is colouring by saturation of the complement, which is dense where the network is sparse: groups
     remember who still fits instead, so that the work grows with the links.
