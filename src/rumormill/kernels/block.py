@@ -44,11 +44,19 @@ from rumormill.kernels.streams import choose_by_index, deliver_streams, estimate
 upper_index = step(formulas.upper_index)
 
 
-@cache
-def block_kernel(kind: int, rows: bool, manners: bool) -> Callable[..., None]:
-    """Rounds for one kind of mean, with or without KMP's rows, and manners: a shared start or quiet talk.
+def kernel_for(rules: Rules) -> Callable[..., None]:
+    """The kernel of a game: running sums, with or without rows, have a small one that compiles quickly."""
+    if rules.kind == RUNNING and not rules.shared_start and rules.quiet < 0.0:
+        return block_kernel(RUNNING, rules.shares_rows, False)
+    return block_kernel(None, None, True)
 
-    What a game does not use is not compiled: branches on these three are cut before types are inferred.
+
+@cache
+def block_kernel(given_kind: int | None, given_rows: bool | None, manners: bool) -> Callable[..., None]:
+    """Rounds for one kind of mean, with or without KMP's rows (None: as the rules say), and with or without
+    manners: a shared start or quiet talk.
+
+    What a game does not use is not compiled: branches on what is given are cut before types are inferred.
     """
 
     @kernel
@@ -56,6 +64,8 @@ def block_kernel(kind: int, rows: bool, manners: bool) -> Callable[..., None]:
         first: int, draws: Floats, law: Law, hearing: Hearing, rules: Rules, memory: Memory, output: Output
     ) -> None:
         """Rounds first .. first + len(draws) - 1."""
+        kind = rules.kind if given_kind is None else given_kind
+        rows = rules.shares_rows if given_rows is None else given_rows
         state, ring, calendar = memory.state, memory.ring, memory.calendar
         n_arms, last_L = rules.n_arms, rules.L[rules.horizon]
         slots = ring.arm.shape[0]

@@ -17,7 +17,7 @@ from rumormill.engine.result import Trial
 from rumormill.errors import InputError
 from rumormill.estimators import Terms
 from rumormill.graphs import Network
-from rumormill.kernels.block import block_kernel
+from rumormill.kernels.block import kernel_for
 from rumormill.kernels.state import Hearing, Law, Output, Rules
 from rumormill.kernels.stored import move_pool
 from rumormill.policies import RobustPolicy
@@ -203,9 +203,7 @@ class MessagePassingTrial:
 
     def play(self, first: int, draws: NDArray[np.float64], law: Law) -> None:
         """Have the rounds played."""
-        rules = self.rules
-        play = block_kernel(rules.kind, rules.shares_rows, rules.shared_start or rules.quiet >= 0.0)
-        play(first, draws, law, self.layout.hearing, rules, self.memory, self.output)
+        kernel_for(self.rules)(first, draws, law, self.layout.hearing, self.rules, self.memory, self.output)
 
     def finish(self) -> Trial:
         gamma, marks = self.layout.gamma, self.output.marks
