@@ -49,35 +49,35 @@ upper_rank = step(formulas.upper_rank)
 # --- taking samples in ------------------------------------------------------------------------------------
 
 
-@part
-def deliver_streams(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
+@step
+def deliver_streams(kind: int, t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
     """End of round t: whatever every learner hears."""
     ring, tuning, arms, xs = memory.ring, rules.tuning, memory.streams.arms, memory.streams.xs
-    if rules.kind == MEDIAN_BOUND:
+    if kind == MEDIAN_BOUND:
         slot = t % ring.x.shape[0]
         for v in range(ring.x.shape[1]):
             ring.need[slot, v] = histogram_bin(ring.x[slot, v], tuning.scale)
-    values = ring.need if rules.kind == MEDIAN_BOUND else ring.x
+    values = ring.need if kind == MEDIAN_BOUND else ring.x
     for j in range(hearing.learners.shape[0]):
         count = gather(t, j, hearing, ring, values, arms, xs)
-        take_in(count, arms, xs, j, rules, memory)
+        take_in(kind, count, arms, xs, j, rules, memory)
 
 
 @step
-def take_in(count: int, arms: Ids, xs: Floats, j: int, rules: Rules, memory: Memory) -> None:
+def take_in(kind: int, count: int, arms: Ids, xs: Floats, j: int, rules: Rules, memory: Memory) -> None:
     """Samples (or their bins) into the means of learner j, in this order."""
     n, streams, tuning = memory.state.n, memory.streams, rules.tuning
     for i in range(count):
         memory.state.changed[arms[i]] = True
-    if rules.kind == CLIPPED:
+    if kind == CLIPPED:
         take_sketched(count, arms, xs, j, n, 0, streams)
-    elif rules.kind == SELF_TUNED:
+    elif kind == SELF_TUNED:
         take_sketched(count, arms, xs, j, n, tuning.pilot, streams)
-    elif rules.kind == MEDIAN_BOUND:
+    elif kind == MEDIAN_BOUND:
         take_counted(count, arms, xs, j, n, streams.counts, streams.place, streams.below)
-    elif rules.kind == ROBUST_MOSS:
+    elif kind == ROBUST_MOSS:
         take_moss(count, arms, xs, j, rules.p, tuning, memory.state, streams)
-    elif rules.kind == HUBER_SGD:
+    elif kind == HUBER_SGD:
         take_huber(count, arms, xs, j, n, tuning, streams)
 
 
@@ -217,18 +217,18 @@ def _walk_pilot(arm: int, j: int, lam: float, theta: Floats, scale: Floats, stre
 # --- means and indices ------------------------------------------------------------------------------------
 
 
-@part
-def estimate_streams(t: int, rules: Rules, memory: Memory) -> None:
+@step
+def estimate_streams(kind: int, t: int, rules: Rules, memory: Memory) -> None:
     """The mean of every arm and learner, and the index where the estimator brings its own."""
     L, state, streams, tuning = rules.L[t], memory.state, memory.streams, rules.tuning
     n, mean, upper = state.n, state.mean, streams.upper
-    if rules.kind == CLIPPED:
+    if kind == CLIPPED:
         clip_means(L, rules.p, tuning.clip_budget, state, streams)
-    elif rules.kind == SELF_TUNED:
+    elif kind == SELF_TUNED:
         tune(L, tuning, n, mean, streams)
-    elif rules.kind == MEDIAN_BOUND:
+    elif kind == MEDIAN_BOUND:
         find_medians(L, rules.quiet >= 0.0, tuning.edges, n, mean, streams)
-    elif rules.kind == ROBUST_MOSS:
+    elif kind == ROBUST_MOSS:
         for arm in range(n.shape[0]):
             for j in range(n.shape[1]):
                 mean[arm, j] = upper[arm, j] = np.inf
