@@ -156,12 +156,12 @@ class Rules(reality.Rules):
     count: str = "all"
 
 
-def find(x: list[float], L: float, r: Rules, budget: float) -> Found:
+def find(x: list[float], L: float, r: Rules, budget: float, last: float) -> Found:
     """(mean, index, n) of one arm; +∞ without samples."""
     if x and r.estimator == "groups":
         mean = median_of_means(x, L, r)  # type: ignore[arg-type]
         return mean, mean + reality.radius(len(x), L, r, r.rho, None), len(x)
-    return reality.estimate(x, L, r, budget)
+    return reality.estimate(x, L, r, budget, last)
 
 
 def play(table: Floats, graph: nx.Graph, r: Rules, world: World, means: Sequence[float] = ()) -> Actions:
@@ -256,7 +256,7 @@ def _tell(
             if r.policy == "origins" or r.guard:
                 found = [_by_groups(me, k, L, M, r) for k in range(K)]
             else:
-                found = [find(x, L, r, T * (near[v] + 1) / K) for x in me.samples]
+                found = [find(x, L, r, T * (near[v] + 1) / K, level(T, M, r)) for x in me.samples]
             if t <= K:
                 choices.make(t, v, t - 1)
             elif leader and leader[v] != v and _still_led(me, t, leader[v], dist[v][leader[v]], r):

@@ -11,7 +11,7 @@ shared_arm = part(formulas.shared_arm)
 worth_telling = part(formulas.worth_telling)
 
 
-@part
+@step
 def begin(t: int, hearing: Hearing, memory: Memory) -> None:
     """Learners that have not heard of every arm pull one of those in round t <= K."""
     state = memory.state
@@ -22,7 +22,7 @@ def begin(t: int, hearing: Hearing, memory: Memory) -> None:
             state.action[j] = arm
 
 
-@part
+@step
 def tell(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
     """Who tells of its pull of round t, and how many messages are sent in that round."""
     state, ring = memory.state, memory.ring
@@ -49,7 +49,7 @@ def note_sent(t: int, memory: Memory, output: Output) -> None:
         output.messages[memory.state.mark[0]] = memory.state.sent[0]
 
 
-@part
+@step
 def publish_told(t: int, values: Floats, rules: Rules, memory: Memory) -> None:
     """Rows of KMP-UCB where not everybody tells: whoever is silent is known by its last words."""
     state, rows = memory.state, memory.rows

@@ -118,8 +118,6 @@ class Rules(NamedTuple):
     """Whom an agent copies; -1 for agents that decide for themselves."""
     leader_distance: Ids
     gaps: Floats
-    own_index: bool
-    """Whether the estimator brings its own index."""
     shared_start: bool
     quiet: float
     """θ of quiet talk; negative: everything is told."""
