@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from rumormill.policies.origins import OriginSamples
+from rumormill.policies.seat import Seat
 
 ENGINES: tuple[Literal["reference", "auto"], ...] = ("reference", "auto")
 # What the compiled engine cannot play goes to the reference engine, with a notice.
@@ -129,6 +131,21 @@ def test_one_liar_on_the_path_claims_more_than_anybody_can_know() -> None:
     for guard in (0, 1):
         result = play(PATH, rm.KMPUCB(guard=guard, **PLAIN), STEADY, byzantine=liar)
         assert rows(result) == [honest, honest, [-1] * 8]
+
+
+@pytest.mark.parametrize(("count", "samples"), [("all", 105.0), ("trimmed", 7.5), ("cautious", 3.0)])
+def test_how_many_samples_a_median_over_origins_stands_for(count: Any, samples: float) -> None:
+    """One, four and a hundred samples of three origins, one of which may lie: three groups.
+
+    All are 105. Without the largest group five are left, of two groups: 3/2 of them. The median is right only
+    if the smallest group is, should the largest one lie: three times one.
+    """
+    seat = Seat(agent=0, n_arms=1, neighbours=(1, 2), horizon=9, n_agents=3, rng=np.random.default_rng(0))
+    kept = OriginSamples(rm.OriginMedianUCB(**PLAIN), seat, f=1, spare=1, count=count)
+    for origin, times, reward in ((0, 1, 0.5), (1, 4, 0.25), (2, 100, -1.0)):
+        for _ in range(times):
+            kept.add(origin, 0, reward, 2)
+    assert kept.estimates(9) == ((0.25, samples),)
 
 
 # --- half of the agents late ----------------------------------------------------------------------------
