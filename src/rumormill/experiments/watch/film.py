@@ -178,6 +178,8 @@ class _Film:
         ]
 
     def _lay_out_regret(self) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         watched, axes = self._watched, self._regret
         rounds = np.arange(1, self.rounds + 1)
         look = looks([play.label for play in watched.plays])
@@ -190,6 +192,7 @@ class _Film:
         self._cursor = axes.axvline(1, color=INK, linewidth=0.8)
         axes.set(xlim=(0, self.rounds + 0.5), xlabel="round", ylabel="group regret")
         axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         plain_ticks(axes)
 
     def draw(self, t: int, part: float) -> None:

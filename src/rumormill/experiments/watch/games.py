@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rumormill.engine import prepare
 from rumormill.engine.record import Record, record
 from rumormill.errors import InputError
+from rumormill.experiments.analyse.troubles import troubles
 from rumormill.experiments.analyse.words import in_words
 from rumormill.experiments.figures.network import layout
 from rumormill.experiments.run.cell import one_blas_thread
@@ -28,7 +29,6 @@ from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.experiments.spec.tuning import CONSTANT, PRINTED
 from rumormill.experiments.watch.part import nearest_agents, part_of_network, part_of_spec
 from rumormill.graphs import Network
-from rumormill.protocol import Imperfect, World
 from rumormill.text import nearest, plural, rounded, setting
 
 
@@ -108,7 +108,7 @@ def watched(
         name=spec.name,
         title=spec.title or spec.name,
         where=in_words(point.values) if point.values else "",
-        remarks=[_size(spec, whole, shown, plays[0].record), *_troubles(world)],
+        remarks=[_size(spec, whole, shown, plays[0].record), *troubles(world)],
         network=network,
         places=places,
         agents=shown,
@@ -169,31 +169,3 @@ def _size(spec: Spec, whole: Network, shown: Sequence[int], seen: Record) -> str
         f"A smaller game than that of the run: the {len(shown)} agents around the one with the most links "
         f"play alone, without the other {rounded(whole.n_agents - len(shown))}; {rounds}."
     )
-
-
-def _troubles(world: World) -> list[str]:
-    """What can go wrong, in plain words."""
-    found, channel = [], world.channel
-    if isinstance(channel, Imperfect):
-        what = "bundle" if channel.per == "link" else "message"
-        if channel.p < 1:
-            found.append(f"Every {what} is lost with probability {setting(round(1 - channel.p, 12))}.")
-        if channel.longest_delay:
-            found.append(
-                f"Bundles come up to {plural(channel.longest_delay, 'round')} late, "
-                f"{setting(round(channel.mean_delay, 3))} in the mean."
-            )
-    elif not world.messages_arrive:
-        found.append(f"What happens to messages is decided by {type(channel).__name__}.")
-    if world.churn is not None:
-        up, down = setting(world.churn.up), setting(world.churn.down)
-        found.append(f"Agents stay for {up} rounds in the mean, then are away for {down}.")
-    elif world.absences:
-        found.append("Some agents are away for a while.")
-    if world.outages:
-        found.append("Some links are down for a while.")
-    if world.corruption is not None and world.corruption.rate > 0:
-        found.append(f"Of all messages a share of {setting(world.corruption.rate)} says something false.")
-    if world.liars:
-        found.append(f"{plural(len(world.liars), 'agent')} {'lies' if len(world.liars) == 1 else 'lie'}.")
-    return found
