@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 import shutil
 from pathlib import Path
 
 from rumormill.experiments.analyse.summary import summarise
+from rumormill.experiments.figures.captions import caption_of
 from rumormill.experiments.figures.files import save
-from rumormill.experiments.figures.table import FIGURES, drawer, drawn
+from rumormill.experiments.figures.table import FIGURES, drawn
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import at_scale, named_spec
+from rumormill.experiments.watch.film import write_film
+from rumormill.experiments.watch.games import watched
 
 # Sizes at which the site is built in seconds; the commands below draw the same figures at their own size.
 RUNS = {
@@ -42,11 +44,25 @@ def page(source: Path) -> str:
             stem, picture = next(iter(made.items()))
             paths = save(picture, folder / stem)
             (shown,) = [path for path in paths if path.suffix == ".png"]
-            caption = " ".join((inspect.getdoc(drawer(figure)) or "").split("\n\n")[0].split())
+            caption = caption_of(figure)
             parts += [
                 f"## {figure}",
                 caption,
                 f"![{caption}](gallery/{name}/{shown.name})",
                 f"```sh\nrumormill {command}\n```",
             ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join([*parts, *_film(source / "gallery")]) + "\n"
+
+
+def _film(folder: Path) -> list[str]:
+    """Rumours as they spread, a few rounds of them."""
+    seen = watched(at_scale(named_spec("loss"), "quick"), rounds=8, agents=30)
+    path = write_film(seen, folder / "loss.gif")
+    caption = "Rumours as they spread where three in ten are lost."
+    return [
+        "## watch",
+        caption,
+        f"![{caption}](gallery/{path.name})",
+        "```sh\nrumormill watch loss --output loss.gif\n```",
+        "Without `--output` it is a page with a slider; a report has the same.",
+    ]

@@ -51,7 +51,7 @@ try:
     main(["--help"])
 except SystemExit:
     pass
-heavy = {"numba", "scipy", "networkx", "rustworkx", "matplotlib", "polars", "plotly", "dimod", "ortools"}
+heavy = {"numba", "scipy", "networkx", "rustworkx", "matplotlib", "polars", "dimod", "ortools"}
 print(sorted(heavy & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -184,7 +184,7 @@ import rumormill.live.runtime, rumormill.live.sidecar, rumormill.live.client
 from pathlib import Path
 from rumormill.live.config import read_mesh
 read_mesh(Path(sys.argv[1])).setup("n0", 1)
-heavy = {"numba", "scipy", "networkx", "rustworkx", "polars", "matplotlib", "plotly", "dimod", "cryptography"}
+heavy = {"numba", "scipy", "networkx", "rustworkx", "polars", "matplotlib", "dimod", "cryptography"}
 print(sorted(heavy & set(sys.modules)))
 """
 

@@ -23,6 +23,7 @@ COMMANDS: dict[str, str] = {
     "show": "show:show",
     "compare": "compare:compare",
     "simulate": "simulate:simulate",
+    "watch": "watch:watch",
     "network": "network:network",
     "list": "list_names:list_names",
     "data": "data:data",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rumormill.arms import RewardStream
 from rumormill.engine.game import BLOCK, Game, PlayedRound, checked_arm, checked_batch, checked_delivery
 from rumormill.policies import Agent
-from rumormill.protocol import Conditions, Lie, Message, Relay
+from rumormill.protocol import Carrier, Conditions, Lie, Message, Relay
 
 ABSENT = -1
 """The action of an agent that does not pull: it is away, or it lies."""
@@ -45,6 +45,7 @@ class ImperfectGame(Game):
         agents: Sequence[Agent],
         conditions: Conditions,
         rewards: RewardStream,
+        carrier: Carrier,
         *,
         gamma: int | None,
         shares_rows: bool,
@@ -60,7 +61,7 @@ class ImperfectGame(Game):
                 for v, agent in enumerate(agents)
             ]
         self._told: dict[int, dict[int, Message]] = {}  # by round and origin, what was sent in truth
-        super().__init__(agents, conditions.network, rewards, conditions.carrier(), conditions.horizon)
+        super().__init__(agents, conditions.network, rewards, carrier, conditions.horizon)
 
     def play_round(self, t: int) -> PlayedRound:
         self._look_ahead(t)

@@ -20,7 +20,7 @@ from rumormill.engine.result import Trial
 from rumormill.errors import InputError, SlowEngineNotice
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy, as_policy, policy_name, seated
-from rumormill.protocol import World
+from rumormill.protocol import Carrier, Conditions, World
 from rumormill.seeds import Role, stream_seed
 from rumormill.validate import is_whole, one_of
 
@@ -135,7 +135,15 @@ def play_trial(
     together: dict[int, list[int]] = {}  # compiled contenders on networks of the same size share the draws
     for i, contender in enumerate(contenders):
         if contender.layout is None:
-            trials[i] = _by_reference(contender, source, horizon, seed, marks, keep_actions, on_rounds)
+            trials[i] = reference.play(
+                reference_game(contender, source, horizon, seed),
+                contender.network.n_agents,
+                source.gaps,
+                horizon,
+                marks,
+                keep_actions=keep_actions,
+                on_rounds=on_rounds,
+            )
         else:
             together.setdefault(contender.network.n_agents, []).append(i)
     for n_agents, members in together.items():
@@ -156,15 +164,14 @@ def play_trial(
     return [with_regret(trials[i], source, marks, wanted) for i in range(len(contenders))]
 
 
-def _by_reference(
+def reference_game(
     contender: Contender,
     source: RewardSource,
     horizon: int,
     seed: np.random.SeedSequence,
-    marks: NDArray[np.int64],
-    keep_actions: bool,
-    on_rounds: OnRounds,
-) -> Trial:
+    carry: Callable[[Conditions], Carrier] = Conditions.carrier,
+) -> Game:
+    """The game of one trial between agents that are objects; `carry` opens what carries their messages."""
     network, policy, plan = contender.network, contender.policy, contender.plan
     conditions = contender.world.of_trial(network, source, horizon, seed)
     rewards = source.stream(stream_seed(seed, Role.REWARDS), network.n_agents, horizon)
@@ -173,11 +180,8 @@ def _by_reference(
         policy, plan, source, network, horizon, own_seed, gamma=contender.gamma, conditions=conditions
     )
     agents = [seated(policy, seat) for seat in places]
+    carrier = carry(conditions)
     if conditions.even:
-        game = Game(agents, network, rewards, conditions.carrier(), horizon)
-    else:
-        rows = bool(getattr(policy, "shares_rows", False))
-        game = ImperfectGame(agents, conditions, rewards, gamma=contender.gamma, shares_rows=rows)
-    return reference.play(
-        game, network.n_agents, source.gaps, horizon, marks, keep_actions=keep_actions, on_rounds=on_rounds
-    )
+        return Game(agents, network, rewards, carrier, horizon)
+    rows = bool(getattr(policy, "shares_rows", False))
+    return ImperfectGame(agents, conditions, rewards, carrier, gamma=contender.gamma, shares_rows=rows)

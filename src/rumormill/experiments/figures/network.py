@@ -9,6 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from rumormill.experiments.analyse.troubles import troubles_of
 from rumormill.experiments.figures.palette import LOOKS
 from rumormill.experiments.figures.style import legend_below, new_figure, style
 from rumormill.text import rounded
@@ -191,7 +192,8 @@ def clustered(n_agents: int, cliques: Sequence[Sequence[int]]) -> NDArray[np.flo
 def network_figures(summary: Summary) -> dict[str, Figure]:
     """The network of the first trial, its cliques and its leaders.
 
-    With a sweep, also that of its last point if it looks different.
+    With a sweep, also that of its last point if it looks different. What happens to messages is said; by
+    chance alone, it is the same for every link.
     """
     known = summary.manifest.networks
     # A point with the same links as an earlier one only names it.
@@ -201,6 +203,7 @@ def network_figures(summary: Summary) -> dict[str, Figure]:
     ]
     # At gamma = 0 everyone is alone: there is nothing to see.
     found = [facts for facts in found if facts.gamma != 0] or found[:1]
+    said = troubles_of(summary.spec)
     wanted = found[:1] + [facts for facts in found[-1:] if facts != found[0]]
     return {
         "" if len(wanted) == 1 else str(number): network_figure(
@@ -208,7 +211,7 @@ def network_figures(summary: Summary) -> dict[str, Figure]:
             np.array(facts.edges or []),
             facts.cliques or [],
             facts.leaders or [],
-            title_of(facts.n_agents, facts.n_edges, facts.diameter, facts.gamma),
+            "\n".join([title_of(facts.n_agents, facts.n_edges, facts.diameter, facts.gamma), *said]),
         )
         for number, facts in enumerate(wanted, start=1)
     }

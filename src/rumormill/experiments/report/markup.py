@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import html
+import json
 import re
-from typing import TYPE_CHECKING
+from importlib import resources
+from typing import TYPE_CHECKING, Any
 
 from rumormill.experiments.figures.files import rendered
 
@@ -51,6 +53,16 @@ def picture(figure: Figure, kind: str, caption: str) -> str:
         f'<figure><img src="data:{mime};base64,{packed}" alt="{html.escape(caption)}">'
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"
     )
+
+
+def template(name: str) -> str:
+    """A part of a page, as it lies beside this file."""
+    return (resources.files("rumormill.experiments.report") / "template" / name).read_text("utf-8")
+
+
+def safe_json(value: Any) -> str:
+    """JSON that cannot end the script element it stands in."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def _slim(drawn: bytes) -> bytes:

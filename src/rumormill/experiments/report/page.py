@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import html
-import json
 from collections.abc import Sequence
-from importlib import resources
 from pathlib import Path
 from string import Template
 from typing import TYPE_CHECKING, Any
@@ -23,12 +21,13 @@ from rumormill.experiments.figures.regret_by_parameter import scale_of
 from rumormill.experiments.figures.style import band_key
 from rumormill.experiments.figures.table import FIGURES, drawn
 from rumormill.experiments.report.bounds import bounds_section
-from rumormill.experiments.report.markup import picture, table
+from rumormill.experiments.report.markup import picture, safe_json, table, template
 from rumormill.experiments.report.tables import numbers
 from rumormill.experiments.run.files import StoreError, write_atomically
 from rumormill.experiments.run.manifest import Manifest, fingerprint
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec, spec_names
 from rumormill.experiments.spec.toml import to_toml
+from rumormill.experiments.watch.page import report_section
 from rumormill.text import duration, plural, rounded, setting
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def _mark(key: str | None) -> str:
 def report_html(summary: Summary) -> str:
     """The report as text; where bounds were asked for, the theory has a section of its own."""
     spec, bounds = summary.spec, summary.bounds
-    return Template(_page("report.html")).substitute(
+    return Template(template("report.html")).substitute(
         mark=_mark(key_of(summary)),
         title=html.escape(spec.title or spec.name),
         name=html.escape(spec.name),
@@ -84,14 +83,15 @@ def report_html(summary: Summary) -> str:
         numbers=_numbers(summary),
         verdicts=_verdicts(summary.verdicts) + _compared(summary),
         bounds="" if bounds is None else bounds_section(bounds),
+        rumours=report_section(spec),
         pictures=_pictures(summary),
         settings=_settings(summary),
         command=html.escape(command_for(summary.manifest) + ("" if bounds is None else " --bounds")),
         spec=html.escape(to_toml(summary.manifest.spec)),
-        data=_safe_json(chart_data(summary)),
-        css=_page("report.css"),
-        chart=_page("chart.js"),
-        js=_page("report.js"),
+        data=safe_json(chart_data(summary)),
+        css=template("report.css") + template("watch.css"),
+        chart=template("chart.js"),
+        js=template("report.js") + template("watch.js"),
     )
 
 
@@ -249,12 +249,3 @@ def _pictures(summary: Summary) -> str:
         for figure in drawn(name, summary).values()
     ]
     return f'<div class="pictures">{"".join(shown)}</div>'
-
-
-def _page(name: str) -> str:
-    return (resources.files("rumormill.experiments.report") / "template" / name).read_text("utf-8")
-
-
-def _safe_json(value: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")

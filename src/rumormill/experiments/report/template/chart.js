@@ -157,7 +157,8 @@ const Chart = (() => {
       title.textContent = `${options.x.name} ${options.x.words ? options.x.words[i] : number(xs[i])}`;
       const rows = options.series.toSorted((a, b) => b.y[i] - a.y[i]).map((each) => {
         const row = document.createElement("div");
-        row.textContent = `${each.name}: ${number(each.y[i])} (${number(each.low[i])} – ${number(each.high[i])})`;
+        const band = each.low[i] < each.high[i] ? ` (${number(each.low[i])} – ${number(each.high[i])})` : "";
+        row.textContent = `${each.name}: ${number(each.y[i])}${band}`;
         return row;
       });
       hint.replaceChildren(title, ...rows);
@@ -173,6 +174,7 @@ const Chart = (() => {
     const drawn = svg(options, target.clientWidth, target.clientHeight, false);
     target.replaceChildren(drawn.root);
     pointing(target, options, drawn);
+    return drawn;
   };
 
   // --- files --------------------------------------------------------------------------------------------
@@ -206,5 +208,5 @@ const Chart = (() => {
     return root;
   };
 
-  return { draw, file, sample };
+  return { draw, file, number, sample };
 })();

@@ -1,0 +1,49 @@
+"""Agents by their regret, and regret by what was sent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from figures.conftest import small_run
+from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.figures.agents import agent_distribution
+from rumormill.experiments.figures.messages import regret_per_message
+from rumormill.experiments.run.store import RunFolder
+
+
+def test_agents_are_drawn_from_their_quantiles(plain_run: RunFolder, plain: Summary) -> None:
+    (axes,) = agent_distribution(plain).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == plain.policies
+    last = plain_run.frame.filter(pl.col("policy") == "KMP", pl.col("t") == 40)
+    whole, middle = axes.lines[0].get_xdata(), axes.lines[3].get_xdata()
+    assert whole == pytest.approx([last["agent_min"].mean(), last["agent_max"].mean()])
+    assert middle == pytest.approx([last["agent_q50"].mean()])
+
+
+def test_lines_of_messages_go_along_the_reach_only(swept: Summary) -> None:
+    left, _ = regret_per_message(swept).axes
+    bars: list[Any] = list(left.containers)
+    for policy, drawn in zip(swept.policies, bars, strict=True):
+        assert len(drawn.lines[0].get_xdata()) == 3  # γ = 0, 1, 3, at the last confidence
+        assert (drawn.lines[0].get_linestyle() != "None") == (policy != "Robust")
+
+
+def test_messages_against_regret(plain_run: RunFolder, plain: Summary) -> None:
+    left, right = regret_per_message(plain).axes
+    for axes, column in ((left, "messages"), (right, "wire_bytes")):
+        bars: list[Any] = list(axes.containers)
+        for policy, drawn in zip(plain.policies, bars, strict=True):
+            last = plain_run.frame.filter(pl.col("policy") == policy, pl.col("t") == 40)
+            assert drawn.lines[0].get_xdata() == pytest.approx([last[column].to_numpy().mean() / 40])
+    low, high = left.get_xlim()
+    assert low < 0 < high  # those who send nothing have a place
+
+
+def test_nobody_sends_anything(tmp_path: Path) -> None:
+    alone = small_run(tmp_path / "alone", policies=[{"type": "robust", "zeta": 1.0}])
+    for axes in regret_per_message(summarise(alone)).axes:
+        assert [text.get_text() for text in axes.get_xticklabels()] == ["0"]

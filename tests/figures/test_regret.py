@@ -1,0 +1,212 @@
+"""Curves of regret, over time and along a sweep: what they draw is in the table."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from figures.conftest import START, ends, small_run
+from made_up import Key, made_up
+from rumormill.errors import InputError
+from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.figures import draw_all, main_figure, style
+from rumormill.experiments.figures.messages import regret_per_message
+from rumormill.experiments.figures.palette import LOOKS, OWN_LOOKS
+from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter
+from rumormill.experiments.figures.regret_over_time import regret_over_time, regret_over_time_linear
+from rumormill.experiments.run.store import RunFolder
+from rumormill.text import short, tick
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_curves_are_means_over_trials(plain_run: RunFolder, plain: Summary, log: bool) -> None:
+    axes = regret_over_time(plain).axes[log]  # both side by side
+    drawn: dict[Any, Any] = {line.get_label(): line for line in axes.lines}
+    drawn.pop(START, None)
+    assert list(drawn) == plain.policies
+    for policy, line in drawn.items():
+        table = (
+            plain_run.frame.filter(pl.col("policy") == policy)
+            .group_by("t")
+            .agg(pl.col("regret").mean())
+            .sort("t")
+        )
+        np.testing.assert_array_equal(line.get_xdata(), table["t"].to_numpy())
+        np.testing.assert_allclose(line.get_ydata(), table["regret"].to_numpy(), rtol=1e-12)
+    assert axes.get_xscale() == axes.get_yscale() == ("log" if log else "linear")
+
+
+def test_every_policy_is_told_apart_without_colour(plain: Summary) -> None:
+    (axes,) = regret_over_time_linear(plain).axes
+    markers = [line.get_marker() for line in axes.lines if line.get_label() != START]
+    assert len(set(markers)) == len(markers) == len(plain.policies)
+    assert len({mark.marker for mark in LOOKS}) == len({mark.colour for mark in LOOKS}) == len(LOOKS)
+
+
+def test_a_sweep_has_one_panel_per_point(swept: Summary) -> None:
+    shown = regret_over_time(swept)
+    titles = [axes.get_title() for axes in shown.axes if axes.get_visible()]
+    assert titles == [f"γ = {g}, confidence = {word}" for g in (0, 1, 3) for word in ("paper", "anytime")]
+
+
+def test_regret_by_a_number_and_by_a_word(swept_run: RunFolder, swept: Summary) -> None:
+    by_gamma = regret_by_parameter(swept, "gamma")
+    assert [axes.get_title() for axes in by_gamma.axes] == ["confidence = paper", "confidence = anytime"]
+    line: Any = next(line for line in by_gamma.axes[1].lines if line.get_label() == "KMP")
+    means = line.get_ydata()
+    np.testing.assert_array_equal(line.get_xdata(), [0, 1, 3])  # only error bars step aside
+    expected = [ends(swept_run, "KMP", gamma=g, confidence="anytime").mean() for g in (0, 1, 3)]
+    np.testing.assert_allclose(means, expected, rtol=1e-12)
+    by_word = regret_by_parameter(swept, "confidence")
+    assert [text.get_text() for text in by_word.axes[0].get_xticklabels()] == ["paper", "anytime"]
+
+
+def test_a_parameter_that_is_not_swept_is_refused(plain: Summary, swept: Summary) -> None:
+    with pytest.raises(InputError, match=r"'alpha' is not swept in this run: gamma, confidence"):
+        regret_by_parameter(swept, "alpha")
+    with pytest.raises(InputError, match="nothing is"):
+        regret_by_parameter(plain, "gamma")
+
+
+SPREAD = {
+    "name": "spread",
+    "seed": 3,
+    "horizon": 40,
+    "trials": 5,
+    "network": {"kind": "ring", "n": 9},
+    "arms": {"law": "gaussian", "K": 3},
+    "policies": [{"type": "kmp", "label": "KMP"}, {"type": "robust", "label": "Robust"}],
+}
+
+
+def test_no_panel_is_cut_off_by_the_first_one() -> None:
+    """Regret ten times as large in later panels: their curves are inside the axes that all panels share."""
+    spec = {**SPREAD, "sweep": {"gamma": [0, 1], "zeta": [0.1, 0.2]}}
+    regret: dict[Key, float] = {
+        (policy, gamma, zeta): (1.0 if zeta == 0.1 else 7.0) * (10 + gamma)
+        for policy in ("KMP", "Robust")
+        for gamma in (0, 1)
+        for zeta in (0.1, 0.2)
+    }
+    summary = made_up(spec, regret)
+    for figure in (regret_by_parameter(summary, "gamma"), regret_over_time_linear(summary)):
+        for axes in figure.axes:
+            low, high = axes.get_ylim()
+            assert low == 0
+            drawn = np.concatenate([np.asarray(line.get_ydata(), float) for line in axes.lines])
+            assert drawn.max() <= high
+
+
+def test_regrets_far_apart_are_drawn_on_a_logarithmic_axis() -> None:
+    spec = {**SPREAD, "sweep": {"gamma": [0, 1]}}
+    near: dict[Key, float] = {(policy, g): 10.0 + g for policy in ("KMP", "Robust") for g in (0, 1)}
+    far: dict[Key, float] = {**near, ("KMP", 1): 0.1}
+    scales = [regret_by_parameter(made_up(spec, each), "gamma").axes[0].get_yscale() for each in (near, far)]
+    assert scales == ["linear", "log"]
+
+
+@pytest.mark.parametrize(
+    ("axis", "values", "scale"),
+    [
+        ("zeta", [0.001, 0.002, 0.01, 0.1, 1.0], "log"),
+        ("zeta", [0.5, 1.0, 1.5], "linear"),
+        ("gamma", [0, 1, 2, 8, 64], "symlog"),
+    ],
+)
+def test_labels_of_a_sweep_do_not_collide(axis: str, values: list[float], scale: str) -> None:
+    spec = {**SPREAD, "sweep": {axis: values}}
+    regret: dict[Key, float] = {(policy, v): 10.0 for policy in ("KMP", "Robust") for v in values}
+    figure = regret_by_parameter(made_up(spec, regret), axis)
+    (axes,) = figure.axes
+    assert axes.get_xscale() == scale
+    figure.draw_without_rendering()
+    boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]
+    assert len(boxes) >= 2
+    assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
+
+
+def test_the_band_is_explained_in_the_picture(plain: Summary, tmp_path: Path) -> None:
+    def key(figure: Any) -> list[str]:
+        return [text.get_text() for text in figure.legends[0].get_texts()]
+
+    assert key(regret_over_time(plain))[-1] == "mean, 95 % band (5 trials)"
+    assert key(regret_per_message(plain))[-1] == "95 % interval (5 trials)"
+    one = summarise(small_run(tmp_path / "one", trials=1))
+    assert key(regret_over_time(one))[-1] == "one trial: no band"
+    assert key(regret_per_message(one))[-1] == "one trial: no interval"
+
+
+def test_the_main_figure_answers_the_question(
+    plain_run: RunFolder, swept_run: RunFolder, swept: Summary
+) -> None:
+    assert plain_run.plot().axes[0].get_xlabel() == "round"
+    assert swept_run.plot().axes[0].get_xlabel() == "γ (hops)"
+    assert main_figure(swept).axes[0].get_xlabel() == "γ (hops)"
+
+
+def test_few_panels_of_many_points() -> None:
+    many = [{"gamma": g} for g in range(20)]
+    shown = style.spread(many, 6)
+    assert len(shown) == 6
+    assert shown[0] == many[0]
+    assert shown[-1] == many[-1]
+    assert style.spread(many[:6], 6) == many[:6]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0, "0"), (0.5, "0.5"), (1, "1"), (12, "12"), (12345.6, "12,346"), (1e6, "1,000,000")]
+)
+def test_ticks_as_people_write_numbers(value: float, text: str) -> None:
+    assert tick(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(1, "1"), (10, "10"), (1e3, "1k"), (1e5, "100k"), (1e6, "1M")])
+def test_powers_of_ten_in_short(value: float, text: str) -> None:
+    assert short(value) == text
+
+
+def test_a_policy_without_regret_can_be_drawn(tmp_path: Path) -> None:
+    """On logarithmic axes nothing has no place; the others are drawn, without a warning."""
+    spec = {
+        "name": "oracle",
+        "seed": 3,
+        "horizon": 40,
+        "trials": 5,
+        "network": {"kind": "ring", "n": 9},
+        "arms": {"law": "gaussian", "K": 3},
+        "policies": [{"type": "robust", "label": label} for label in ("Oracle", "Robust")],
+    }
+    regret: dict[Key, float] = {"Oracle": 0.0, "Robust": 100.0}
+    assert len(draw_all(made_up(spec, regret), tmp_path / "some")) == 16
+    nothing: dict[Key, float] = {"Oracle": 0.0, "Robust": 0.0}
+    assert len(draw_all(made_up(spec, nothing), tmp_path / "none")) == 16
+
+
+def test_a_result_is_drawn_in_the_same_looks() -> None:
+    import matplotlib as mpl
+    from matplotlib.text import Text
+
+    import rumormill as rm
+
+    bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
+    game: dict[str, Any] = {"horizon": 30, "trials": 3, "rng": 1}
+    kmp = rm.simulate(bandit, rm.Network.ring(5), rm.KMPUCB(gamma=1), **game)
+    with mpl.rc_context({"text.usetex": True, "axes.facecolor": "red"}):
+        figure = kmp.plot()
+        assert not any(text.get_usetex() for text in figure.findobj(Text))
+    (axes,) = figure.axes
+    alone = rm.simulate(bandit, rm.Network.ring(5), "robust", **game)
+    assert alone.plot(axes, label="Robust") is figure
+    drawn = {line.get_label(): (line.get_color(), line.get_marker()) for line in axes.lines}
+    assert drawn == {name: (OWN_LOOKS[name].colour, OWN_LOOKS[name].marker) for name in ("KMP", "Robust")}
+    legend: Any = axes.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "KMP",
+        "Robust",
+        "mean, 95 % band (3 trials)",
+    ]
