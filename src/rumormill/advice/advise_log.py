@@ -144,7 +144,9 @@ def advise_log(
         if name not in catalogue.ESTIMATORS:
             raise InputError(f"estimator {name!r} is unknown{nearest(name, catalogue.ESTIMATORS)}")
         if catalogue.find("estimator", name).brings_index:
-            compared = [each for each in catalogue.ESTIMATORS if not catalogue.ESTIMATORS[each].brings_index]
+            compared = [
+                each for each in catalogue.ESTIMATORS if not catalogue.find("estimator", each).brings_index
+            ]
             raise InputError(
                 f"estimator {name!r} brings its own index, so there is no ζ to choose on a log: allowed are "
                 f"{', '.join(compared)}"
