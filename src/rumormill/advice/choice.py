@@ -1,12 +1,12 @@
 """Which settings are tried, and which one is recommended.
 
 Settings are tried on the first part of the log; the one chosen is then played on the rest. A game that is
-played once cannot rely on averages, so a setting is scored by the mean over the worse half of its replays, or
-by the recorded order itself where that was worse. The one recommended is the cheapest, and among equals the
-one with the largest constant, of those whose paired interval against the best ends within a stated margin.
-Cooperation needs more: its interval against agents alone must end below zero on the first part, it must not
-have done worse in the recorded order, and neither the rest nor the whole log in its own order may speak
-against it. Where that fails, agents stay alone.
+played once cannot rely on averages, so a setting is scored by the mean over the worse half of its replays;
+one of agents alone by the recorded order itself where that was worse. The one recommended is the cheapest,
+and among equals the one with the largest constant, of those whose paired interval against the best ends
+within a stated margin. Cooperation needs more: its interval against agents alone must end below zero on the
+first part, it must not have done worse in the recorded order, and neither the rest nor the whole log in its
+own order may speak against it. Where that fails, agents stay alone.
 """
 
 from __future__ import annotations
@@ -189,7 +189,11 @@ def _simplest(stage: Stage, several: Iterable[Replayed], best: Replayed, margin:
     near = [
         each
         for each in several
-        if each is best or (stage.excess(each, best).high <= margin and each.recorded <= best.score + margin)
+        if each is best
+        or (
+            stage.excess(each, best).high <= margin
+            and (each.setting.cooperates or each.recorded <= best.score + margin)
+        )
     ]
     return min(near, key=lambda each: (each.messages, each.wire_bytes, -each.setting.zeta, each.score))
 

@@ -62,8 +62,8 @@ their outermost values moved in; bands of 95 % from a block bootstrap over time.
 {picture(model_figure(advice), "svg", "The checks of the model, one by one.")}
 <div class="pictures">{picture(price_figure(advice), "svg", tried)}</div></section>
 <section id="settings"><h2>{plural(len(advice.choice.finals), "setting")} in the final</h2>
-<p>Sorted by what was lost per request in the worse half of the replays, or in the recorded order where that
-was worse.</p>
+<p>Sorted by what was lost per request in the worse half of the replays; by agents alone, in the recorded
+order where that was worse.</p>
 {_settings(advice)}</section>
 <section id="act"><h2>A file to act on</h2><details><summary>mesh.toml</summary>
 <pre><code>{html.escape(mesh_toml(mesh_of(advice)))}</code></pre></details></section>

@@ -65,12 +65,12 @@ class Replayed:
 
     @property
     def score(self) -> float:
-        """The mean over the worse half, or the recorded order itself where that was worse still.
+        """The mean over the worse half: what now and then gets stuck with a bad arm is no bargain.
 
-        What now and then gets stuck with a bad arm is no bargain, least of all what did so when it counted.
+        Agents alone play many games at once, so that the recorded order tells as much: the worse of both.
         """
-        worst = np.sort(self.loss, axis=None)[-math.ceil(WORST * self.loss.size) :]
-        return max(float(worst.mean()), self.recorded)
+        worst = float(np.sort(self.loss, axis=None)[-math.ceil(WORST * self.loss.size) :].mean())
+        return worst if self.setting.cooperates else max(worst, self.recorded)
 
 
 class Stage:
