@@ -11,12 +11,15 @@ import pytest
 
 import rumormill as rm
 from rumormill.advice.advise_log import LogAdvice, advise_log
+from rumormill.advice.choice import MARGIN
+from rumormill.advice.evidence import examine
 from rumormill.advice.figures import model_figure, price_figure
 from rumormill.advice.grounds import restricted
 from rumormill.advice.log import Log
 from rumormill.advice.page import page_html
-from rumormill.advice.replays import block_length, resampled, spread_out, towards_the_middle
+from rumormill.advice.replays import Replayed, block_length, resampled, spread_out, towards_the_middle
 from rumormill.advice.settings import IN_GROUPS, TOGETHER, Setting
+from rumormill.advice.table import lay_out
 from rumormill.advice.words import everything, findings, recommendation
 from truths import (
     LAWS,
@@ -153,7 +156,8 @@ def test_less_is_better_and_said_so_with_the_unit(far_clients: LogAdvice) -> Non
     best = int(far_clients.evidence.means.argmin())
     assert far_clients.evidence.enough.best == best
     said = everything(far_clients)
-    assert said[0].startswith(f"Less is better (minimise). Over all agents {log.arms[best]} is the best arm")
+    assert said[0].startswith("Less is better (minimise). The best arm depends on the agent: ")
+    assert f"Over all agents {log.arms[best]} is the best arm" in said[0]
     assert any(" s per request" in sentence for sentence in said)
 
 
@@ -168,6 +172,44 @@ def test_nothing_is_guaranteed_without_a_lemma(far_clients: LogAdvice) -> None:
     assert "no lemma covers" in text
     assert not Setting("kmp", 1, "trimmed", 0.1).covered(far_clients.evidence.moments)
     assert Setting("kmp", 1, "trimmed", 4.0).covered(rm.Moments(eps=1.0, u=1.0, rho=1.0))
+
+
+def test_what_did_worse_in_the_recorded_order_is_not_recommended() -> None:
+    """Once: groups that an early shock had stuck for good, since hardly any log drawn anew began so."""
+    rng = np.random.default_rng(3)
+    base = np.where(np.arange(12)[:, None] < 6, [0.10, 0.16, 0.18], [0.16, 0.10, 0.18])
+    values = base * np.exp(0.1 * rng.standard_normal((150, 12, 3)))
+    values[:6, :, 0] += 20 * rng.random((6, 1))
+    advice = advise_log(log_of(values, objective="minimise", unit="s"), seed=1)
+    chosen, alone = advice.choice.chosen, advice.choice.alone
+    assert chosen.recorded <= alone.recorded + MARGIN * alone.mean
+    assert alone.score >= alone.recorded
+
+
+def test_a_setting_is_scored_by_its_worse_half_or_by_the_recorded_order() -> None:
+    """One game of a group is luck; that of agents alone is many games."""
+    loss = np.array([[1.0, 2.0], [3.0, 5.0]])
+    calm = Replayed(Setting("robust", 0, "clipped", 0.1), loss, loss, 0.0, 0.0, np.zeros((1, 1), int), 3.5)
+    assert calm.score == 4.0
+    assert replace(calm, recorded=9.0).score == 9.0
+    assert replace(calm, recorded=9.0, setting=Setting("kmp", 1, "clipped", 0.1)).score == 4.0
+
+
+def test_one_shock_that_many_saw_is_no_light_tail() -> None:
+    """Fifty agents write down a shock of every hundredth round: the outermost values are few events."""
+    rng = np.random.default_rng(4)
+    values = rng.standard_normal((400, 50, 2)) + np.arange(2)
+    values += np.where(rng.random((400, 1, 1)) < 0.5, 3.0 * rng.standard_normal((400, 1, 1)), 0.0)
+    values[::100] += 50.0 + np.arange(4.0)[:, None, None]
+    evidence = examine(lay_out(log_of(values), rng), rng)
+    assert evidence.dependence.shocks
+    assert not evidence.light
+    assert all("a few events" in tail.words for tail in evidence.tails)
+
+
+def test_means_with_an_index_of_their_own_are_refused() -> None:
+    with pytest.raises(rm.InputError, match="'self-tuned' brings its own index"):
+        advise_log(log_of(homogeneous("gaussian", agents=2, rounds=50).table(1)), estimators=["self-tuned"])
 
 
 def test_page_and_figures(far_clients: LogAdvice) -> None:

@@ -70,7 +70,7 @@ class LogAdvice:
         return {TOGETHER: self.network, IN_GROUPS: inside}
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every setting of the final, least loss first."""
+        """Every setting of the final, best score first."""
         return [
             {
                 "setting": str(each.setting),
@@ -80,6 +80,8 @@ class LogAdvice:
                 "zeta": each.setting.zeta,
                 "network": each.setting.network,
                 "loss": each.mean,
+                "loss_in_recorded_order": each.recorded,
+                "score": each.score,
                 "worse": self.choice.excess[each.setting].estimate,
                 "worse_low": self.choice.excess[each.setting].low,
                 "worse_high": self.choice.excess[each.setting].high,
@@ -187,15 +189,16 @@ def advise_log(
             on_play=on_play,
         )
 
+    whole = stage(values, 1)
     if drifts:
         # A part would not show how a setting gets over a change: the whole is played, and the rest counts.
-        first, rest = stage(values, 1), stage(values, 2, cut)
+        first, rest = whole, stage(values, 2, cut)
         notes.append(
             "The log drifts: settings were compared on all of it, since a part would not show changes."
         )
     else:
         first, rest = stage(values[:cut], 1), stage(values[cut:], 2)
-    choice = choose(first, rest, explore(first, list(dict.fromkeys(estimators)), evidence.light))
+    choice = choose(first, rest, whole, explore(first, list(dict.fromkeys(estimators)), evidence.light))
     return LogAdvice(
         table.log,
         table,

@@ -14,6 +14,7 @@ from rumormill.advice.log import Log
 from rumormill.advice.mesh import MeshSetting
 from rumormill.advice.replays import Stage
 from rumormill.advice.settings import Setting
+from rumormill.advice.words import compared
 from rumormill.arms import Moments
 from rumormill.errors import DataError
 from rumormill.experiments.analyse.bootstrap import Interval
@@ -38,17 +39,11 @@ class SecondLook:
 
     @property
     def sentence(self) -> str:
-        log = self.advice.log
-        ends = f"({log.amount(self.excess.low)} to {log.amount(self.excess.high)}, 95 %)"
-        if self.still_right:
-            return (
-                "The setting in the file is still right: it loses "
-                f"{log.amount(self.excess.estimate)} more per request than what would be recommended now "
-                f"{ends}."
-            )
+        than = compared(self.advice, self.excess)
+        right = "still right" if self.still_right else "no longer right"
         return (
-            "The setting in the file is no longer right: it loses "
-            f"{log.amount(self.excess.estimate)} more per request than what would be recommended now {ends}."
+            f"The setting in the file is {right}: it loses {than} per request than what would be "
+            "recommended now."
         )
 
     def as_dict(self) -> dict[str, Any]:

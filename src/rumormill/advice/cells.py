@@ -55,7 +55,8 @@ def refuse_bad(path: Path, table: pl.LazyFrame, name: str, bad: pl.Series) -> No
     more = f" (and {count - 1:,} more)" if count > 1 else ""
     raise DataError(
         f"{path}: column {name!r}, row {row + 1:,} holds {str(cell)!r}{more}: every cell must be a finite "
-        "number or empty; drop or repair the row, or choose other columns"
+        f"number (at most {LARGEST_REWARD:g} in size) or empty; drop or repair the row, or choose other "
+        "columns"
     )
 
 

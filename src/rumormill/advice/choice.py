@@ -1,11 +1,12 @@
 """Which settings are tried, and which one is recommended.
 
 Settings are tried on the first part of the log; the one chosen is then played on the rest. A game that is
-played once cannot rely on averages, so a setting is scored by the mean over the worse half of its replays.
-The one recommended is the cheapest, and among equals the one with the largest constant, of those whose paired
-interval against the best ends within a stated margin. Cooperation needs more: its interval against agents
-alone must end below zero on the first part, and the rest must not speak against it. Where that fails, agents
-stay alone.
+played once cannot rely on averages, so a setting is scored by the mean over the worse half of its replays;
+one of agents alone by the recorded order itself where that was worse. The one recommended is the cheapest,
+and among equals the one with the largest constant, of those whose paired interval against the best ends
+within a stated margin. Cooperation needs more: its interval against agents alone must end below zero on the
+first part, it must not have done worse in the recorded order, and neither the rest nor the whole log in its
+own order may speak against it. Where that fails, agents stay alone.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from rumormill.advice.settings import (
     Setting,
     has_lemma,
 )
+from rumormill.arms.objective import sign_of
 from rumormill.experiments.analyse.bootstrap import Interval
 
 # Where the last constant tried is the best, the next of these is tried too.
@@ -54,7 +56,7 @@ class Choice:
     sharing: tuple[Setting, Interval] | None
     """The best setting that cooperates, and its loss above that of agents alone on the first part."""
     rejected: Setting | None
-    """The setting that looked best and did worse than agents alone on the rest."""
+    """The setting that looked best and did worse than agents alone on the rest or on the whole."""
     at_edge: bool
     """Whether the constant is the last one that there was to try."""
     restart: tuple[int, Interval] | None
@@ -144,19 +146,24 @@ def _extend(stage: Stage, kind: str) -> None:
         stage.play(beside, look=True)
 
 
-def choose(first: Stage, rest: Stage, finals: dict[str, list[Replayed]]) -> Choice:
+def choose(first: Stage, rest: Stage, whole: Stage, finals: dict[str, list[Replayed]]) -> Choice:
     """The cheapest and most careful that is not worse than the best, if it surely beats agents alone."""
     every = sorted((each for kind in finals.values() for each in kind), key=lambda each: each.score)
     lone = min(finals[ALONE], key=lambda each: each.score)
     margin = MARGIN * lone.mean
     alone = _simplest(first, finals[ALONE], lone, margin)
     against = {each.setting: first.excess(each, alone) for each in every if each.setting.cooperates}
-    allowed = [each for each in every if each.setting not in against or against[each.setting].high <= 0]
+    allowed = [
+        each
+        for each in every
+        if each.setting not in against
+        or (against[each.setting].high <= 0 and each.recorded <= alone.recorded + margin)
+    ]
     best = allowed[0]
     liked = _simplest(first, allowed, best, margin)
     chosen, lone = rest.play([liked.setting, alone.setting])
     rejected = None
-    if liked.setting.cooperates and _worse(rest, chosen, lone):
+    if liked.setting.cooperates and (_worse(rest, chosen, lone) or _worse_in_order(whole, chosen, lone)):
         rejected, liked, chosen = liked.setting, alone, lone
     return Choice(
         best,
@@ -179,7 +186,15 @@ def _simplest(stage: Stage, several: Iterable[Replayed], best: Replayed, margin:
 
     What exploring costs shows in every replay, how often a group gets stuck for want of it only in many.
     """
-    near = [each for each in several if each is best or stage.excess(each, best).high <= margin]
+    near = [
+        each
+        for each in several
+        if each is best
+        or (
+            stage.excess(each, best).high <= margin
+            and (each.setting.cooperates or each.recorded <= best.score + margin)
+        )
+    ]
     return min(near, key=lambda each: (each.messages, each.wire_bytes, -each.setting.zeta, each.score))
 
 
@@ -187,6 +202,12 @@ def _worse(rest: Stage, chosen: Replayed, alone: Replayed) -> bool:
     """Whether the rest of the log shows a setting to be worse than agents alone."""
     loss, paid = rest.excess(chosen, alone), rest.excess(chosen, alone, paid=True)
     return loss.low > 0 or paid.low > 0 or (loss.estimate > 0 and paid.estimate > 0)
+
+
+def _worse_in_order(whole: Stage, chosen: Replayed, alone: Replayed) -> bool:
+    """Whether a setting lost and paid more than agents alone on the whole log in its own order."""
+    (loss, paid), (lost, spent) = whole.in_order(chosen.setting), whole.in_order(alone.setting)
+    return loss > lost and sign_of(whole.objective) * (paid - spent) < 0
 
 
 def _restart(stage: Stage, chosen: Replayed) -> tuple[int, Interval] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ LEAST_OF_ARM = 20
 # The best arm is known where it leads by so many standard errors.
 SURELY = 3.0
 MOST_FOR_TAILS = 1_000_000
+# Outermost values from fewer rounds than this share of them are few events, written down by many.
+EVENTS_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -149,15 +151,18 @@ def examine(table: Table, rng: np.random.Generator) -> Evidence:
         raise DataError("all arms have the same mean: no arm is better, so there is nothing to advise")
     sameness = check_sameness(table, rng)
     drift = check_drift(table, rng)
+    dependence = check_dependence(table)
     residuals = _residuals(table, sameness)
     tails = tuple(estimate_tail(_some(each, rng), rng) for each in residuals)
+    if dependence.shocks:
+        tails = tuple(_of_events(tail, table, k, residuals[k]) for k, tail in enumerate(tails))
     moments, why = _moments(table, tails, residuals, rng)
     order = np.argsort(-log.sign * means)
     best, second = int(order[0]), int(order[1])
     enough = Enough(
         best, second, float(abs(means[best] - means[second])), float(np.hypot(errors[best], errors[second]))
     )
-    return Evidence(means, errors, sameness, drift, tails, check_dependence(table), enough, moments, why)
+    return Evidence(means, errors, sameness, drift, tails, dependence, enough, moments, why)
 
 
 def _residuals(table: Table, sameness: Sameness) -> list[Array]:
@@ -168,6 +173,18 @@ def _residuals(table: Table, sameness: Sameness) -> list[Array]:
         whole = np.nanmean(sameness.means, axis=0)
         values = values - sameness.means[log.agent, log.arm] + whole[log.arm]
     return [values[log.arm == k] for k in range(log.n_arms)]
+
+
+def _of_events(tail: Tail, table: Table, arm: int, values: Array) -> Tail:
+    """No tail is called light on few events.
+
+    A shock that hits all agents is one event, however many of them write it down: counted fifty times, its
+    nearly equal values would pass for a tail that ends there.
+    """
+    slot = table.slot[table.log.arm == arm]
+    outermost = np.argsort(-np.abs(values - np.median(values)))[: tail.used]
+    few = len(np.unique(slot[outermost])) < EVENTS_SHARE * tail.used
+    return replace(tail, verdict="cannot tell", few_events=True) if few and tail.verdict == "light" else tail
 
 
 def _some(values: Array, rng: np.random.Generator) -> Array:

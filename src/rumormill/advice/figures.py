@@ -9,7 +9,7 @@ import numpy as np
 
 from rumormill.advice.choice import kind_of
 from rumormill.advice.drift import SEGMENTS
-from rumormill.advice.words import findings
+from rumormill.advice.words import asked, findings
 from rumormill.experiments.figures.palette import LOOKS, looks
 from rumormill.experiments.figures.style import GREY, decades_and_zero, new_figure, style
 
@@ -30,13 +30,13 @@ def model_figure(advice: LogAdvice) -> Figure:
         drawers = (_same, _drift, _tails, _dependence, _enough)
         for axes, draw, finding in zip(panels, drawers, findings(advice), strict=False):
             draw(advice, axes)
-            axes.set_title(f"{finding.check} {finding.verdict}", loc="left")
+            axes.set_title(asked(finding), loc="left")
         _lines(advice, panels[5])
     return figure
 
 
 def price_figure(advice: LogAdvice) -> Figure:
-    """Every setting that was tried, by what it sends and what it loses; the advice as a ring."""
+    """Every setting that was tried, by what it sends and its score; the advice as a ring."""
     with style():
         figure = new_figure(4.8, 3.6)
         axes = figure.subplots()
@@ -46,7 +46,7 @@ def price_figure(advice: LogAdvice) -> Figure:
             if here:
                 axes.plot(
                     [each.messages for each in here],
-                    [max(each.mean, 1e-300) for each in here],
+                    [max(each.score, 1e-300) for each in here],
                     linestyle="none",
                     marker=looked[name].marker,
                     color=looked[name].colour,
@@ -56,18 +56,18 @@ def price_figure(advice: LogAdvice) -> Figure:
         chosen = advice.choice.chosen
         axes.plot(
             [chosen.messages],
-            [chosen.mean],
+            [chosen.score],
             "o",
             markersize=11,
             color="black",
             fillstyle="none",
             label="recommended",
         )
-        if min(each.mean for each in advice.losses.values()) > 0:
+        if min(each.score for each in advice.losses.values()) > 0:
             axes.set_yscale("log")
         decades_and_zero(axes, [each.messages for each in advice.losses.values()])
         axes.set_xlabel("messages per round, all links together")
-        axes.set_ylabel(_with_unit(advice, "loss per request"))
+        axes.set_ylabel(_with_unit(advice, "loss per request when it went badly"))
         figure.legend(loc="outside lower center", ncols=4, frameon=False)
     return figure
 
@@ -152,7 +152,7 @@ def _lines(advice: LogAdvice, axes: Any) -> None:
     axes.errorbar(middle, range(len(lines)), xerr=reach, fmt="o", capsize=2, color=LOOKS[2].colour)
     axes.set_yticks(range(len(lines)), [_short(line.name) for line in lines])
     axes.set_xlabel(_with_unit(advice, f"per request, {advice.log.better} is better"))
-    axes.set_title("on the rest of the log", loc="left")
+    axes.set_title(f"on the last {advice.rounds[1]:,} rounds", loc="left")
 
 
 def _short(name: str) -> str:

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 from rumormill.advice.figures import model_figure, price_figure
 from rumormill.advice.mesh import mesh_of, mesh_toml
-from rumormill.advice.words import findings, group_lines, headline, recommendation
+from rumormill.advice.words import (
+    alarms,
+    basis,
+    findings,
+    group_lines,
+    headline,
+    in_short,
+    recommendation,
+    reported_on,
+)
 from rumormill.experiments.report.markup import picture, table
 from rumormill.experiments.run.files import write_atomically
 from rumormill.text import number, plural
@@ -30,9 +39,11 @@ def page_html(advice: LogAdvice) -> str:
     log = advice.log
     css = (resources.files("rumormill.experiments.report") / "template" / "report.css").read_text("utf-8")
     said = recommendation(advice)
-    alarms = sum(finding.alarm for finding in findings(advice))
-    first = "".join(f'<p class="notice">{html.escape(text)}</p>' for text in said[:alarms])
-    rest = "".join(f"<p>{html.escape(text)}</p>" for text in said[alarms:])
+    tried = f"Every setting that was tried on {basis(advice)}."
+    unit = f", in {html.escape(log.unit)} per request" if log.unit else ""
+    failing = len(alarms(advice))
+    first = "".join(f'<p class="notice">{html.escape(text)}</p>' for text in said[:failing])
+    rest = "".join(f"<p>{html.escape(text)}</p>" for text in said[failing:])
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*advice.notes, *advice.evidence.why_moments))
     return f"""<!doctype html>
 <html lang="en">
@@ -40,17 +51,19 @@ def page_html(advice: LogAdvice) -> str:
 <title>Advice: {html.escape(log.name)}</title><style>{css}</style></head>
 <body><main>
 <header><p class="kicker">rumormill · advice · {html.escape(log.name)}</p>
-<h1>{html.escape(str(advice.chosen))}</h1>
+<h1>{html.escape(in_short(advice))}</h1>
 <p class="question">{html.escape(headline(advice))}</p></header>
 <section id="advice"><h2>Advice</h2>{first}{rest}{_groups(advice)}
 <pre><code>{html.escape(advice.code)}</code></pre></section>
-<section id="lines"><h2>On the rest of the log</h2>
-<p>Chosen on the first {advice.rounds[0]:,} rounds, reported on the other {advice.rounds[1]:,}. Means with
+<section id="lines"><h2>What it comes to{unit}</h2>
+<p>Chosen on {basis(advice)}, reported on {reported_on(advice)}. Means with
 their outermost values moved in; bands of 95 % from a block bootstrap over time.</p>{_lines(advice)}</section>
 <section id="model"><h2>The model, tested</h2>{_findings(advice)}
-<div class="pictures">{picture(model_figure(advice), "svg", "The checks of the model, one by one.")}
-{picture(price_figure(advice), "svg", "Every setting that was tried on the first part.")}</div></section>
+{picture(model_figure(advice), "svg", "The checks of the model, one by one.")}
+<div class="pictures">{picture(price_figure(advice), "svg", tried)}</div></section>
 <section id="settings"><h2>{plural(len(advice.choice.finals), "setting")} in the final</h2>
+<p>Sorted by what was lost per request in the worse half of the replays; by agents alone, in the recorded
+order where that was worse.</p>
 {_settings(advice)}</section>
 <section id="act"><h2>A file to act on</h2><details><summary>mesh.toml</summary>
 <pre><code>{html.escape(mesh_toml(mesh_of(advice)))}</code></pre></details></section>
@@ -86,10 +99,12 @@ def _findings(advice: LogAdvice) -> str:
 
 
 def _settings(advice: LogAdvice) -> str:
-    head = ["setting", "loss per request", "above the best (95 %)", "messages a round", "lemma", ""]
+    head = ["setting", "lost when it went badly", "on average", "above the best (95 %)", "messages a round"]
+    head += ["lemma", ""]
     rows = [
         [
             row["setting"],
+            number(row["score"]),
             number(row["loss"]),
             f"{number(row['worse_low'])} – {number(row['worse_high'])}",
             number(row["messages_per_round"]),
@@ -98,4 +113,4 @@ def _settings(advice: LogAdvice) -> str:
         ]
         for row in advice.rows()
     ]
-    return table(head, rows, ["", "number", "number", "number", "word", "word"])
+    return table(head, rows, ["", "number", "number", "number", "number", "word", "word"])

@@ -56,6 +56,8 @@ class Replayed:
     wire_bytes: float
     actions: Actions = field(repr=False)
     """Those on the recorded order itself."""
+    recorded: float
+    """The loss in the recorded order itself."""
 
     @property
     def mean(self) -> float:
@@ -63,9 +65,12 @@ class Replayed:
 
     @property
     def score(self) -> float:
-        """The mean over the worse half: what now and then gets stuck with a bad arm is no bargain."""
-        worst = np.sort(self.loss, axis=None)[-math.ceil(WORST * self.loss.size) :]
-        return float(worst.mean())
+        """The mean over the worse half: what now and then gets stuck with a bad arm is no bargain.
+
+        Agents alone play many games at once, so that the recorded order tells as much: the worse of both.
+        """
+        worst = float(np.sort(self.loss, axis=None)[-math.ceil(WORST * self.loss.size) :].mean())
+        return worst if self.setting.cooperates else max(worst, self.recorded)
 
 
 class Stage:
@@ -157,6 +162,13 @@ class Stage:
         logs, times = min(len(a), len(b)), min(a.shape[1], b.shape[1])
         return spread_out(sign * (a[:logs, :times] - b[:logs, :times]))
 
+    def in_order(self, setting: Setting) -> tuple[float, float]:
+        """Loss and outcome per request in the recorded order alone."""
+        values, means = self.log(0, 0)
+        actions, _ = self.actions_on(setting, values)
+        paid = realised(values[self.count_from :], actions[self.count_from :])
+        return self._loss(actions, means), paid
+
     # --- one setting ------------------------------------------------------------------------------------
 
     def _replayed(
@@ -172,7 +184,12 @@ class Stage:
         assert first is not None
         shape = (logs, times)
         return Replayed(
-            setting, np.array(losses[1:]).reshape(shape), np.array(paid[1:]).reshape(shape), *sent, first
+            setting,
+            np.array(losses[1:]).reshape(shape),
+            np.array(paid[1:]).reshape(shape),
+            *sent,
+            first,
+            losses[0],
         )
 
     def actions_on(

@@ -55,6 +55,8 @@ class Tail:
     low: float
     high: float
     verdict: Verdict
+    few_events: bool = False
+    """Whether the outermost values are a few events that many agents wrote down."""
 
     @property
     def safe_index(self) -> float:
@@ -74,6 +76,8 @@ class Tail:
         if self.verdict == "heavy":
             mean = ", perhaps even the mean" if self.low <= 1 else ""
             return f"heavy: the variance looks infinite{mean}"
+        if self.few_events:
+            return "cannot tell: the outermost values are a few events that many agents saw at once"
         if self.values < LEAST_FOR_LIGHT and self.low > 2:
             return f"cannot tell: {self.values:,} values are too few to call a tail light"
         if self.low <= 1:

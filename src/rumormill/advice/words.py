@@ -10,6 +10,7 @@ from rumormill.advice.advise_log import LogAdvice
 from rumormill.advice.choice import MARGIN
 from rumormill.advice.sameness import SHUFFLES
 from rumormill.advice.settings import IN_GROUPS
+from rumormill.experiments.analyse.bootstrap import Interval
 from rumormill.text import plural
 
 MOST_NAMES = 6
@@ -27,6 +28,11 @@ class Finding:
     """Whether the model fails here: said before the advice."""
 
 
+def asked(finding: Finding) -> str:
+    """The question with its answer."""
+    return f"{finding.check}{'' if finding.check.endswith('?') else ':'} {finding.verdict}"
+
+
 def findings(advice: LogAdvice) -> list[Finding]:
     """Every check of the model, in the order in which they matter."""
     return [_same(advice), _drift(advice), _tails(advice), _dependence(advice), _enough(advice)]
@@ -42,16 +48,39 @@ def headline(advice: LogAdvice) -> str:
         if k != known.best
     ]
     lead = ", ".join(gaps[:MOST_NAMES]) + (", ..." if len(gaps) > MOST_NAMES else "")
+    same, own = advice.evidence.sameness, ""
+    if same.best_differs:
+        shares = sorted(zip(same.groups, same.best_of_group, strict=True), key=lambda each: -len(each[0]))
+        named = [f"{log.arms[best]} for {len(group)}" for group, best in shares]
+        more = ", ..." if len(named) > MOST_NAMES else ""
+        own = f"The best arm depends on the agent: {', '.join(named[:MOST_NAMES])}{more}. "
     return (
-        f"{log.better.capitalize()} is better ({log.objective}). Over all agents {log.arms[known.best]} is "
-        f"the best arm, {log.amount(means[known.best])} on average; the others are worse per request by: "
+        f"{log.better.capitalize()} is better ({log.objective}). {own}Over all agents {log.arms[known.best]} "
+        f"is the best arm, {log.amount(means[known.best])} on average; the others are worse per request by: "
         f"{lead}."
     )
 
 
 def recommendation(advice: LogAdvice) -> list[str]:
     """The advice: what fails first, then what to do, why, and what it is worth."""
-    return [*_first(advice), _what(advice), *_why(advice), *_honest(advice)]
+    return [*alarms(advice), *_instead(advice), _what(advice), _lost(advice), *_why(advice), *_honest(advice)]
+
+
+def alarms(advice: LogAdvice) -> list[str]:
+    """Where the model fails: said before everything else."""
+    return [finding.sentence for finding in findings(advice) if finding.alarm]
+
+
+def basis(advice: LogAdvice) -> str:
+    """What the settings were compared on."""
+    return "the whole log" if advice.evidence.drift.drifts else "the first part"
+
+
+def reported_on(advice: LogAdvice) -> str:
+    """What the lines are about."""
+    if advice.evidence.drift.drifts:
+        return f"the last {advice.rounds[1]:,} of {sum(advice.rounds):,} rounds"
+    return f"the rest of the log ({advice.rounds[1]:,} rounds not used to choose)"
 
 
 # --- checks ---------------------------------------------------------------------------------------------
@@ -101,10 +130,11 @@ def _drift(advice: LogAdvice) -> Finding:
     words = f"The arms change over time ({_p(drift.p_value)}), {when}; "
     if drift.best_changes:
         names = list(dict.fromkeys(log.arms[k] for k in drift.segment_best))
-        words += (
-            f"the best arm changes with them ({' → '.join(names[:MOST_NAMES])}), and knowing the best of the "
-            f"moment is worth {log.amount(max(drift.value, 0.0))} per request."
-        )
+        words += f"the best arm changes with them ({' → '.join(names[:MOST_NAMES])}), "
+        if drift.value > 0:
+            words += f"and knowing the best of the moment is worth {log.amount(drift.value)} per request."
+        else:
+            words += "but to follow it over all agents would gain nothing."
     else:
         words += "the best arm over all agents stays the same."
     return Finding("drift?", "yes", _p(drift.p_value), words, alarm=True)
@@ -134,14 +164,14 @@ def _dependence(advice: LogAdvice) -> Finding:
         )
     if near.shocks:
         parts.append(f"{100 * near.common:.0f} % of the variance is a shock that hits all agents at once")
-    number = f"{near.lag_one:+.2f}, {max(near.common, 0.0):.0%}"
+    number = f"{near.lag_one:+.2f}, {100 * max(near.common, 0.0):.0f} %"
     if not parts:
         return Finding(
             "dependence",
             "none seen",
             number,
             f"Rewards depend neither on the last ones ({near.lag_one:+.2f}) nor on a common shock "
-            f"({max(near.common, 0.0):.0%}).",
+            f"({100 * max(near.common, 0.0):.0f} %).",
         )
     words = " and ".join(parts)
     return Finding("dependence", "some", number, f"{words[0].upper()}{words[1:]}; replays keep both.")
@@ -163,9 +193,9 @@ def _enough(advice: LogAdvice) -> Finding:
 # --- advice ---------------------------------------------------------------------------------------------
 
 
-def _first(advice: LogAdvice) -> list[str]:
-    """What fails, and what then helps."""
-    words = [finding.sentence for finding in findings(advice) if finding.alarm]
+def _instead(advice: LogAdvice) -> list[str]:
+    """What helps where the model fails."""
+    words = []
     if advice.evidence.sameness.best_differs:
         words.append(
             "Sharing what all measured would mix different arms under one name. What helps: cooperate within "
@@ -186,16 +216,26 @@ def _first(advice: LogAdvice) -> list[str]:
     return words
 
 
+def in_short(advice: LogAdvice) -> str:
+    """The advice without its constants."""
+    if not advice.chosen.cooperates:
+        return "Agents on their own, without messages"
+    if advice.chosen.network == IN_GROUPS:
+        return f"Cooperate within {plural(len(advice.groups), 'group')}"
+    return f"Cooperate among all {advice.network.n_agents} agents"
+
+
 def _what(advice: LogAdvice) -> str:
-    chosen = advice.chosen
-    if not chosen.cooperates:
-        return f"Recommended: agents on their own, without messages ({chosen})."
-    where = (
-        f" within {plural(len(advice.groups), 'group')}"
-        if chosen.network == IN_GROUPS
-        else f" among all {advice.network.n_agents} agents"
+    short = in_short(advice)
+    return f"Recommended: {short[0].lower()}{short[1:]} ({advice.chosen})."
+
+
+def _lost(advice: LogAdvice) -> str:
+    played, log = advice.choice.chosen, advice.log
+    return (
+        f"It lost {log.amount(played.recorded)} per request on {basis(advice)} in its own order, against "
+        f"every agent's own best arm, and {log.amount(played.mean)} on average in logs that might have been."
     )
-    return f"Recommended: cooperate{where}: {chosen}."
 
 
 def _why(advice: LogAdvice) -> list[str]:
@@ -203,36 +243,40 @@ def _why(advice: LogAdvice) -> list[str]:
     words = []
     if choice.rejected is not None:
         words.append(
-            f"{choice.rejected} looked best on the first part and did worse than agents alone on the rest."
+            f"{choice.rejected} looked best on {basis(advice)}, but did worse than agents alone on the rest, "
+            "or on the whole log in its own order."
         )
     elif choice.sharing is not None and not choice.best.setting.cooperates:
         setting, more = choice.sharing
         words.append(
-            f"No setting that cooperates is surely better on the first part: the best of them, {setting}, "
-            f"loses {log.amount(abs(more.estimate))} {'less' if more.estimate < 0 else 'more'} per request "
-            f"than agents alone ({log.amount(more.low)} to {log.amount(more.high)}, 95 %)."
+            f"No setting that cooperates is surely better on {basis(advice)}: the best of them, {setting}, "
+            f"loses {compared(advice, more)} than agents alone."
         )
     elif choice.best.setting == chosen:
-        words.append(
-            "In the worse half of its replays it lost least on the first part: "
-            f"{log.amount(choice.chosen.mean)} per request over all of them."
-        )
+        words.append("Of all settings tried it did best, by the worse half of its replays.")
     else:
         excess = choice.excess[chosen]
         words.append(
-            f"{choice.best.setting} did best on the first part (it lost {log.amount(choice.best.mean)} per "
-            f"request); the recommended setting loses at most {log.amount(max(excess.high, 0.0))} more "
-            f"(95 %), less than {MARGIN:.0%} of what agents alone lose, and is cheaper or explores more."
+            f"{choice.best.setting} did best (it lost {log.amount(choice.best.mean)} on average); the "
+            f"recommended setting loses at most {log.amount(max(excess.high, 0.0))} more (95 %), less than "
+            f"{100 * MARGIN:.0f} % of what agents alone lose, and is cheaper or explores more."
         )
     if chosen != choice.alone.setting:
         lost, paid = choice.against_alone, choice.paid_against_alone
         words.append(
-            f"Against agents alone it loses {log.amount(-lost.estimate)} less per request on the rest, by "
-            f"the means of the arms it chose ({log.amount(-lost.high)} to {log.amount(-lost.low)}, 95 %); "
-            f"what was really measured differs by {log.amount(paid.estimate)} ({log.amount(paid.low)} to "
-            f"{log.amount(paid.high)}). It takes {choice.chosen.messages:,.0f} messages a round."
+            f"On the rest it loses {compared(advice, lost)} per request than agents alone, by the means of "
+            f"the arms it chose; by what was measured, {compared(advice, paid)}. It takes "
+            f"{choice.chosen.messages:,.0f} messages a round."
         )
     return words
+
+
+def compared(advice: LogAdvice, more: Interval) -> str:
+    """How much more or less, with its interval in the same direction."""
+    amount = advice.log.amount
+    if more.estimate > 0:
+        return f"{amount(more.estimate)} more ({amount(more.low)} to {amount(more.high)}, 95 %)"
+    return f"{amount(-more.estimate)} less ({amount(-more.high)} to {amount(-more.low)}, 95 %)"
 
 
 def _honest(advice: LogAdvice) -> list[str]:

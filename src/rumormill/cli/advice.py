@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -16,28 +17,42 @@ if TYPE_CHECKING:
     from rumormill.advice.advise import Advice
     from rumormill.advice.advise_log import LogAdvice
 
+GLUE = "\x00"
+
 
 def print_advice(advice: LogAdvice) -> None:
     """The advice in as many columns as there are."""
-    from rumormill.advice.words import findings, group_lines, headline, recommendation
+    from rumormill.advice.words import (
+        alarms,
+        asked,
+        findings,
+        group_lines,
+        headline,
+        recommendation,
+        reported_on,
+    )
 
     log = advice.log
     who = "no agents named" if log.agents is None else plural(log.n_agents, "agent")
     paragraph(f"{log.name}: {len(log.value):,} values, {who}, {plural(log.n_arms, 'arm')}")
+    failing = alarms(advice)
+    for text in failing:
+        paragraph(text, "! ")
     paragraph(headline(advice))
+    for line in group_lines(advice):
+        paragraph(line, "  ", hang=4)
     say()
     paragraph("Is it the model's world?")
     for finding in findings(advice):
-        paragraph(f"{finding.check} {finding.verdict}. {finding.sentence}", "! " if finding.alarm else "- ")
-    for line in group_lines(advice):
-        paragraph(line, "    ")
+        told = f"{finding.number}, see above." if finding.alarm else finding.sentence
+        paragraph(f"{asked(finding)}. {told}", "! " if finding.alarm else "- ")
     for text in (*advice.notes, *advice.evidence.why_moments):
         paragraph(text, "- ")
     say()
-    paragraph(f"On the rest of the log ({advice.rounds[1]:,} rounds not used to choose), per request:")
+    paragraph(f"On {reported_on(advice)}, per request:")
     _print_lines(advice)
     say()
-    for text in recommendation(advice):
+    for text in recommendation(advice)[len(failing) :]:
         paragraph(text)
     paragraph(f"In Python: {advice.code}", hang=4)
 
@@ -58,7 +73,12 @@ def paragraph(text: str, mark: str = "", hang: int = 0) -> None:
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = max(20, shutil.get_terminal_size((80, 24)).columns) if known else 80
     indent = " " * (hang or len(mark))
-    say(textwrap.fill(text, width, initial_indent=mark, subsequent_indent=indent, break_on_hyphens=False))
+    # A number stays on the line of its unit, and of the sign before it.
+    glued = re.sub(r"(?<=[≤=±]) | (?=[≤=±])|(?<=\d) (?=%|[a-zµ]{1,2}\b)", GLUE, text)
+    filled = textwrap.fill(
+        glued, width, initial_indent=mark, subsequent_indent=indent, break_on_hyphens=False
+    )
+    say(filled.replace(GLUE, " "))
 
 
 class Counting:

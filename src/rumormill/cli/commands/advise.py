@@ -86,6 +86,8 @@ def advise(
     from rumormill.advice.columns import Columns
     from rumormill.advice.files import is_log
 
+    if Path(source).is_dir():
+        raise InputError(f"{source} is a folder: give a log or an experiment")
     logged = is_log(source) or Path(source).suffix not in ("", ".toml")
     columns = Columns(
         time_column, agent_column, arm_column, reward_column, tuple(column or ()), tuple(ignore or ())
@@ -177,7 +179,8 @@ def _for_live(path: Path) -> str:
         mesh = read_mesh(path)
         mesh.policy(mesh.file.games[0])
     except InputError as error:
-        return f"live nodes refuse it ({error}); for those, ask again with --estimator clipped"
+        why = str(error).split("; take ")[0]
+        return f"live nodes refuse it ({why}); for those, ask again with --estimator clipped"
     plan = "; then `rumormill mesh plan`" if any(mesh.links.values()) else ""
     return f"before live nodes use it: put in their addresses, where names stand{plan}"
 
