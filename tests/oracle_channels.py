@@ -128,6 +128,9 @@ def geometric(u: float, q: float) -> int:
     return 0 if q == 1 else math.floor(math.log(1 - u) / math.log(1 - q))
 
 
+UNSURE = -2  # in place of an action, where rounding decides what is told
+
+
 @dataclass(frozen=True)
 class Message:
     origin: int
@@ -153,12 +156,12 @@ class Rules(reality.Rules):
     count: str = "all"
 
 
-def find(x: list[float], L: float, r: Rules, budget: float) -> Found:
+def find(x: list[float], L: float, r: Rules, budget: float, last: float) -> Found:
     """(mean, index, n) of one arm; +∞ without samples."""
     if x and r.estimator == "groups":
         mean = median_of_means(x, L, r)  # type: ignore[arg-type]
         return mean, mean + reality.radius(len(x), L, r, r.rho, None), len(x)
-    return reality.estimate(x, L, r, budget)
+    return reality.estimate(x, L, r, budget, last)
 
 
 def play(table: Floats, graph: nx.Graph, r: Rules, world: World, means: Sequence[float] = ()) -> Actions:
@@ -253,7 +256,7 @@ def _tell(
             if r.policy == "origins" or r.guard:
                 found = [_by_groups(me, k, L, M, r) for k in range(K)]
             else:
-                found = [find(x, L, r, T * (near[v] + 1) / K) for x in me.samples]
+                found = [find(x, L, r, T * (near[v] + 1) / K, level(T, M, r)) for x in me.samples]
             if t <= K:
                 choices.make(t, v, t - 1)
             elif leader and leader[v] != v and _still_led(me, t, leader[v], dist[v][leader[v]], r):
@@ -265,9 +268,13 @@ def _tell(
             else:
                 choices.make(t, v, [index for _, index, _ in found])
             arm = int(choices.actions[t - 1, v])
-            tells = (
-                r.quiet is None or t <= K or bool(leader and leader[v] == v) or _tells(arm, found, r.quiet)
-            )
+            always = r.quiet is None or t <= K or bool(leader and leader[v] == v)
+            tells = always or _tells(arm, found, r.quiet)  # type: ignore[arg-type]
+            if not always and not choices.free and _two_favourites(found):
+                # Whether this is told is a matter of rounding: from here on the game is another one.
+                choices.wished[t - 1 :], choices.gaps[t - 1 :] = choices.actions[t - 1 :], 0.0
+                choices.wished[t - 1, v] = UNSURE
+                return
             row = [(mean, n) if t > K else (0.0, 0) for mean, _, n in found] if r.policy == "kmp" else []
             spoken[v] = Message(v, t, arm, float(table[t - 1, v, arm]), tuple(row)) if tells else None
 
@@ -306,6 +313,12 @@ def _tell(
                 me.add(t, m.origin, m.arm, m.reward)
                 me.held.remove(m)
         flying = [(end, b, m) for end, b, m in flying if end > t]  # who was away has missed it
+
+
+def _two_favourites(found: list[Found]) -> bool:
+    """Whether the two best means are so close that rounding decides."""
+    best = sorted(mean for mean, _, _ in found if mean < INF)[-2:]
+    return len(best) == 2 and best[1] - best[0] < 1e-9 * max(abs(best[0]), abs(best[1]))
 
 
 def _leave(choices: _Choices, t: int, v: int) -> None:
@@ -359,12 +372,12 @@ def width(n: float, L: float, r: Rules) -> float:
 
 
 def _guarded_indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[float]:
-    """KMP among f liars: no more than the own samples say, nor than one of f + 1 others says."""
+    """KMP among f liars: no more than the own samples say, nor than the middle one of more than 2f others."""
     indices = []
     for k, (_, index, _) in enumerate(found):
         rows = [m.row[k] for m in me.newest.values()]
         said = sorted(mean + width(n, L, r) for mean, n in rows if n > 0)
-        indices.append(min(index, said[r.guard]) if len(said) > r.guard else index)
+        indices.append(min(index, said[len(said) // 2]) if len(said) > 2 * r.guard else index)
     return indices
 
 
@@ -395,7 +408,9 @@ def _by_groups(me: Agent, k: int, L: float, M: int, r: Rules) -> Found:
     counts = [sum(sizes[w] for w in group) for group in groups]
     means = [sum(sums[w] for w in group) / c for group, c in zip(groups, counts, strict=True)]
     n: float = sum(counts)
-    if r.count == "trimmed":
+    if r.guard or r.count == "cautious":  # so many groups of the least size that can decide the median
+        n = min(n, G * sorted(counts)[G // 2 - f])
+    elif r.count == "trimmed":
         n = G / (G - f) * sum(sorted(counts)[: G - f])
     middle = sorted(means)[G // 2]
     return middle, min(own, middle + width(n, L, r)), n  # type: ignore[return-value]

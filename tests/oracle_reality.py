@@ -13,6 +13,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
 INF = math.inf
 Samples = list[float]
@@ -90,18 +91,20 @@ def clipping(p: float) -> tuple[float, float]:
     return s**p * eps * b, p ** (p / eps) * b ** (1 / eps) / eps
 
 
-def clipped_mean(x: Samples, L: float, r: Rules) -> float:
+def clipped_mean(x: Samples, L: float, r: Rules, last: float) -> float:
     tau, _ = clipping(r.p)
     B = (tau * r.u * len(x) / L) ** (1 / r.p) if L > 0 else INF
-    if len(x) >= 128:  # the sketch keeps 128 samples; below the least of them nothing is clipped
-        B = max(B, sorted(map(abs, x))[-128])
+    # The sketch keeps 128 samples, or as many as can exceed B at the last L; below them nothing is clipped.
+    room = max(128, math.ceil(last / tau + math.sqrt(2 * last * last / tau) + last / 3))
+    if len(x) >= room:
+        B = max(B, sorted(map(abs, x))[-room])
     return sum(clip(v, -B, B) for v in x) / len(x)
 
 
-def classical(x: Samples, L: float, r: Rules) -> tuple[float, float]:
+def classical(x: Samples, L: float, r: Rules, last: float) -> tuple[float, float]:
     """(mean, index) of a mean with the radius of SEMANTICS: factor ζ, number c or theory's."""
     if r.estimator == "clipped":
-        mean, m, theory = clipped_mean(x, L, r), r.u, clipping(r.p)[1]
+        mean, m, theory = clipped_mean(x, L, r, last), r.u, clipping(r.p)[1]
     elif r.estimator == "trimmed":
         kept = [v for i, v in enumerate(x, 1) if abs(v) ** r.p * L <= r.u * i]
         mean, m, theory = sum(kept) / len(x), r.u, 4 ** (r.p / r.eps)
@@ -168,7 +171,8 @@ def median_bound(x: Samples, L: float, r: Rules, scale: float = 1.0) -> tuple[fl
     bins = sorted(clip(math.floor((math.asinh(v / scale) + A) / h), 0, B - 1) for v in x)
     edge = [scale * math.sinh((b + 1) * h - A) for b in bins]
     j = math.ceil(n / 2 + math.sqrt(n * L / 2))
-    return edge[math.ceil(n / 2) - 1], edge[j - 1] if j <= n else INF
+    index = edge[j - 1] if j <= n and sorted(x)[j - 1] <= 1e6 * scale else INF  # nothing is above the grid
+    return edge[math.ceil(n / 2) - 1], index
 
 
 def robust_moss(
@@ -204,10 +208,74 @@ def huber_sgd(
         if n < 15:
             return INF, INF
         theta = float(np.median(x[:15]))
-        scale = 1.4826 * float(np.median(np.abs(np.array(x[:15]) - theta)))
+        sizes = np.abs(np.array(x) - theta)
+        scale = 1.4826 * float(np.median(sizes[:15]))
+        if scale == 0:  # eight of them are the same: the mean distance, once one differs
+            seen = next((i for i in range(15, n + 1) if sizes[:i].any()), n)
+            scale = math.sqrt(math.pi / 2) * float(sizes[:seen].mean())
     for i, v in enumerate(x, 1):
         theta += clip(v - theta, -lam * scale, lam * scale) / i
     return theta, theta + coeff * scale * math.sqrt(L / n)
+
+
+# ---- F2, E2: bounds over all samples, worked out again when n (or L) has grown by 2 % ---------------------
+
+
+def catoni_bound(x: Samples, L: float, r: Rules) -> tuple[float, float]:
+    """By brackets around a sign change, from the definition."""
+    eps, p, n, data = r.eps, r.p, len(x), np.array(x)
+    C = 0.5 if eps == 1 else (eps / p) ** (p / 2) * ((1 - eps) / eps) ** (1 - p / 2)
+    lam = (L / (n * eps * C * r.rho)) ** (1 / p)
+    reach = p * C ** (1 / p) * eps ** (-eps / p) * r.rho ** (1 / p) * (L / n) ** (eps / p)
+    if L == 0:
+        return sum(x) / n, sum(x) / n
+    largest = (1 / (p * C)) ** (1 / eps)
+
+    def left(theta: float) -> float:
+        y = np.minimum(lam * (data - theta), largest)
+        phi = -np.log(1 - y + C * np.abs(y) ** p)
+        return float(phi.sum()) + n * math.log(1 + C * r.rho * lam**p) + L
+
+    width = 1.0
+    while left(max(x) + width) > 0:
+        width *= 2
+    index = float(brentq(left, min(x), max(x) + width, xtol=1e-13, rtol=1e-14))
+    return index - reach, index
+
+
+def mr_mean(x: Samples, r: Rules, p: float | None = None, c: float = 1.0, **_: Any) -> float:
+    p, n = r.p if p is None else p, len(x)
+    q = (2 - p) / (p - 1)
+    b = 0.5 if p == 2 else (2 * q ** (1 - 2 / p) + q ** (2 - 2 / p)) ** (-p / 2)
+    y = [v / (c * n ** (1 / p)) for v in x]
+    total = sum(math.copysign(math.log(1 + abs(v) + b * abs(v) ** p), v) for v in y)
+    return float(c / n ** (1 - 1 / p) * total)
+
+
+def mr_bonus(n: int, r: Rules, budget: float, p: float | None = None, c: float = 1.0) -> float:
+    p = r.p if p is None else p
+    bonus: float = c * max(math.log(budget / n), 0) / n ** (1 - 1 / p)
+    return bonus
+
+
+LAZY = ("catonibound", "mr")
+
+
+def lazily(
+    x: Samples, L: float, r: Rules, budget: float, last: tuple[int, float] | None
+) -> tuple[Found, tuple[int, float] | None]:
+    """What an estimator says that was last worked out at `last` = (n, L), and where it is now."""
+    n = len(x)
+    if n == 0:
+        return (INF, INF, 0), None
+    if r.estimator == "mr":
+        if last is None or n < 50 or n > 1.02 * last[0]:
+            last = n, L
+        mean = mr_mean(x[: last[0]], r, **r.options)
+        return (mean, mean + mr_bonus(n, r, budget, **r.options), n), last
+    if last is None or n > 1.02 * last[0] or 1.02 * last[1] < L:
+        last = n, L
+    return (*catoni_bound(x[: last[0]], last[1], r), n), last
 
 
 OWN: dict[str, Any] = {
@@ -218,14 +286,14 @@ OWN: dict[str, Any] = {
 }
 
 
-def estimate(x: Samples, L: float, r: Rules, budget: float) -> Found:
-    """(mean, index, n) of one arm; +∞ without samples."""
+def estimate(x: Samples, L: float, r: Rules, budget: float, last: float) -> Found:
+    """(mean, index, n) of one arm; +∞ without samples. last: the largest L that will be asked for."""
     if not x:
         return INF, INF, 0
     if r.estimator in OWN:
         extra = {"budget": budget} if r.estimator == "moss" else {}
         return (*OWN[r.estimator](x, L, r, **extra, **r.options), len(x))
-    return (*classical(x, L, r), len(x))
+    return (*classical(x, L, r, last), len(x))
 
 
 def level(t: int, M: int, r: Rules) -> float:
@@ -286,6 +354,7 @@ def _tell(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> t
     told: dict[tuple[int, int], bool] = {}
     rows: dict[tuple[int, int], list[tuple[float, int]]] = {}
     choices, messages = _Choices(T, M, forced), 0
+    last: dict[tuple[int, int], tuple[int, float] | None] = {}
     leader = {}
     if r.policy == "centralized":
         for v in range(M):
@@ -296,16 +365,24 @@ def _tell(table: Floats, graph: nx.Graph, r: Rules, forced: Actions | None) -> t
         L = level(t, M, r)
         for v in range(M):
             budget = T * (len(heard[v]) + 1) / K
-            found = [estimate(x, L, r, budget) for x in samples[v]]
             unknown = [(t - 1 + v + i) % K for i in range(K) if not samples[v][(t - 1 + v + i) % K]]
             first = unknown[0] if unknown and r.start == "shared" else t - 1 if t <= K else None
             if r.start == "shared" and not unknown:
                 first = None
             delay = dist[v][leader[v]] if leader else 0
+            follows = first is None and 0 < delay < t
+            if r.estimator not in LAZY:
+                found = [estimate(x, L, r, budget, level(T, M, r)) for x in samples[v]]
+            elif (t <= K and r.start == "shared") or (first is None and not (follows and r.quiet is None)):
+                asked = [lazily(x, L, r, budget, last.get((v, k))) for k, x in enumerate(samples[v])]
+                found = [each for each, _ in asked]
+                last.update({(v, k): at for k, (_, at) in enumerate(asked)})
+            else:
+                found = [(INF, INF, len(x)) for x in samples[v]]  # nobody asks
             rows[v, t] = [(0.0, 0)] * K
             if first is not None:
                 choices.make(t, v, first)
-            elif delay and t > delay:
+            elif follows:
                 choices.make(t, v, int(choices.actions[t - 1 - delay, leader[v]]))
             else:
                 choices.make(t, v, _indices(found, L, t, v, heard, rows, told, r))
@@ -337,7 +414,7 @@ def _indices(
     if r.policy != "kmp":
         return [index for _, index, _ in found]
     # A row is (mean, n), or (index, n) where the estimator brings its own index.
-    own = [(index if r.estimator in OWN else mean, n) for mean, index, n in found]
+    own = [(index if r.estimator in (*OWN, *LAZY) else mean, n) for mean, index, n in found]
     rows[v, t] = own
     used = list(own)
     for k in range(len(own)):
@@ -345,7 +422,7 @@ def _indices(
             newest = next((s for s in range(t - d, 0, -1) if told[w, s]), None)
             if newest is not None and rows[w, newest][k][1] > used[k][1]:
                 used[k] = rows[w, newest][k]
-    if r.estimator in OWN:
+    if r.estimator in (*OWN, *LAZY):
         return [index for index, _ in used]
     m, theory = {
         "clipped": (r.u, clipping(r.p)[1]),

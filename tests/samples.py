@@ -73,6 +73,8 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "group": [3],
         "lam": [1.5],
         "coeff": [2.0],
+        "c": [0.4],
+        "p": [1.5],
     },
     "law": {
         "alpha": [1.2, 2.0],

@@ -109,6 +109,14 @@ def result_of(game: Game, engine: str) -> rm.Result:
     return played(table, graph, policy_of(rules, world), means, engine, **keywords_of(world))
 
 
+def is_compiled(game: Game) -> bool:
+    """Whether the compiled engine is meant to know the game."""
+    _, _, rules, world, _ = game
+    by_origin = rules.policy == "origins" or rules.guard > 0
+    waits = rules.hold > 1 and bool(world.absences or world.churn)
+    return not (by_origin or waits)
+
+
 def assert_regret_of_those_present(game: Game, result: rm.Result) -> None:
     """Whoever pulls regrets, nobody else; all pulls are counted."""
     assert result.actions is not None
@@ -206,7 +214,7 @@ def rules(draw: st.DrawFn, graph: nx.Graph, policy: str, estimator: str) -> Rule
     common |= {"gamma": gamma, "schedule": draw(st.sampled_from(("paper", "anytime")))}
     if policy == "origins":
         common |= {"f": draw(st.integers(0, 2)), "spare": draw(st.integers(1, 2))}
-        return Rules(policy, count=draw(st.sampled_from(("all", "trimmed"))), **common)
+        return Rules(policy, count=draw(st.sampled_from(("all", "cautious", "trimmed"))), **common)
     if estimator == "selftuned":  # small pilots, so that short games get beyond them
         common["options"] = {"pilot": draw(st.sampled_from((0, 1, 3))), "guard": 1.0, "omega": 4.0}
     elif estimator == "huber":
@@ -311,7 +319,7 @@ def random_rules(
     common |= {"gamma": gamma, "schedule": str(rng.choice(["paper", "anytime"]))}
     if policy == "origins":
         common |= {"f": int(rng.integers(0, 3)), "spare": int(rng.integers(1, 3))}
-        return Rules(policy, count=str(rng.choice(["all", "trimmed"])), **common)
+        return Rules(policy, count=str(rng.choice(["all", "cautious", "trimmed"])), **common)
     if estimator == "selftuned":
         common["options"] = {"pilot": int(rng.choice([0, 1, 3])), "guard": 1.0, "omega": 4.0}
     elif estimator == "huber":

@@ -21,6 +21,8 @@ ESTIMATOR_NAMES = {
     "median-bound": "median",
     "robust-moss": "moss",
     "huber-sgd": "huber",
+    "catoni-bound": "catonibound",
+    "mr-ucb": "mr",
 }
 POLICY_NAMES = {
     "decentralized": "decentralized",
@@ -34,7 +36,7 @@ POLICY_NAMES = {
 }
 BEYOND_THE_PAPER = ("quiet", "start", "radius", "sigma")
 COMMON = ("c", "zeta", "quiet", "start", "radius", "sigma", "gamma_c", "eta", "accelerated", "own")
-OWN_INDEX = ("selftuned", "median", "moss", "huber")
+OWN_INDEX = ("selftuned", "median", "moss", "huber", *oracle.LAZY)
 ESTIMATORS: dict[str, Any] = {
     "clipped": rm.ClippedMean,
     "trimmed": rm.TrimmedMean,
@@ -43,6 +45,8 @@ ESTIMATORS: dict[str, Any] = {
     "median": rm.MedianBound,
     "moss": rm.RobustMOSS,
     "huber": rm.HuberSGD,
+    "catonibound": rm.CatoniBound,
+    "mr": rm.MRUCB,
 }
 MESSAGE_PASSING = ("decentralized", "centralized", "kmp", "robust")
 AVERAGING = ("consensus", "coop2", "gossip", "dducb")
@@ -194,6 +198,8 @@ def random_options(estimator: str, rng: np.random.Generator) -> dict[str, Any]:
             "lam": float(rng.uniform(0.5, 4)),
             "coeff": float(rng.uniform(0.2, 2)),
         }
+    if estimator == "mr":
+        return {"c": float(rng.uniform(0.1, 2)), "p": some(rng, None, 1.2, 2.0)}
     return {}
 
 

@@ -90,6 +90,8 @@ ESTIMATORS = (
     "MedianBound",
     "RobustMOSS",
     "HuberSGD",
+    "CatoniBound",
+    "MRUCB",
 )
 
 

@@ -35,7 +35,9 @@ if TYPE_CHECKING:
     from rumormill.errors import RumormillError as RumormillError
     from rumormill.errors import SlowEngineNotice as SlowEngineNotice
     from rumormill.errors import SolverError as SolverError
+    from rumormill.estimators import MRUCB as MRUCB
     from rumormill.estimators import Catoni as Catoni
+    from rumormill.estimators import CatoniBound as CatoniBound
     from rumormill.estimators import ClippedMean as ClippedMean
     from rumormill.estimators import EmpiricalMean as EmpiricalMean
     from rumormill.estimators import Estimator as Estimator
@@ -85,8 +87,8 @@ _ROOMS = {
     "engine": "Result simulate",
     "errors": "ContractError DataError InputError RumormillError SlowEngineNotice SolverError",
     "estimators": (
-        "Catoni ClippedMean EmpiricalMean Estimator HuberSGD MedianBound MedianOfMeans OnlineMean RobustMOSS "
-        "SelfTuned TrimmedMean"
+        "Catoni CatoniBound ClippedMean EmpiricalMean Estimator HuberSGD MRUCB MedianBound MedianOfMeans "
+        "OnlineMean RobustMOSS SelfTuned TrimmedMean"
     ),
     "experiments.run.store": "load",
     "graphs": "Network Topology",

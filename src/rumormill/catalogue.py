@@ -76,6 +76,8 @@ ESTIMATORS = Names(
         "median-bound": "median_bound:MedianBound",
         "robust-moss": "robust_moss:RobustMOSS",
         "huber-sgd": "huber_sgd:HuberSGD",
+        "catoni-bound": "catoni_bound:CatoniBound",
+        "mr-ucb": "mr_ucb:MRUCB",
     },
 )
 LAWS = Names(

@@ -16,6 +16,7 @@ import numpy as np
 Confidence = Literal["paper", "anytime"]
 CONFIDENCES = ("paper", "anytime")
 LN_2 = math.log(2.0)
+HALF_CIRCLE = math.sqrt(math.pi / 2.0)
 
 
 # --- schedules and radii --------------------------------------------------------------------------------
@@ -147,6 +148,34 @@ def catoni_step(
     return middle, low, high, middle in (low, high)
 
 
+# --- Catoni's bound: an upper bound on the mean, without an estimate in the middle -----------------------
+
+
+def bound_width(n: float, L: float, eps: float, rho: float, curvature: float) -> float:
+    """lambda: samples count in full within about 1/lambda of the bound."""
+    return (L / (n * eps * curvature * rho)) ** (1.0 / (1.0 + eps))
+
+
+def bound_allowance(n: float, L: float, eps: float) -> float:
+    """n ln(1 + C rho lambda^p) + L, which the samples have to make up for; C rho lambda^p = L/(n eps)."""
+    return n * math.log1p(L / (n * eps)) + L
+
+
+def bound_phi(y: Any, eps: float, curvature: float) -> tuple[Any, Any]:
+    """phi and its slope (also arrays): -ln(1 - y + C_p |y|^p), constant beyond its largest value."""
+    y = np.minimum(y, (1.0 / ((1.0 + eps) * curvature)) ** (1.0 / eps))
+    size = np.abs(y)
+    tail = curvature * size**eps
+    fall = tail * size - y
+    return -np.log1p(fall), (1.0 - (1.0 + eps) * np.copysign(tail, y)) / (1.0 + fall)
+
+
+def bound_reach(n: float, L: float, eps: float, rho: float, curvature: float) -> float:
+    """p C^(1/p) eps^(-eps/p) rho^(1/p) (L/n)^(eps/p): how far the bound lies above the mean, for large n."""
+    p = 1.0 + eps
+    return p * (curvature * rho) ** (1.0 / p) * (L / (eps * n)) ** (eps / p)
+
+
 # --- clipped means --------------------------------------------------------------------------------------
 
 
@@ -183,6 +212,15 @@ def clipping_factor(p: float) -> float:
     """tau = s^p eps b: samples are clipped at (tau u n / L)^(1/p)."""
     s = clipping_point(p)
     return math.pow(s, p) * (p - 1.0) * clipping_curvature(s, p)
+
+
+def clip_room(p: float, L: float) -> int:
+    """How many of n samples exceed the level, with probability at least 1 - exp(-L): Bernstein, whatever n.
+
+    At most L/tau of them do in the mean, since E|X|^p <= u.
+    """
+    most = L / clipping_factor(p)
+    return math.ceil(most + math.sqrt(2.0 * most * L) + L / 3.0)
 
 
 def clip_level(n: float, L: float, budget: float, p: float) -> float:
@@ -251,18 +289,26 @@ def tuned_reach(C: float, threshold: float, L: float, n: float) -> float:
 
 
 HISTOGRAM_BINS = 4096
-HISTOGRAM_END = math.asinh(1e6)
+HISTOGRAM_MOST = 1e6
+HISTOGRAM_END = math.asinh(HISTOGRAM_MOST)
 HISTOGRAM_STEP = 2.0 * HISTOGRAM_END / HISTOGRAM_BINS
 
 
 def histogram_bin(x: float, scale: float) -> int:
-    """The bin of a sample, on a grid that is even around 0 and logarithmic outside."""
+    """The bin of a sample, on a grid that is even around 0 and logarithmic outside.
+
+    Whatever is larger than the grid has a bin of its own behind the last; the first takes all that is below.
+    """
+    if x > HISTOGRAM_MOST * scale:
+        return HISTOGRAM_BINS
     place = math.floor((math.asinh(x / scale) + HISTOGRAM_END) / HISTOGRAM_STEP)
     return int(min(max(place, 0), HISTOGRAM_BINS - 1))
 
 
 def histogram_edge(place: int, scale: float) -> float:
-    """The upper edge of a bin."""
+    """The upper edge of a bin; there is none above what is larger than the grid."""
+    if place >= HISTOGRAM_BINS:
+        return math.inf
     return scale * math.sinh((place + 1) * HISTOGRAM_STEP - HISTOGRAM_END)
 
 
@@ -284,6 +330,37 @@ def moss_clip(phi: float, root: float, p: float) -> float:
 def moss_reach(phi: float, scale: float, exponent: float) -> float:
     """scale phi^(eps/p)."""
     return scale * math.pow(phi, exponent)
+
+
+def mr_curvature(p: float) -> float:
+    """b_p, the factor of |y|^p in the influence of MR-UCB; 1/2 at p = 2, where it is also the limit."""
+    if p == 2.0:
+        return 0.5
+    ratio = (2.0 - p) / (p - 1.0)
+    return (2.0 * ratio ** (1.0 - 2.0 / p) + ratio ** (2.0 - 2.0 / p)) ** (-p / 2.0)
+
+
+def mr_psi(size: Any, p: float, curvature: float) -> Any:
+    """ln(1 + y + b_p y^p) at y = size >= 0 (also arrays)."""
+    return np.log1p(size + curvature * size**p)
+
+
+def mr_width(n: float, p: float, c: float) -> float:
+    """c n^(1/p): samples count in full up to about this size."""
+    return c * n ** (1.0 / p)
+
+
+def mr_bonus(n: float, budget: float, p: float, c: float) -> float:
+    """c max(ln(budget/n), 0) / n^(1 - 1/p); budget = rounds times agents heard, per arm."""
+    return c * max(math.log(budget / n), 0.0) / n ** (1.0 - 1.0 / p)
+
+
+def huber_scale(middle: float, total: float, n: float) -> float:
+    """The scale of n samples from the median distance to their median; from the mean distance if that is 0.
+
+    The factors make either one the standard deviation of Gaussian samples; total is the sum of distances.
+    """
+    return 1.4826 * middle if middle > 0.0 else HALF_CIRCLE * total / n
 
 
 def huber_step(theta: float, x: float, rank: float, reach: float) -> float:

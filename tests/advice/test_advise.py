@@ -165,6 +165,10 @@ def test_the_code_of_the_centralized_policy() -> None:
         ({"trials": 4}, "trials = 4 is not allowed: comparisons need at least 5"),
         ({"horizon": 4}, "horizon = 4 is not allowed: the first 4 rounds"),
         ({"estimators": ["trimed"]}, "estimator 'trimed' is unknown: did you mean 'trimmed'"),
+        (
+            {"estimators": ["clipped", "catoni-bound"]},
+            "'catoni-bound' brings its own index, so there is no ζ",
+        ),
         ({"estimators": ["empirical"]}, "the empirical mean alone cannot be recommended"),
     ],
 )

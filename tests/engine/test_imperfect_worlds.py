@@ -202,6 +202,14 @@ def test_a_hop_budget_beyond_the_diameter_pays_for_detours() -> None:
         same((bandit_of("gaussian", 3, 2), rm.Network.ring(6), policy, 40, world), seed=1)
 
 
+def test_budgets_beyond_the_horizon_need_no_room() -> None:
+    world = {"channel": rm.Imperfect(p=0.5, delay=2), "outages": [(0, 1, 3, 9)]}
+    bandit, network = bandit_of("gaussian", 3, 2), rm.Network.ring(6)
+    held = rm.DecentralizedMPUCB(gamma=2, zeta=0.3, hold=10**9, clique_filter=False)
+    for policy in (held, rm.KMPUCB(gamma=10**9, zeta=0.3)):
+        same((bandit, network, policy, 20, world), seed=1)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_blocks_change_nothing(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if form == "lists":
@@ -245,5 +253,9 @@ def test_what_is_not_compiled_is_said() -> None:
         def open(self, network: rm.Network, seed: np.random.SeedSequence) -> Any:
             raise AssertionError
 
+    ring = rm.Network.ring(5)
     with pytest.raises(InputError, match="does not know the channel Own"):
-        prepare(rm.KMPUCB(gamma=1), rm.Network.ring(5), 3, engine="fast", world=rm.World(channel=Own()))
+        prepare(rm.KMPUCB(gamma=1), ring, 3, engine="fast", world=rm.World(channel=Own()))
+    for policy in (rm.KMPUCB(gamma=1, guard=1), rm.OriginMedianUCB(gamma=1)):
+        with pytest.raises(InputError, match="does not know medians over origins"):
+            prepare(policy, ring, 3, engine="fast")

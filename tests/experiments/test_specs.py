@@ -72,8 +72,8 @@ def test_every_shipped_spec_has_both_scales_and_says_what_it_asks(name: str) -> 
     # Some of our own are smaller: the sparse family has the dearest sweep, Catoni's mean goes through all
     # samples in every round, tuning plays everything at every constant, and in an imperfect world every
     # message has to be followed.
-    smaller = {"gamma-sparse": (50, 5_000), "estimators": (100, 1_000), "tuned": (16, 1_500)}
-    smaller |= {**dict.fromkeys(WORLDS, (20, 2_000)), "liars": (10, 1_200)}
+    smaller = {"gamma-sparse": (50, 5_000), "estimators": (100, 1_000), "tuned": (24, 1_500)}
+    smaller |= {**dict.fromkeys(WORLDS, (20, 2_000)), "liars": (20, 500)}
     full = spec.scale["full"]
     assert (full.trials, full.horizon) == smaller.get(name, (100, 10_000))
     assert decode(encode(spec)) == spec

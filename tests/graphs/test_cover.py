@@ -80,13 +80,18 @@ def test_covers_are_in_order(n: int, p: float, gamma: int, seed: int) -> None:
         assert found.optimal
 
 
-def test_without_the_complement(monkeypatch: pytest.MonkeyPatch) -> None:
-    network = Network.barabasi_albert(80, 3, rng=1)
-    with_it = clique_cover(network, 2)
-    monkeypatch.setattr(cover, "COMPLEMENT_AGENTS", 10)
-    without = clique_cover(network, 2)
-    verify_cover(network, 2, without.groups)
-    assert len(without.groups) <= 1.3 * len(with_it.groups)
+@given(st.integers(1, 14), st.floats(0.0, 1.0), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_saturation_is_that_of_the_complement(n: int, p: float, seed: int) -> None:
+    """The rule by its definition: most colours among those one does not hear, then fewest links, then id."""
+    power = Network.erdos_renyi(n, p, rng=seed, connected=False).power(1)
+    strangers = [set(range(n)) - {v} - set(power.row(v).tolist()) for v in range(n)]
+    colour: dict[int, int] = {}
+    while len(colour) < n:
+        seen = {v: {colour[w] for w in strangers[v] if w in colour} for v in range(n) if v not in colour}
+        v = min(seen, key=lambda v: (-len(seen[v]), int(power.degrees[v]), v))
+        colour[v] = min(set(range(n)) - seen[v])
+    assert cover.saturated(power).tolist() == [colour[v] for v in range(n)]
 
 
 def test_known_covers() -> None:

@@ -40,7 +40,8 @@ def test_ties_are_rare(engine: EngineName) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", ["reference", "fast"])
 def test_ties_are_rare_in_thousands(engine: EngineName) -> None:
-    assert count_ties(range(5_000), engine) <= 20
+    # Four in a thousand are usual (Catoni's root, averages): more than 40 has a probability of 2e-5.
+    assert count_ties(range(5_000), engine) <= 40
 
 
 def test_oracle_tells_a_wrong_action_from_a_tie() -> None:

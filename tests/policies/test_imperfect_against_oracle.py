@@ -15,6 +15,7 @@ from sides_channels import (
     Game,
     assert_regret_of_those_present,
     games,
+    is_compiled,
     random_game,
     result_of,
     ties_against_oracle,
@@ -70,6 +71,7 @@ def check(game: Game, compiled: bool = True) -> int:
     slow = result_of(game, "reference")
     if compiled:
         fast = result_of(game, "auto")
+        assert fast.engine == ("fast" if is_compiled(game) else "reference"), told(game)
         for name in ("actions", "agent_regret", "agent_rounds", "messages", "wire_bytes"):
             np.testing.assert_array_equal(getattr(slow, name), getattr(fast, name), err_msg=told(game))
     assert_regret_of_those_present(game, slow)

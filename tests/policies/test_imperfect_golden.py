@@ -4,31 +4,39 @@ Radii are a millionth of what they should be, so that an agent plays the arm of 
 sample is large enough to be trimmed or clipped. K = 2: round 1 is arm 0, round 2 arm 1 for all who are there.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import rumormill as rm
 
+ENGINES: tuple[Literal["reference", "auto"], ...] = ("reference", "auto")
+# What the compiled engine cannot play goes to the reference engine, with a notice.
+pytestmark = pytest.mark.filterwarnings("ignore::rumormill.errors.SlowEngineNotice")
 PATH, STAR = rm.Network.path(3), rm.Network.star(4)  # agent 0 in the middle of the star
 PLAIN: dict[str, Any] = {"zeta": 1e-6, "moments": rm.Moments(eps=0.8, u=100.0, rho=100.0), "gamma": 1}
 
 
 def play(network: rm.Network, policy: rm.Policy, pays: list[list[float]], **world: Any) -> rm.Result:
-    """Every agent gets pays[t - 1][arm] in round t; arm 0 is the better one by its mean."""
+    """Every agent gets pays[t - 1][arm] in round t; arm 0 counts as the better one. Both engines agree."""
     table = np.repeat(np.array(pays)[:, None, :], network.n_agents, axis=1)
-    return rm.simulate(
-        rm.Replay(table, means=[1.0, 0.0]),
-        network,
-        policy,
-        horizon=len(pays),
-        rng=0,
-        engine="reference",
-        actions=True,
-        checkpoints=range(1, len(pays) + 1),
-        **world,
+    slow, fast = (
+        rm.simulate(
+            rm.Replay(table, means=[1.0, 0.0, 0.0][: len(pays[0])]),
+            network,
+            policy,
+            horizon=len(pays),
+            rng=0,
+            engine=engine,
+            actions=True,
+            checkpoints=range(1, len(pays) + 1),
+            **world,
+        )
+        for engine in ENGINES
     )
+    np.testing.assert_array_equal(slow.actions, fast.actions)
+    return slow
 
 
 def rows(result: rm.Result) -> list[list[int]]:
@@ -150,3 +158,28 @@ def test_half_of_the_star_joins_late_and_believes_the_rows_it_hears() -> None:
     there = [0, 1, 0, 0, 0, 0, 0, 0]
     result = play(STAR, rm.KMPUCB(**PLAIN), STEADY, absences=[(2, 1, 3), (3, 1, 3)])
     assert rows(result) == [there, there, late, late]
+
+
+THREE = [[0.0, 0.5, 0.25]] * 9
+
+
+@pytest.mark.parametrize(("network", "late"), [(PATH, [2]), (STAR, [2, 3])], ids=["path", "star"])
+def test_late_joiners_start_with_what_they_do_not_know(network: rm.Network, late: list[int]) -> None:
+    """They come in round 5 and know nothing: arm 0. At the end of the round a neighbour told them of arm 1.
+
+    Round 6: arm 2 is the only one they know nothing of. From round 7 on they know all. The others have long
+    found arm 1.
+    """
+    policy = rm.DecentralizedMPUCB(clique_filter=False, **PLAIN)
+    result = play(network, policy, THREE, absences=[(v, 1, 4) for v in late])
+    there, joins = [0, 1, 2, *[1] * 6], [-1, -1, -1, -1, 0, 2, 1, 1, 1]
+    assert rows(result) == [joins if v in late else there for v in range(network.n_agents)]
+
+
+def test_late_joiners_that_hear_nothing_try_every_arm() -> None:
+    policy = rm.DecentralizedMPUCB(clique_filter=False, **PLAIN)
+    silent = rm.Imperfect(p=0.0)
+    assert rows(play(PATH, policy, THREE, absences=[(2, 1, 4)], channel=silent))[2] == [
+        *[-1] * 4,
+        *[0, 1, 2, 1, 1],
+    ]

@@ -193,3 +193,28 @@ def test_worlds_that_cannot_be_are_refused(world: dict[str, Any], words: str) ->
 def test_settings_that_cannot_be_are_refused(make: Any, words: str) -> None:
     with pytest.raises(rm.InputError, match=words):
         make()
+
+
+@pytest.mark.parametrize("absences", [[], [(0, 2, 3)]])
+def test_what_is_no_message_is_told_of_in_one_line(absences: list[tuple[int, int, int]]) -> None:
+    class Babbling(rm.Channel):
+        def open(self, network: rm.Network, seed: np.random.SeedSequence) -> Any:
+            return self
+
+        def send(self, t: int, sender: int, receiver: int, messages: Any) -> None:
+            """Nothing is carried."""
+
+        def deliver(self, t: int, receiver: int) -> list[Any]:
+            return ["hello"]
+
+    with pytest.raises(rm.ContractError, match="brought 'hello' to agent 0 in round 1"):
+        rm.simulate(
+            SOURCE,
+            NETWORK,
+            rm.KMPUCB(gamma=1),
+            horizon=5,
+            rng=1,
+            engine="reference",
+            channel=Babbling(),
+            absences=absences,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import dataclasses
 import errno
@@ -11,7 +12,9 @@ import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import matplotlib.pyplot as plt
 import msgspec
 import numpy as np
 import polars as pl
@@ -20,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.report.markup import picture, table
 from rumormill.experiments.report.page import chart_data, command_for, report_html, write_report
 from rumormill.experiments.run.files import StoreError
 from rumormill.experiments.run.manifest import Machine, Manifest, fingerprint, of_spec
@@ -124,6 +128,22 @@ def test_nothing_is_swept_without_a_sweep(plain_summary: Summary) -> None:
 
 def test_the_page_is_small(page: str) -> None:
     assert len(page.encode()) < 2_000_000
+
+
+def test_a_wide_table_and_a_picture_carry_nothing_they_do_not_need() -> None:
+    """Names of columns are for tables that narrow screens stack; markers of one line have one style."""
+    assert "data-name" in table(["a"], [["1"]], [""])
+    assert table(["a", "b"], [["1", "2"]], ["", "number"], wide=True).count("<td>1</td>") == 1
+    figure, axes = plt.subplots()
+    axes.plot([1, 2, 3, 4], [3, 1, 2, 5], marker="o", color="#0072B2")
+    packed = re.search('base64,([^"]*)"', picture(figure, "svg", "four points"))
+    plt.close(figure)
+    assert packed is not None
+    root = ElementTree.fromstring(base64.b64decode(packed[1]))
+    svg = "{http://www.w3.org/2000/svg}"
+    rows = [group for group in root.iter(f"{svg}g") if len(group.findall(f"{svg}use")) == 4]
+    assert any("#0072b2" in str(row.get("style")) for row in rows)
+    assert not any(use.get("style") for row in rows for use in row)
 
 
 def test_words_of_a_spec_cannot_break_out(plain_run: RunFolder) -> None:

@@ -17,7 +17,7 @@ from rumormill.advice.search import (
     choose,
     explore,
 )
-from rumormill.advice.settings import QUICK_ESTIMATORS, has_lemma
+from rumormill.advice.settings import QUICK_ESTIMATORS, has_lemma, require_radius
 from rumormill.advice.settings import code_of as setting_code
 from rumormill.arms import Moments
 from rumormill.errors import InputError
@@ -118,6 +118,7 @@ def advise(
     for name in estimators:
         if name not in catalogue.ESTIMATORS and not catalogue.is_own(name):
             raise InputError(f"estimator {name!r} is unknown{nearest(name, catalogue.ESTIMATORS)}")
+    require_radius(estimators)
     if not case.light and not any(has_lemma(name) for name in estimators):
         raise InputError(
             "the empirical mean alone cannot be recommended where variances may be infinite: "

@@ -23,7 +23,15 @@ from rumormill.advice.grounds import (
 from rumormill.advice.lines import Line, lines_of
 from rumormill.advice.log import Log
 from rumormill.advice.replays import Replayed, Stage
-from rumormill.advice.settings import IN_GROUPS, QUICK_ESTIMATORS, TOGETHER, Setting, code_of, has_lemma
+from rumormill.advice.settings import (
+    IN_GROUPS,
+    QUICK_ESTIMATORS,
+    TOGETHER,
+    Setting,
+    code_of,
+    has_lemma,
+    require_radius,
+)
 from rumormill.advice.table import Table, lay_out
 from rumormill.errors import InputError
 from rumormill.graphs import Network
@@ -141,6 +149,7 @@ def advise_log(
     for name in estimators:
         if name not in catalogue.ESTIMATORS:
             raise InputError(f"estimator {name!r} is unknown{nearest(name, catalogue.ESTIMATORS)}")
+    require_radius(estimators)
     root = root_seed(seed)
     rng = np.random.default_rng(stream_seed(root, Role.BANDIT))
     table = lay_out(log, rng)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from rumormill import catalogue
 from rumormill.arms import Moments
+from rumormill.errors import InputError
 from rumormill.estimators import Radius
 from rumormill.policies import Policy
 
@@ -74,6 +76,16 @@ class Setting:
 def has_lemma(estimator: str) -> bool:
     """Whether a lemma stands behind the mean of this name."""
     return bool(catalogue.make("estimator", estimator).has_lemma)
+
+
+def require_radius(estimators: Iterable[str]) -> None:
+    """Refuse means that bring their own index: what is compared are factors ζ on a radius."""
+    for name in estimators:
+        if catalogue.make("estimator", name).brings_index:
+            raise InputError(
+                f"estimator {name!r} brings its own index, so there is no ζ to compare: give one with a "
+                f"radius, such as {QUICK_ESTIMATORS[0]!r}"
+            )
 
 
 def code_of(value: Any) -> str:

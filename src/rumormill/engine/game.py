@@ -118,7 +118,7 @@ class Game:
             for w in self._neighbours[v]:
                 self._carrier.send(t, v, w, batch)
         for v, agent in enumerate(self._agents):
-            agent.receive(self._carrier.deliver(t, v))
+            agent.receive(checked_delivery(self._carrier.deliver(t, v), v, t))
         return PlayedRound(arms, messages, wire_bytes)
 
 
@@ -133,6 +133,17 @@ def checked_arm(arm: object, n_arms: int, v: int, t: int) -> int:
             f"agent {v} chose {shown(arm)} in round {t}: an arm is a whole number 0..{n_arms - 1}"
         )
     return index
+
+
+def checked_delivery(arrived: list[Message], v: int, t: int) -> list[Message]:
+    """What a channel brought, if it is messages."""
+    for message in arrived:
+        if not isinstance(message, Message):
+            raise ContractError(
+                f"the channel brought {shown(message)} to agent {v} in round {t}: "
+                "deliver() returns a list of Message"
+            )
+    return arrived
 
 
 def checked_batch(batch: object, v: int, t: int) -> Sequence[Message]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import RewardStream
-from rumormill.engine.game import BLOCK, Game, PlayedRound, checked_arm, checked_batch
+from rumormill.engine.game import BLOCK, Game, PlayedRound, checked_arm, checked_batch, checked_delivery
 from rumormill.policies import Agent
 from rumormill.protocol import Conditions, Lie, Message, Relay
 
@@ -87,7 +87,7 @@ class ImperfectGame(Game):
                 if (v, w) not in down:
                     self._carrier.send(t, v, w, batch)
         for v, agent in enumerate(self._agents):
-            arrived = self._carrier.deliver(t, v)
+            arrived = checked_delivery(self._carrier.deliver(t, v), v, t)
             if up[v]:
                 agent.receive([self._as_heard(v, m) for m in arrived])
         return PlayedRound(arms, messages, wire_bytes)

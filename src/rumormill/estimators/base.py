@@ -87,6 +87,8 @@ class Estimator(metaclass=NamedArguments):
     """Whether it cannot do without moment bounds."""
     needs_horizon: bool = False
     """Whether an agent cannot use it without knowing the number of rounds."""
+    slack: float = 0.0
+    """By how much n or L may grow before the estimate is worked out again; 0: it is always fresh."""
     symmetric_only: bool = False
     """Whether what it promises holds for laws that are symmetric about their mean, and for no others."""
 

@@ -33,6 +33,7 @@ from rumormill.estimators.base import (
     check_sample,
     theory_power,
 )
+from rumormill.estimators.kept import KeptSamples
 from rumormill.formulas import catoni_curvature, catoni_defined, catoni_psi, catoni_step, catoni_width
 
 Floats = npt.NDArray[np.float64]
@@ -85,27 +86,22 @@ class OnlineCatoni(OnlineMean):
     def __init__(self, eps: float, v: float) -> None:
         self._eps = eps
         self._v = v
-        self._count = 0
-        self._samples = np.empty(64)
+        self._samples = KeptSamples()
         self._last_root: float | None = None
 
     @property
     def count(self) -> int:
-        return self._count
+        return self._samples.count
 
     def update(self, x: float) -> None:
-        x = check_sample(x)
-        self._reserve(self._count + 1)
-        self._samples[self._count] = x
-        self._count += 1
+        self._samples.add(check_sample(x))
 
     def mean(self, L: float) -> float:
         check_level(L)
-        n = self._count
-        if not catoni_defined(n, L, self._eps):
+        x = self._samples.values
+        if not catoni_defined(len(x), L, self._eps):
             return math.inf
-        x = self._samples[:n]
-        start = float(x[n // 2]) if self._last_root is None else self._last_root
+        start = float(x[len(x) // 2]) if self._last_root is None else self._last_root
         self._last_root = _root(x, L, self._eps, self._v, start)
         return self._last_root
 
@@ -117,23 +113,14 @@ class OnlineCatoni(OnlineMean):
                 f"streams with (eps, v) = {(self._eps, self._v)} and {(other._eps, other._v)} cannot be "
                 "merged: both must have the same moment bounds"
             )
-        n = self._count + other._count
-        self._reserve(n)
-        self._samples[self._count : n] = other._samples[: other._count]
-        self._count = n
-
-    def _reserve(self, n: int) -> None:
-        if n > len(self._samples):
-            wider = np.empty(2 * n)
-            wider[: self._count] = self._samples[: self._count]
-            self._samples = wider
+        self._samples.extend(other._samples)
 
     def state(self) -> dict[str, Any]:
         return {
             "kind": "catoni",
             "eps": self._eps,
             "v": self._v,
-            "samples": self._samples[: self._count].tolist(),
+            "samples": self._samples.values.tolist(),
             "last_root": self._last_root,
         }
 
@@ -141,10 +128,7 @@ class OnlineCatoni(OnlineMean):
     def from_state(cls, state: dict[str, Any]) -> Self:
         check_kind(state, "catoni")
         stream = cls(float(state["eps"]), float(state["v"]))
-        n = len(state["samples"])
-        stream._reserve(n)
-        stream._samples[:n] = state["samples"]
-        stream._count = n
+        stream._samples = KeptSamples(state["samples"])
         last_root = state["last_root"]
         stream._last_root = None if last_root is None else float(last_root)
         return stream

@@ -8,7 +8,8 @@ same for mu - mean, with tau = s^p eps b and c = p^(p/eps) b^(1/eps) / eps: betw
 trimmed mean needs 16 to millions. s is the one of the least b, to four digits.
 
 The level grows with n, the number of samples, not with their rank: old samples are taken in again. A
-TopSketch of 128 samples does it in O(1) amortised; below its least sample nothing is clipped.
+TopSketch does it in O(1) amortised. It keeps 128 samples, and more where L is so large, or eps so small, that
+more than 128 could exceed the level: fewer than L/tau do in the mean, and enough room is left for chance.
 """
 
 from __future__ import annotations
@@ -34,9 +35,17 @@ from rumormill.estimators.base import (
     theory_power,
 )
 from rumormill.estimators.sketch import TopSketch
-from rumormill.formulas import clip_level, clipping_curvature, clipping_factor, clipping_point
+from rumormill.formulas import clip_level, clip_room, clipping_curvature, clipping_factor, clipping_point
 
-SKETCH_ROOM = 128
+LEAST_ROOM = 128
+# Without a horizon: 2 ln t is below it for every t that anybody will live to see.
+LARGEST_LEVEL = 50.0
+
+
+@lru_cache(maxsize=64)
+def sketch_room(p: float, last_L: float) -> int:
+    """How many of the largest samples to keep, if no question goes beyond last_L."""
+    return max(LEAST_ROOM, clip_room(p, last_L if math.isfinite(last_L) else LARGEST_LEVEL))
 
 
 @lru_cache(maxsize=64)
@@ -68,30 +77,25 @@ class ClippedMean(Estimator):
         if not len(samples):
             return math.inf
         level = clip_level(len(samples), L, clip_budget(moments.u, moments.p), moments.p)
-        if len(samples) >= SKETCH_ROOM:
-            level = max(level, sorted(map(abs, samples))[-SKETCH_ROOM])
         return math.fsum(min(max(x, -level), level) for x in samples) / len(samples)
 
     def of_rows(self, samples: NDArray[np.float64], L: float, moments: Moments) -> NDArray[np.float64]:
-        n = samples.shape[1]
-        level: Any = clip_level(n, L, clip_budget(moments.u, moments.p), moments.p)
-        if n >= SKETCH_ROOM:
-            least = np.partition(np.abs(samples), n - SKETCH_ROOM, axis=1)[:, n - SKETCH_ROOM]
-            level = np.maximum(level, least)[:, None]
+        level = clip_level(samples.shape[1], L, clip_budget(moments.u, moments.p), moments.p)
         mean: NDArray[np.float64] = np.clip(samples, -level, level).mean(axis=1)
         return mean
 
     def online(self, moments: Moments, *, last_L: float = math.inf) -> OnlineClipped:
-        return OnlineClipped(clip_budget(moments.u, moments.p), moments.p)
+        budget, p = clip_budget(moments.u, moments.p), moments.p
+        return OnlineClipped(budget, p, sketch_room(p, last_L))
 
 
 class OnlineClipped(OnlineMean):
     """The clipped mean of a stream."""
 
-    def __init__(self, budget: float, p: float) -> None:
+    def __init__(self, budget: float, p: float, room: int) -> None:
         self._budget = budget
         self._p = p
-        self._sketch = TopSketch(SKETCH_ROOM)
+        self._sketch = TopSketch(room)
 
     @property
     def count(self) -> int:
@@ -119,6 +123,6 @@ class OnlineClipped(OnlineMean):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         check_kind(state, "clipped")
-        stream = cls(float(state["budget"]), float(state["p"]))
+        stream = cls(float(state["budget"]), float(state["p"]), 1)
         stream._sketch = TopSketch.from_state(state["sketch"])
         return stream

@@ -11,6 +11,9 @@ else than the mean, and may prefer the wrong arm for ever.
 median, which is then theta_0; until then the index is +inf, and the 15 samples take their steps afterwards,
 in order. The order of arrival matters, so streams cannot be merged.
 
+If 8 of the 15 are the same, their median distance is 0, and with it no step would ever be made: then the
+mean distance counts, times sqrt(pi/2). If all 15 are, so does that of all samples, as soon as one differs.
+
 What differs from the printed text: steps of 1/i instead of a constant one; no smoothing of medians.
 """
 
@@ -22,12 +25,10 @@ from typing import Any, Self
 
 from rumormill.estimators.base import OnlineMean, Terms, check_kind, check_level, check_sample
 from rumormill.estimators.indexed import IndexedEstimator
-from rumormill.formulas import huber_reach, huber_step
+from rumormill.formulas import huber_reach, huber_scale, huber_step
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between
 
 PILOT = 15
-# Makes the median distance of Gaussian samples their standard deviation.
-GAUSSIAN = 1.4826
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,13 +76,19 @@ class OnlineHuber(OnlineMean):
         self._pilot.append(x)
         if len(self._pilot) == PILOT:
             self._theta = sorted(self._pilot)[PILOT // 2]
-            scale = GAUSSIAN * sorted(abs(early - self._theta) for early in self._pilot)[PILOT // 2]
+            sizes = [abs(early - self._theta) for early in self._pilot]
+            total = 0.0
+            for size in sizes:  # in this order; sum() would be more exact, and the kernels would differ
+                total += size
+            scale = huber_scale(sorted(sizes)[PILOT // 2], total, PILOT)
             early, self._pilot, self._scale = self._pilot, [], scale
             for each in early:
                 self._step(each, scale)
 
     def _step(self, x: float, scale: float) -> None:
         self._count += 1
+        if scale == 0.0:  # every sample so far was the same
+            self._scale = scale = huber_scale(0.0, abs(x - self._theta), self._count)
         self._theta = huber_step(self._theta, x, self._count, self._lam * scale)
 
     def mean(self, L: float) -> float:

@@ -53,3 +53,11 @@ class IndexedEstimator(Estimator):
         for x in samples:
             stream.update(x)
         return stream
+
+
+def fair_share(estimator: Estimator, terms: Terms, group: int | None) -> float:
+    """T group / K, the samples of an arm that a fair share would give; `group` replaces that of the terms."""
+    if terms.horizon is None:
+        name = type(estimator).__name__
+        raise InputError(f"{name} needs to know the number of rounds: give the seat a horizon")
+    return terms.horizon * (terms.group if group is None else group) / terms.n_arms

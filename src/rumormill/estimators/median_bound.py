@@ -7,7 +7,8 @@ For skewed laws it compares medians, not means, and may prefer the wrong arm for
 
 Samples are counted in 4096 bins, even around 0 and logarithmic outside; the index is the upper edge of the
 bin of X_(j), so it stays valid, at most 0.7 % of max(scale, |x|) too high. `scale` is the order of
-magnitude of the spread: samples beyond 10^6 scale share the outermost bins. O(1) amortised; mergeable.
+magnitude of the spread: samples below -10^6 scale share the first bin; if X_(j) is above 10^6 scale, there is
+no edge above it, and the index is +inf. O(1) amortised; mergeable.
 """
 
 from __future__ import annotations
@@ -55,7 +56,7 @@ class OnlineMedian(OnlineMean):
     def __init__(self, scale: float) -> None:
         self._scale = scale
         self._count = 0
-        self._counts = array("l", [0]) * HISTOGRAM_BINS
+        self._counts = array("l", [0]) * (HISTOGRAM_BINS + 1)
         self._place = 0
         self._below = 0  # samples in the bins below the place
 
@@ -71,23 +72,27 @@ class OnlineMedian(OnlineMean):
             self._below += 1
 
     def mean(self, L: float) -> float:
-        """The upper edge of the median's bin: the j = ceil(n/2)-th smallest."""
+        """The upper edge of the median's bin, the j = ceil(n/2)-th smallest; at most the end of the grid."""
         check_level(L)
-        return self._quantile(math.ceil(self._count / 2)) if self._count else math.inf
+        if not self._count:
+            return math.inf
+        place = self._place_of(math.ceil(self._count / 2))
+        return histogram_edge(min(place, HISTOGRAM_BINS - 1), self._scale)
 
     def index(self, L: float) -> float:
         check_level(L)
         j = upper_rank(self._count, L)
-        return self._quantile(j) if 1 <= j <= self._count else math.inf
+        return histogram_edge(self._place_of(j), self._scale) if 1 <= j <= self._count else math.inf
 
-    def _quantile(self, j: float) -> float:
+    def _place_of(self, j: float) -> int:
+        """The bin of the j-th smallest sample."""
         while self._below >= j:
             self._place -= 1
             self._below -= self._counts[self._place]
         while self._below + self._counts[self._place] < j:
             self._below += self._counts[self._place]
             self._place += 1
-        return histogram_edge(self._place, self._scale)
+        return self._place
 
     def merge(self, other: Self) -> None:
         """Counts add; both need one scale."""

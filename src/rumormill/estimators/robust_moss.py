@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from rumormill.arms.moments import Moments
-from rumormill.errors import InputError
 from rumormill.estimators.base import (
     OnlineMean,
     Terms,
@@ -30,7 +29,7 @@ from rumormill.estimators.base import (
     check_sample,
     require_moments,
 )
-from rumormill.estimators.indexed import IndexedEstimator
+from rumormill.estimators.indexed import IndexedEstimator, fair_share
 from rumormill.formulas import clipped, moss_clip, moss_phi, moss_reach
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between, whole
 
@@ -65,10 +64,7 @@ class RobustMOSS(IndexedEstimator):
 
     def budget(self, terms: Terms) -> float:
         """T group / K, the samples of an arm that a fair share would give."""
-        if terms.horizon is None:
-            raise InputError("RobustMOSS needs to know the number of rounds: give the seat a horizon")
-        group = terms.group if self.group is None else self.group
-        return terms.horizon * group / terms.n_arms
+        return fair_share(self, terms, self.group)
 
     def stream_for(self, terms: Terms) -> OnlineMOSS:
         moments = require_moments(self, terms.moments)

@@ -6,6 +6,7 @@ one group. The least possible number is at least the size of any independent set
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -24,8 +25,6 @@ from rumormill.seeds import fresh_seed, generator
 
 Groups = tuple[tuple[int, ...], ...]
 
-# Above this many agents the complement has too many links to be built.
-COMPLEMENT_AGENTS = 1_500
 # Up to here, counting into all groups is quicker than sorting the few that are near.
 FEW_GROUPS = 500
 # Rounds of regrouping after the first colouring: gains fade after a dozen; fewer on many agents.
@@ -136,13 +135,9 @@ def _as_groups(colours: NDArray[np.int64]) -> Groups:
 
 
 def _greedy(power: Adjacency, stream: np.random.Generator, bound: int) -> NDArray[np.int64]:
-    """The best colouring of the complement by several rules, then regrouped while that helps."""
-    n = power.n_agents
-    attempts = [first_fit(power, np.argsort(power.degrees, kind="stable"))]
-    if n <= COMPLEMENT_AGENTS:
-        attempts += _colour_complement(power)
-    best = min(attempts, key=_n_groups)
-    for _ in range(min(MOST_REGROUPINGS, REGROUPED_AGENTS // n)):
+    """The better cover of two rules, then regrouped while that helps."""
+    best = min(saturated(power), first_fit(power, np.argsort(power.degrees, kind="stable")), key=_n_groups)
+    for _ in range(min(MOST_REGROUPINGS, REGROUPED_AGENTS // power.n_agents)):
         if _n_groups(best) == bound:
             break
         # Taking old groups one after another never needs more groups, and often saves one.
@@ -177,19 +172,41 @@ def first_fit(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
     return group_of
 
 
-def _colour_complement(power: Adjacency) -> list[NDArray[np.int64]]:
-    import rustworkx
+def saturated(power: Adjacency) -> NDArray[np.int64]:
+    """Agents that fit into few groups come first, then those heard by few; each joins the first it fits.
 
-    complement = rustworkx.PyGraph(multigraph=False)
-    complement.add_nodes_from(range(power.n_agents))
-    complement.add_edges_from_no_data(list(zip(*(side.tolist() for side in _strangers(power)), strict=True)))
-    rules = rustworkx.ColoringStrategy
-    found = []
-    for rule in (rules.Saturation, rules.Degree, rules.IndependentSet):
-        colouring = rustworkx.graph_greedy_color(complement, strategy=rule)
-        raw = np.array([colouring[v] for v in range(power.n_agents)])
-        found.append(np.unique(raw, return_inverse=True)[1].astype(np.int64))
-    return found
+    This is colouring by saturation of the complement, which is dense where the network is sparse: groups
+    remember who still fits instead, so that the work grows with the links.
+    """
+    n, degree = power.n_agents, power.degrees.tolist()
+    group_of = np.full(n, -1, np.int64)
+    fits: list[set[int]] = [set() for _ in range(n)]  # groups whose members all hear the agent
+    candidates: list[set[int]] = []  # per group, agents without one that fit into it
+    queue = [(0, degree[v], v) for v in range(n)]
+    heapq.heapify(queue)
+    while queue:
+        at, _, v = heapq.heappop(queue)
+        if group_of[v] >= 0 or at != len(fits[v]):
+            continue
+        near = set(power.row(v).tolist())
+        if fits[v]:
+            group = min(fits[v])
+            touched = candidates[group] - near - {v}
+            candidates[group] &= near
+            for w in touched:
+                fits[w].discard(group)
+        else:
+            group = len(candidates)
+            touched = {w for w in near if group_of[w] < 0}
+            candidates.append(set(touched))
+            for w in touched:
+                fits[w].add(group)
+        for w in touched:
+            heapq.heappush(queue, (len(fits[w]), degree[w], w))
+        group_of[v] = group
+        for other in fits[v]:
+            candidates[other].discard(v)
+    return group_of
 
 
 def _strangers(power: Adjacency) -> tuple[NDArray[Any], NDArray[Any]]:

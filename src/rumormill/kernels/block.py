@@ -7,6 +7,9 @@ is, farthest) first, then by origin.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
 from rumormill import formulas
@@ -17,6 +20,7 @@ from rumormill.kernels.regret import record
 from rumormill.kernels.running import add_dense, add_own, add_sparse, note_ranks, sure_size, take_out
 from rumormill.kernels.state import (
     CATONI,
+    CLIPPED,
     MEDIAN_OF_MEANS,
     RUNNING,
     Flags,
@@ -40,90 +44,97 @@ from rumormill.kernels.streams import choose_by_index, deliver_streams, estimate
 upper_index = step(formulas.upper_index)
 
 
-@kernel
-def play_block(
-    first: int, draws: Floats, law: Law, hearing: Hearing, rules: Rules, memory: Memory, output: Output
-) -> None:
-    """Rounds first .. first + len(draws) - 1."""
-    state, ring, calendar = memory.state, memory.ring, memory.calendar
-    n_arms, last_L = rules.n_arms, rules.L[rules.horizon]
-    slots = ring.arm.shape[0]
-    by_arm = any_dense(hearing.dense)
-    sums = Sums(state.n, state.total, state.changed)
-    trimming = Trimming(rules.u, rules.p, rules.L)
-    for row in range(draws.shape[0]):
-        t = first + row
-        slot = t % slots
-        if t > n_arms or (rules.shared_start and t > 1):
-            decide(t, hearing, rules, memory)
-        if t <= n_arms and rules.shared_start:
-            begin(t, hearing, memory)
-        act(t, hearing.learner_of, rules, state, ring.arm)
-        if rules.quiet >= 0.0:
-            tell(t, hearing, rules, memory)
-        if rules.shares_rows and told_apart(t, rules):
-            publish_told(t, rows_told(rules, memory), rules, memory)
-        draw(slot, draws[row], law, ring, state.pulls)
-        if rules.trims:
-            note_ranks(slot, state.sure_x, last_L, trimming, ring)
-        if by_arm:
-            sort_by_arm(ring.arm[slot], ring.told[slot], ring.order[slot], ring.start[slot])
-        if output.actions.shape[0] > 0:
-            for v in range(ring.arm.shape[1]):
-                output.actions[t - 1, v] = ring.arm[slot, v]
-        note_sent(t, memory, output)
-        record(t, state.mark, state.pulls, rules.gaps, output)
-        if t == rules.horizon:
-            return
+@cache
+def block_kernel(kind: int, rows: bool, manners: bool) -> Callable[..., None]:
+    """Rounds for one kind of mean, with or without KMP's rows, and manners: a shared start or quiet talk.
 
-        if rules.kind != RUNNING:
-            if rules.kind > CATONI:
-                deliver_streams(t, hearing, rules, memory)
+    What a game does not use is not compiled: branches on these three are cut before types are inferred.
+    """
+
+    @kernel
+    def play_block(
+        first: int, draws: Floats, law: Law, hearing: Hearing, rules: Rules, memory: Memory, output: Output
+    ) -> None:
+        """Rounds first .. first + len(draws) - 1."""
+        state, ring, calendar = memory.state, memory.ring, memory.calendar
+        n_arms, last_L = rules.n_arms, rules.L[rules.horizon]
+        slots = ring.arm.shape[0]
+        by_arm = any_dense(hearing.dense)
+        sums = Sums(state.n, state.total, state.changed)
+        trimming = Trimming(rules.u, rules.p, rules.L)
+        shared_start = manners and rules.shared_start
+        for row in range(draws.shape[0]):
+            t = first + row
+            slot = t % slots
+            if t > n_arms or (shared_start and t > 1):
+                decide(kind, rows, t, hearing, rules, memory)
+            if manners and t <= n_arms and shared_start:
+                begin(t, hearing, memory)
+            act(t, hearing.learner_of, rules, state, ring.arm)
+            if manners and rules.quiet >= 0.0:
+                tell(t, hearing, rules, memory)
+            if manners and rows and told_apart(t, rules):
+                publish_told(t, rows_told(kind, memory), rules, memory)
+            draw(slot, draws[row], law, ring, state.pulls)
+            if kind == RUNNING and rules.trims:
+                note_ranks(slot, state.sure_x, last_L, trimming, ring)
+            if by_arm:
+                sort_by_arm(ring.arm[slot], ring.told[slot], ring.order[slot], ring.start[slot])
+            if output.actions.shape[0] > 0:
+                for v in range(ring.arm.shape[1]):
+                    output.actions[t - 1, v] = ring.arm[slot, v]
+            note_sent(t, memory, output)
+            record(t, state.mark, state.pulls, rules.gaps, output)
+            if t == rules.horizon:
+                return
+
+            if kind > CATONI:
+                deliver_streams(kind, t, hearing, rules, memory)
+            elif kind != RUNNING:
+                deliver_stored(t, kind == MEDIAN_OF_MEANS, hearing, ring, state)
             else:
-                deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, hearing, ring, state)
-            continue
-        # What has to leave leaves, then come the own samples, then the farthest hop first, by origin.
-        # The round of the next question, if there is one.
-        asked = min(t + 1 if rules.shared_start else max(t, n_arms) + 1, rules.horizon)
-        if rules.trims and (t >= n_arms or rules.shared_start):
-            take_out(t + 1, state.total, calendar)
-        add_own(slot, asked, hearing.learners, trimming, ring, sums, calendar)
-        for hop in range(min(hearing.gamma, t), 0, -1):
-            then = (t - hop + 1) % slots
-            if hearing.dense[hop - 1] >= 0:
-                mask = hearing.masks[hearing.dense[hop - 1]]
-                add_dense(mask, then, asked, trimming, ring, sums, calendar)
-            else:
-                ptr, hearers = hearing.ptr[hop - 1], hearing.hearers
-                add_sparse(ptr, hearers, then, asked, trimming, ring, sums, calendar)
+                # What has to leave leaves, then come the own samples, then the farthest hop first, by origin.
+                # The round of the next question, if there is one.
+                asked = min(t + 1 if shared_start else max(t, n_arms) + 1, rules.horizon)
+                if rules.trims and (t >= n_arms or shared_start):
+                    take_out(t + 1, state.total, calendar)
+                add_own(slot, asked, hearing.learners, trimming, ring, sums, calendar)
+                for hop in range(min(hearing.gamma, t), 0, -1):
+                    then = (t - hop + 1) % slots
+                    if hearing.dense[hop - 1] >= 0:
+                        mask = hearing.masks[hearing.dense[hop - 1]]
+                        add_dense(mask, then, asked, trimming, ring, sums, calendar)
+                    else:
+                        ptr, hearers = hearing.ptr[hop - 1], hearing.hearers
+                        add_sparse(ptr, hearers, then, asked, trimming, ring, sums, calendar)
+
+    return play_block
 
 
 @step
-def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
+def decide(kind: int, rows: bool, t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
     """The arm of every learner in round t, as if it knew every arm."""
-    state, rows = memory.state, memory.rows
-    estimate(t, rules, memory)
-    if rules.shares_rows:
-        values = rows_told(rules, memory)
+    estimate(kind, t, rules, memory)
+    if rows:
+        values = rows_told(kind, memory)
         if not told_apart(t, rules):
-            publish_rows(t, t == rules.n_arms + 1, values, state, rows)
-        best_informed(t, 0 if rules.shared_start else rules.n_arms, values, hearing, rows, state)
-    choose_all(t, rules, memory)
+            publish_rows(t, t == rules.n_arms + 1, values, memory.state, memory.rows)
+        since = 0 if rules.shared_start else rules.n_arms
+        best_informed(t, since, values, hearing, memory.rows, memory.state)
+    choose_all(kind, rows, t, rules, memory)
 
 
 @step
-def choose_all(t: int, rules: Rules, memory: Memory) -> None:
+def choose_all(kind: int, rows: bool, t: int, rules: Rules, memory: Memory) -> None:
     """The arm of every learner, by the best informed rows or by its own means; then nothing is new."""
     state = memory.state
-    if rules.shares_rows:
-        if rules.own_index:
-            choose_by_index(state.best_mean, state.best_index, state.action)
-        else:
-            for arm in range(rules.n_arms):
-                refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
-            choose(rules.scale[t], rules.least_n[t], state.best_mean, state.best_n, state.best_power, state)
-    elif rules.own_index:
-        choose_by_index(memory.streams.upper, state.best_index, state.action)
+    if kind > CLIPPED:
+        upper = state.best_mean if rows else memory.streams.upper
+        choose_by_index(upper, state.best_index, state.action)
+    elif rows:
+        for arm in range(rules.n_arms):
+            refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
+        choose(rules.scale[t], rules.least_n[t], state.best_mean, state.best_n, state.best_power, state)
     else:
         choose(rules.scale[t], rules.least_n[t], state.mean, state.n, state.power, state)
     for arm in range(rules.n_arms):
@@ -131,24 +142,25 @@ def choose_all(t: int, rules: Rules, memory: Memory) -> None:
 
 
 @step
-def estimate(t: int, rules: Rules, memory: Memory) -> None:
+def estimate(kind: int, t: int, rules: Rules, memory: Memory) -> None:
     """The means of all learners in round t, and the powers of their counts."""
     state = memory.state
     n, mean, changed = state.n, state.mean, state.changed
-    if rules.kind == RUNNING:
+    if kind == RUNNING:
         for arm in range(rules.n_arms):
             divide(state.total[arm], n[arm], mean[arm])
-    elif rules.kind == MEDIAN_OF_MEANS:
+    elif kind == MEDIAN_OF_MEANS:
         estimate_by_medians(rules.L[t], state)
-    elif rules.kind == CATONI:
+    elif kind == CATONI:
         estimate_by_roots(rules.L[t], rules.p, rules.rho, state)
     else:
-        estimate_streams(t, rules, memory)
-    last_L = rules.L[rules.horizon]
-    for arm in range(rules.n_arms):
-        if changed[arm] and not rules.own_index:
-            fewest = refresh_powers(n[arm], state.power[arm], rules.powers, rules.exponent)
-            state.sure_x[arm] = sure_size(fewest, rules.u, rules.p, last_L) if rules.trims else np.inf
+        estimate_streams(kind, t, rules, memory)
+    if kind <= CLIPPED:
+        last_L = rules.L[rules.horizon]
+        for arm in range(rules.n_arms):
+            if changed[arm]:
+                fewest = refresh_powers(n[arm], state.power[arm], rules.powers, rules.exponent)
+                state.sure_x[arm] = sure_size(fewest, rules.u, rules.p, last_L) if rules.trims else np.inf
 
 
 @step
@@ -158,9 +170,9 @@ def told_apart(t: int, rules: Rules) -> bool:
 
 
 @step
-def rows_told(rules: Rules, memory: Memory) -> Floats:
+def rows_told(kind: int, memory: Memory) -> Floats:
     """What a row carries besides the count: the mean, or the index where the estimator brings its own."""
-    return memory.streams.upper if rules.own_index else memory.state.mean
+    return memory.streams.upper if kind > CLIPPED else memory.state.mean
 
 
 @part

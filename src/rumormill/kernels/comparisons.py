@@ -216,6 +216,11 @@ def _walks(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(rng.standard_normal(n), _sizes(rng, n), ranks, rng.exponential(3.0, n))
 
 
+def _spreads(rng: np.random.Generator, n: int) -> list[Case]:
+    middles = np.where(rng.random(n) < 0.5, 0.0, rng.exponential(2.0, n))
+    return _columns(middles, rng.exponential(9.0, n), rng.integers(1, 99, n).astype(float))
+
+
 def _huber(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(rng.exponential(9.0, n), rng.integers(1, 10**5, n).astype(float), rng.exponential(2.0, n))
 
@@ -315,6 +320,7 @@ COMPARISONS = (
     Comparison("moss_phi", streams.moss_phi, formulas.moss_phi, _phis),
     Comparison("moss_clip", streams.moss_clip, formulas.moss_clip, _moss_clips),
     Comparison("moss_reach", streams.moss_reach, formulas.moss_reach, _moss_reaches),
+    Comparison("huber_scale", streams.huber_scale, formulas.huber_scale, _spreads),
     Comparison("huber_step", streams.huber_step, formulas.huber_step, _walks),
     Comparison("huber_reach", streams.huber_reach, formulas.huber_reach, _huber),
 )

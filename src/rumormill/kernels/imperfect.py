@@ -64,15 +64,15 @@ def prefer(t: int, up: Flags, rules: Rules, memory: Memory, world: World) -> Non
         state.asks[v] = asked and (not present.copies[v] or rules.quiet >= 0.0 or t <= rules.n_arms)
     if t <= rules.n_arms and not (rules.shared_start and t > 1):
         return
-    estimate(t, rules, memory)
-    values = rows_told(rules, memory)
+    estimate(rules.kind, t, rules, memory)
+    values = rows_told(rules.kind, memory)
     if rules.shares_rows:
         for arm in range(rules.n_arms):
             for v in range(up.shape[0]):
                 better = hearsay.n[arm, v] > state.n[arm, v]
                 state.best_n[arm, v] = hearsay.n[arm, v] if better else state.n[arm, v]
                 state.best_mean[arm, v] = hearsay.mean[arm, v] if better else values[arm, v]
-    choose_all(t, rules, memory)
+    choose_all(rules.kind, rules.shares_rows, t, rules, memory)
 
 
 @part
@@ -120,7 +120,7 @@ def tell(t: int, up: Flags, rules: Rules, memory: Memory, world: World) -> None:
     """Whose message of round t goes out, and the rows that it carries."""
     state, rows, falsehood = memory.state, memory.rows, world.falsehood
     slot = t % memory.ring.told.shape[0]
-    told, values = memory.ring.told[slot], rows_told(rules, memory)
+    told, values = memory.ring.told[slot], rows_told(rules.kind, memory)
     for v in range(up.shape[0]):
         told[v] = up[v] and world.links.gamma > 0
         if told[v] and rules.quiet >= 0.0 and world.present.arm[v] >= 0 and t > rules.n_arms:

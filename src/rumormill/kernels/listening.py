@@ -155,4 +155,4 @@ def take(t: int, v: int, count: int, rules: Rules, memory: Memory, world: World)
         for i in range(count):
             store(xs[i], arms[i], v, rules.kind == MEDIAN_OF_MEANS, state)
     else:
-        take_in(count, arms, needs if rules.kind == MEDIAN_BOUND else xs, v, rules, memory)
+        take_in(rules.kind, count, arms, needs if rules.kind == MEDIAN_BOUND else xs, v, rules, memory)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from rumormill import formulas
 from rumormill.kernels.jit import part, step
-from rumormill.kernels.kmp import rank_best
+from rumormill.kernels.kmp import note_news, rank_best
 from rumormill.kernels.state import Floats, Hearing, Memory, Output, Rules
 
 shared_arm = part(formulas.shared_arm)
 worth_telling = part(formulas.worth_telling)
 
 
-@part
+@step
 def begin(t: int, hearing: Hearing, memory: Memory) -> None:
     """Learners that have not heard of every arm pull one of those in round t <= K."""
     state = memory.state
@@ -22,7 +22,7 @@ def begin(t: int, hearing: Hearing, memory: Memory) -> None:
             state.action[j] = arm
 
 
-@part
+@step
 def tell(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
     """Who tells of its pull of round t, and how many messages are sent in that round."""
     state, ring = memory.state, memory.ring
@@ -49,7 +49,7 @@ def note_sent(t: int, memory: Memory, output: Output) -> None:
         output.messages[memory.state.mark[0]] = memory.state.sent[0]
 
 
-@part
+@step
 def publish_told(t: int, values: Floats, rules: Rules, memory: Memory) -> None:
     """Rows of KMP-UCB where not everybody tells: whoever is silent is known by its last words."""
     state, rows = memory.state, memory.rows
@@ -66,4 +66,5 @@ def publish_told(t: int, values: Floats, rules: Rules, memory: Memory) -> None:
             else:
                 rows.n[slot, arm, v] = state.n[arm, v]
                 rows.mean[slot, arm, v] = values[arm, v]
+        note_news(slot, before, arm, rows)
         rank_best(rows.n[slot, arm], rows.top[slot, arm])

@@ -118,8 +118,6 @@ class Rules(NamedTuple):
     """Whom an agent copies; -1 for agents that decide for themselves."""
     leader_distance: Ids
     gaps: Floats
-    own_index: bool
-    """Whether the estimator brings its own index."""
     shared_start: bool
     quiet: float
     """θ of quiet talk; negative: everything is told."""
@@ -161,11 +159,15 @@ class Calendar(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """What agents tell of all arms (KMP-UCB): [slot, arm, agent], and [slot, arm, .] who knows most."""
+    """What agents tell of all arms (KMP-UCB): [slot, arm, agent]."""
 
     mean: Floats
     n: Floats
     top: Ids
+    """[slot, arm, .]: who knows most (for dense hops)."""
+    news: Ids
+    """[slot, arm, .]: who knows more than a round ago; so many as `n_news` says (for sparse hops)."""
+    n_news: Ids
 
 
 class State(NamedTuple):
@@ -185,7 +187,10 @@ class State(NamedTuple):
     """The best informed estimates in reach (KMP-UCB)."""
     best_n: Floats
     best_power: Floats
-    best_from: Ids
+    heard_n: Floats
+    """The largest count ever heard of an arm, from whom, and how many hops away that agent is (KMP-UCB)."""
+    heard_from: Ids
+    heard_hop: Ids
     pool: Floats
     """Samples (CATONI), or their prefix sums hi and lo (MEDIAN_OF_MEANS), list after list."""
     pool_start: Ints

@@ -34,6 +34,7 @@ clip_level = step(formulas.clip_level)
 clipped = step(formulas.clipped)
 histogram_bin = step(formulas.histogram_bin)
 huber_reach = step(formulas.huber_reach)
+huber_scale = step(formulas.huber_scale)
 huber_step = step(formulas.huber_step)
 moss_clip = step(formulas.moss_clip)
 moss_phi = step(formulas.moss_phi)
@@ -44,42 +45,39 @@ sketch_root = part(formulas.sketch_root)
 tuned_reach = step(formulas.tuned_reach)
 upper_rank = step(formulas.upper_rank)
 
-# Makes the median distance of Gaussian samples their standard deviation.
-GAUSSIAN = 1.4826
-
 
 # --- taking samples in ------------------------------------------------------------------------------------
 
 
-@part
-def deliver_streams(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
+@step
+def deliver_streams(kind: int, t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
     """End of round t: whatever every learner hears."""
     ring, tuning, arms, xs = memory.ring, rules.tuning, memory.streams.arms, memory.streams.xs
-    if rules.kind == MEDIAN_BOUND:
+    if kind == MEDIAN_BOUND:
         slot = t % ring.x.shape[0]
         for v in range(ring.x.shape[1]):
             ring.need[slot, v] = histogram_bin(ring.x[slot, v], tuning.scale)
-    values = ring.need if rules.kind == MEDIAN_BOUND else ring.x
+    values = ring.need if kind == MEDIAN_BOUND else ring.x
     for j in range(hearing.learners.shape[0]):
         count = gather(t, j, hearing, ring, values, arms, xs)
-        take_in(count, arms, xs, j, rules, memory)
+        take_in(kind, count, arms, xs, j, rules, memory)
 
 
 @step
-def take_in(count: int, arms: Ids, xs: Floats, j: int, rules: Rules, memory: Memory) -> None:
+def take_in(kind: int, count: int, arms: Ids, xs: Floats, j: int, rules: Rules, memory: Memory) -> None:
     """Samples (or their bins) into the means of learner j, in this order."""
     n, streams, tuning = memory.state.n, memory.streams, rules.tuning
     for i in range(count):
         memory.state.changed[arms[i]] = True
-    if rules.kind == CLIPPED:
+    if kind == CLIPPED:
         take_sketched(count, arms, xs, j, n, 0, streams)
-    elif rules.kind == SELF_TUNED:
+    elif kind == SELF_TUNED:
         take_sketched(count, arms, xs, j, n, tuning.pilot, streams)
-    elif rules.kind == MEDIAN_BOUND:
+    elif kind == MEDIAN_BOUND:
         take_counted(count, arms, xs, j, n, streams.counts, streams.place, streams.below)
-    elif rules.kind == ROBUST_MOSS:
+    elif kind == ROBUST_MOSS:
         take_moss(count, arms, xs, j, rules.p, tuning, memory.state, streams)
-    elif rules.kind == HUBER_SGD:
+    elif kind == HUBER_SGD:
         take_huber(count, arms, xs, j, n, tuning, streams)
 
 
@@ -192,6 +190,8 @@ def take_huber(
         rank = n[arm, j] + 1.0
         n[arm, j] = rank
         if rank > pilot:
+            if scale[arm, j] == 0.0:  # every sample so far was the same
+                scale[arm, j] = huber_scale(0.0, abs(xs[i] - theta[arm, j]), rank)
             theta[arm, j] = huber_step(theta[arm, j], xs[i], rank, lam * scale[arm, j])
             continue
         early = streams.pilot[arm, j]
@@ -204,7 +204,10 @@ def take_huber(
 def _walk_pilot(arm: int, j: int, lam: float, theta: Floats, scale: Floats, streams: Streams) -> None:
     early = streams.pilot[arm, j]
     centre = middle(early, 0.0, False, streams.room)
-    spread = GAUSSIAN * middle(early, centre, True, streams.room)
+    total = 0.0
+    for i in range(early.shape[0]):
+        total += abs(early[i] - centre)
+    spread = huber_scale(middle(early, centre, True, streams.room), total, float(early.shape[0]))
     for i in range(early.shape[0]):
         centre = huber_step(centre, early[i], i + 1.0, lam * spread)
     theta[arm, j] = centre
@@ -214,18 +217,18 @@ def _walk_pilot(arm: int, j: int, lam: float, theta: Floats, scale: Floats, stre
 # --- means and indices ------------------------------------------------------------------------------------
 
 
-@part
-def estimate_streams(t: int, rules: Rules, memory: Memory) -> None:
+@step
+def estimate_streams(kind: int, t: int, rules: Rules, memory: Memory) -> None:
     """The mean of every arm and learner, and the index where the estimator brings its own."""
     L, state, streams, tuning = rules.L[t], memory.state, memory.streams, rules.tuning
     n, mean, upper = state.n, state.mean, streams.upper
-    if rules.kind == CLIPPED:
+    if kind == CLIPPED:
         clip_means(L, rules.p, tuning.clip_budget, state, streams)
-    elif rules.kind == SELF_TUNED:
+    elif kind == SELF_TUNED:
         tune(L, tuning, n, mean, streams)
-    elif rules.kind == MEDIAN_BOUND:
+    elif kind == MEDIAN_BOUND:
         find_medians(L, rules.quiet >= 0.0, tuning.edges, n, mean, streams)
-    elif rules.kind == ROBUST_MOSS:
+    elif kind == ROBUST_MOSS:
         for arm in range(n.shape[0]):
             for j in range(n.shape[1]):
                 mean[arm, j] = upper[arm, j] = np.inf
@@ -295,7 +298,8 @@ def find_medians(L: float, means_too: bool, edges: Floats, n: Floats, mean: Floa
                 continue
             if means_too:
                 middle = math.ceil(n[arm, j] / 2.0)
-                mean[arm, j] = edges[_quantile(0, middle, arm, j, counts, place, below)]
+                at = _quantile(0, middle, arm, j, counts, place, below)
+                mean[arm, j] = edges[min(at, edges.shape[0] - 2)]
             rank = upper_rank(n[arm, j], L)
             if rank <= n[arm, j]:
                 upper[arm, j] = edges[_quantile(1, rank, arm, j, counts, place, below)]

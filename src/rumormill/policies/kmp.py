@@ -113,14 +113,15 @@ class KMPAgent(Passer):
 class GuardedAgent(KMPAgent):
     """KMP among at most f liars: whatever they say, every index stays an upper bound.
 
-    Samples are kept apart by origin, as in OriginMedianUCB with one spare pair of groups, and rows carry its
-    (median of groups, count). The index of an arm is the smallest of: the own one; that of the median of
-    groups; the (f+1)-th smallest of the indices that the rows heard amount to. Of f + 1 rows one is honest:
-    lies can neither talk an arm up, beyond the own index, nor down, below what some honest agent says.
+    Samples are kept apart by origin, as in OriginMedianUCB with one spare pair of groups and cautious counts,
+    and rows carry its (median of groups, count). The index of an arm is the smallest of: the own one; that of
+    the median of groups; the middle one of the indices that the rows heard amount to, if these are more than
+    2f. So lies can neither talk an arm up, beyond the own index, nor down, below what some honest agent says,
+    and the least lucky of the honest ones does not speak for all.
     """
 
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, f: int) -> None:
-        self.by_origin = OriginSamples(policy, seat, f=f, spare=1, trims=False)
+        self.by_origin = OriginSamples(policy, seat, f=f, spare=1, count="cautious")
         super().__init__(policy, seat, gamma, self.by_origin)
         self.f = f
 
@@ -131,8 +132,8 @@ class GuardedAgent(KMPAgent):
         for arm in range(self.n_arms):
             rows = [message.rows[arm] for message in self.heard.values()]
             said = sorted(radius.index(mean, n, L) for mean, n in rows if n > 0)
-            if len(said) > self.f:
-                values[arm] = min(values[arm], said[self.f])
+            if len(said) > 2 * self.f:
+                values[arm] = min(values[arm], said[len(said) // 2])
         return self.by_origin.best(values)
 
     def take_own(self, arm: int, reward: float) -> None:

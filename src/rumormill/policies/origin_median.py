@@ -10,19 +10,22 @@ Both are upper bounds, so the smaller one is; the own one sees to it that liars 
 better than it does to somebody alone. With no more than 2f origins the own index counts.
 
 With G >= max(16 f, 15 L) groups an honest majority holds with probability 1 - e^-L: f liars cost like extra
-confidence. The default is far below that, a heuristic like zeta = 1. count="trimmed" takes G/(G-f) times the
-G - f smallest c_g, which the theorem needs (a liar that reports one arm every round shrinks the radius) and
-which costs most of the gain. Identities must be authentic; on sparse graphs take gamma >= 2.
+confidence. The default is far below that, a heuristic like zeta = 1. A liar that reports one arm every round
+shrinks the radius, and everybody may then leave the best arm for good. count="trimmed", G/(G-f) times the
+G - f smallest c_g, forgives that where groups are of about one size, as the theorem has them.
+count="cautious" needs no such thing: beside f liars h = ⌊G/2⌋ + 1 - f honest groups must err before the
+median does, so it counts G times the h-th smallest c_g (no more than all). Identities must be authentic; on
+sparse graphs take gamma >= 2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 from rumormill.estimators import Estimator, TrimmedMean
 from rumormill.policies.message_passing import MessagePassingPolicy, RobustPolicy
-from rumormill.policies.origins import OriginSamples
+from rumormill.policies.origins import COUNTS, Count, OriginSamples
 from rumormill.policies.passer import Passer
 from rumormill.policies.seat import Seat
 from rumormill.validate import one_of, whole
@@ -37,8 +40,8 @@ class OriginMedianUCB(MessagePassingPolicy):
     """How many of those in reach may lie."""
     spare: int = 1
     """Pairs of groups of origins more than f liars could fill."""
-    count: Literal["all", "trimmed"] = "all"
-    """What the radius counts: "all" samples, or "trimmed", without the f largest groups."""
+    count: Count = "all"
+    """What the radius counts: "all" samples, or fewer where groups differ: "trimmed", "cautious"."""
     estimator: Estimator = field(default_factory=TrimmedMean, init=False, repr=False)
     """Not a choice: it only says that the radius, and `c="theory"`, are those of the raw moment u."""
 
@@ -46,10 +49,10 @@ class OriginMedianUCB(MessagePassingPolicy):
         super().__post_init__()
         whole("f", self.f, 0)
         whole("spare", self.spare)
-        one_of("count", self.count, ("all", "trimmed"))
+        one_of("count", self.count, COUNTS)
 
     def agent(self, seat: Seat) -> OriginMedianAgent:
-        samples = OriginSamples(self, seat, f=self.f, spare=self.spare, trims=self.count == "trimmed")
+        samples = OriginSamples(self, seat, f=self.f, spare=self.spare, count=self.count)
         return OriginMedianAgent(self, seat, self.hops(seat), samples)
 
 

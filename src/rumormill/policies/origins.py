@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from rumormill.estimators import Radius, TrimmedMean
 from rumormill.formulas import log_confidence, origin_clip, snake_group
@@ -13,6 +13,8 @@ from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
 
 Estimate = tuple[float, float]
+Count = Literal["all", "cautious", "trimmed"]
+COUNTS = ("all", "cautious", "trimmed")
 
 
 class OriginSamples:
@@ -22,11 +24,11 @@ class OriginSamples:
     B = u^(1/p) max(1, i / L_max(t,2))^(1/p).
     """
 
-    def __init__(self, policy: RobustPolicy, seat: Seat, *, f: int, spare: int, trims: bool) -> None:
+    def __init__(self, policy: RobustPolicy, seat: Seat, *, f: int, spare: int, count: Count) -> None:
         moments = seat.require_moments(policy.moments)
         self._schedule = policy.confidence
         self._n_agents = seat.require_agents() if policy.confidence == "anytime" else 1
-        self._agent, self._f, self._most, self._trims = seat.agent, f, 2 * f + 1 + 2 * spare, trims
+        self._agent, self._f, self._most, self._count = seat.agent, f, 2 * f + 1 + 2 * spare, count
         self._root, self._p = math.pow(moments.u, 1.0 / moments.p), moments.p
         zeta = 1.0 if policy.c is None and policy.zeta is None else policy.zeta
         self.radius = Radius.build(TrimmedMean(), moments, c=policy.c, zeta=zeta)
@@ -70,9 +72,11 @@ class OriginSamples:
             counts[group] += table[origin][0]
             sums[group] += table[origin][1]
         middle = sorted(s / n for s, n in zip(sums, counts, strict=True))[G // 2]
-        if not self._trims:
-            return middle, sum(counts)
-        return middle, G / (G - self._f) * sum(sorted(counts)[: G - self._f])
+        if self._count == "trimmed":
+            return middle, G / (G - self._f) * sum(sorted(counts)[: G - self._f])
+        if self._count == "cautious":
+            return middle, min(sum(counts), G * sorted(counts)[G // 2 - self._f])
+        return middle, sum(counts)
 
     def indices(self, t: int) -> list[float]:
         """min(own index, index of the estimate) of every arm: lies can never raise it above the own."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -135,7 +135,13 @@ class ImperfectLayout(MessagePassingLayout):
         self, rules: Rules, room: Room, output: Output, source: RewardSource, seed: np.random.SeedSequence
     ) -> ImperfectTrial:
         conditions = self.world.of_trial(self.network, source, rules.horizon, seed)
-        return ImperfectTrial(self, rules, room, output, conditions)
+        layout, most = self, rules.horizon  # rounds that a message is held or on its way; none comes later
+        if self.gamma > most:
+            layout = replace(layout, gamma=most)
+        if self.hold > most:
+            policy: Any = self.policy
+            layout = replace(layout, policy=replace(policy, hold=most))
+        return ImperfectTrial(layout, rules, room, output, conditions)
 
 
 class ImperfectTrial(MessagePassingTrial):

@@ -23,7 +23,7 @@ from rumormill.estimators import (
     Terms,
     TrimmedMean,
 )
-from rumormill.estimators.clipped import SKETCH_ROOM, clip_budget
+from rumormill.estimators.clipped import clip_budget, sketch_room
 from rumormill.estimators.huber_sgd import PILOT
 from rumormill.formulas import HISTOGRAM_BINS, histogram_edge
 from rumormill.kernels.state import (
@@ -79,7 +79,8 @@ def _none(estimator: Any, terms: Sequence[Terms]) -> Fitted:
 
 def _clipped(estimator: ClippedMean, terms: Sequence[Terms]) -> Fitted:
     moments = _moments(terms)
-    return {"clip_budget": clip_budget(moments.u, moments.p)}, Room(top=SKETCH_ROOM)
+    room = Room(top=sketch_room(moments.p, terms[0].last_L))
+    return {"clip_budget": clip_budget(moments.u, moments.p)}, room
 
 
 def _self_tuned(estimator: SelfTuned, terms: Sequence[Terms]) -> Fitted:
@@ -91,8 +92,8 @@ def _self_tuned(estimator: SelfTuned, terms: Sequence[Terms]) -> Fitted:
 
 def _median_bound(estimator: MedianBound, terms: Sequence[Terms]) -> Fitted:
     scale = float(estimator.scale)
-    edges = np.array([histogram_edge(place, scale) for place in range(HISTOGRAM_BINS)])
-    return {"scale": scale, "edges": edges}, Room(bins=HISTOGRAM_BINS)
+    edges = np.array([histogram_edge(place, scale) for place in range(HISTOGRAM_BINS + 1)])
+    return {"scale": scale, "edges": edges}, Room(bins=HISTOGRAM_BINS + 1)
 
 
 def _robust_moss(estimator: RobustMOSS, terms: Sequence[Terms]) -> Fitted:

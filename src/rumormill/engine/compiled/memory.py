@@ -33,10 +33,13 @@ def empty_memory(hearing: Hearing, slots: int, mean: MeanLayout, rules: Rules, r
     )
     told = (slots, n_arms, n_agents) if rules.shares_rows else (1, 1, 1)
     dense = rules.shares_rows and bool((hearing.dense >= 0).any())
+    sparse = rules.shares_rows and bool((hearing.dense[: hearing.gamma] < 0).any())
     rows = Rows(
         mean=np.zeros(told),
         n=np.zeros(told),
         top=np.zeros((slots, n_arms, min(TOP, n_agents) if dense else 0), dtype=np.int32),
+        news=np.zeros((slots, n_arms, n_agents + 1 if sparse else 0), dtype=np.int32),
+        n_news=np.zeros((slots, n_arms), dtype=np.int32),
     )
     best = shape if rules.shares_rows else (1, 1)
     most_heard = 1 + int((hearing.source_ptr[:, -1] - hearing.source_ptr[:, 0]).max(initial=0))
@@ -50,7 +53,9 @@ def empty_memory(hearing: Hearing, slots: int, mean: MeanLayout, rules: Rules, r
         best_mean=np.zeros(best),
         best_n=np.zeros(best),
         best_power=np.zeros(best),
-        best_from=np.zeros(best, dtype=np.int32),
+        heard_n=np.zeros(best),
+        heard_from=np.zeros(best, dtype=np.int32),
+        heard_hop=np.zeros(best, dtype=np.int32),
         pool=np.zeros((mean.pool_rows, 0)),
         pool_start=np.zeros(shape, dtype=np.int64),
         changed=np.ones(n_arms, dtype=np.bool_),

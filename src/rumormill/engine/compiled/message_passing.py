@@ -17,7 +17,7 @@ from rumormill.engine.result import Trial
 from rumormill.errors import InputError
 from rumormill.estimators import Terms
 from rumormill.graphs import Network
-from rumormill.kernels.block import play_block
+from rumormill.kernels.block import block_kernel
 from rumormill.kernels.state import Hearing, Law, Output, Rules
 from rumormill.kernels.stored import move_pool
 from rumormill.policies import RobustPolicy
@@ -146,7 +146,6 @@ class MessagePassingLayout:
             leader_of=self.leader_of,
             leader_distance=self.leader_distance,
             gaps=np.array(source.gaps),
-            own_index=bool(estimator.brings_index),
             shared_start=manners.start == "shared",
             quiet=-1.0 if manners.quiet is None else float(manners.quiet),
             always_tells=self.leads,
@@ -204,7 +203,9 @@ class MessagePassingTrial:
 
     def play(self, first: int, draws: NDArray[np.float64], law: Law) -> None:
         """Have the rounds played."""
-        play_block(first, draws, law, self.layout.hearing, self.rules, self.memory, self.output)
+        rules = self.rules
+        play = block_kernel(rules.kind, rules.shares_rows, rules.shared_start or rules.quiet >= 0.0)
+        play(first, draws, law, self.layout.hearing, rules, self.memory, self.output)
 
     def finish(self) -> Trial:
         gamma, marks = self.layout.gamma, self.output.marks

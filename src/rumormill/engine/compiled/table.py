@@ -23,6 +23,7 @@ from rumormill.policies import (
     DecentralizedMPUCB,
     HopPlan,
     LeaderPlan,
+    OriginMedianUCB,
     Plan,
     Policy,
     RobustGossip,
@@ -75,10 +76,10 @@ def why_not(policy: Policy, world: World) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
     if type(world.channel) not in (PerfectChannel, Imperfect):
         return f"the compiled engine does not know the channel {type(world.channel).__name__}"
+    if type(policy) is OriginMedianUCB or (isinstance(policy, KMPUCB) and policy.liars(len(world.liars))):
+        return "the compiled engine does not know medians over origins (OriginMedianUCB, KMP with a guard)"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
         return "the compiled engine runs the built-in policies only"
-    if isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
-        return "the compiled engine does not know the guard of KMP"
     estimator = getattr(policy, "estimator", None)
     if estimator is not None:
         known = MEANS.get(type(estimator))

@@ -1,0 +1,49 @@
+"""Samples that are all kept, in an array that grows, and when a costly question is worth asking again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A value over all samples is kept until their number (or L) has grown by 2 %: some 50 ln(n) evaluations.
+SLACK = 0.02
+
+
+class KeptSamples:
+    """Samples in order of arrival."""
+
+    def __init__(self, samples: Sequence[float] = ()) -> None:
+        self.count = len(samples)
+        self._room = np.empty(max(64, self.count))
+        self._room[: self.count] = samples
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """All of them."""
+        return self._room[: self.count]
+
+    def add(self, x: float) -> None:
+        """One more."""
+        self._reserve(self.count + 1)
+        self._room[self.count] = x
+        self.count += 1
+
+    def extend(self, other: KeptSamples) -> None:
+        """The other's behind the own."""
+        n = self.count + other.count
+        self._reserve(n)
+        self._room[self.count : n] = other.values
+        self.count = n
+
+    def _reserve(self, n: int) -> None:
+        if n > len(self._room):
+            wider = np.empty(2 * n)
+            wider[: self.count] = self.values
+            self._room = wider
+
+
+def outgrown(now: float, last: float) -> bool:
+    """Whether what was worked out at `last` is too old."""
+    return now > (1.0 + SLACK) * last

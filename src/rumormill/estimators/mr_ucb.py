@@ -1,0 +1,137 @@
+"""MR-UCB (Lee and Lim 2022): minimax regret without a bound on the moment, only its order p and a scale c.
+
+    mean = c n^(1/p - 1) sum psi(X_i / (c n^(1/p))),    psi(y) = sign(y) ln(1 + |y| + b_p |y|^p)
+
+    index = mean + c max(ln(T group/(K n)), 0) n^(1/p - 1)
+
+c has the unit of a reward; u^(1/p)/2 is a good one. The index depends on the horizon T, not on L, and claims
+no level: it is below the mean of the arm as often as c is too small. It shrinks towards 0, so a shift of all
+rewards changes it. As in Robust MOSS a learner gets the samples of `group` agents, and may have T group of
+them.
+
+The threshold moves with n for all samples: they are kept, and the mean is worked out again while n < 50 and
+whenever n has grown by 2 %; the bonus is always fresh. For the reference engine only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from rumormill.arms.moments import Moments
+from rumormill.errors import InputError
+from rumormill.estimators.base import (
+    OnlineMean,
+    Terms,
+    check_kind,
+    check_level,
+    check_same_kind,
+    check_sample,
+    require_moments,
+)
+from rumormill.estimators.indexed import IndexedEstimator, fair_share
+from rumormill.estimators.kept import SLACK, KeptSamples, outgrown
+from rumormill.formulas import mr_bonus, mr_curvature, mr_psi, mr_width
+from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, whole
+
+# Below so many samples every one of them counts at once.
+FEW = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class MRUCB(IndexedEstimator):
+    """Needs the order of a moment that exists, a scale and, in a game, the horizon. Keeps every sample."""
+
+    c: float = 1.0
+    """The scale of rewards, about u^(1/p)/2."""
+    p: float | None = None
+    """The order of the moment, above 1 and at most 2; from the moments if left out."""
+    group: int | None = None
+    """A number in place of the agents within reach."""
+
+    needs_horizon = True
+    slack = SLACK
+
+    def __post_init__(self) -> None:
+        between("c", self.c, LEAST_CONSTANT, LARGEST_CONSTANT)
+        if self.p is not None:
+            between("p", self.p, 1.001, 2)
+        if self.group is not None:
+            whole("group", self.group)
+
+    @property
+    def needs_moments(self) -> bool:  # type: ignore[override]
+        return self.p is None
+
+    def stream_for(self, terms: Terms) -> OnlineMR:
+        p = require_moments(self, terms.moments).p if self.p is None else float(self.p)
+        return OnlineMR(p, float(self.c), fair_share(self, terms, self.group))
+
+    def online(self, moments: Moments | None, *, last_L: float = math.inf) -> OnlineMR:
+        """Outside a game nobody knows the horizon: there is no bonus."""
+        return self.stream_for(Terms(moments=moments, horizon=1))
+
+    def of(self, samples: Sequence[float], L: float, moments: Moments | None) -> float:
+        return self._fed(samples, L, Terms(moments=moments, horizon=1)).mean(L)
+
+
+class OnlineMR(OnlineMean):
+    """The mean of a stream, and at how many samples it was worked out."""
+
+    def __init__(self, p: float, c: float, budget: float) -> None:
+        self._p, self._c, self._budget = p, c, budget
+        self._samples = KeptSamples()
+        self._n = 0
+        self._mean = math.inf
+
+    @property
+    def count(self) -> int:
+        return self._samples.count
+
+    def update(self, x: float) -> None:
+        self._samples.add(check_sample(x))
+
+    def mean(self, L: float) -> float:
+        check_level(L)
+        n = self._samples.count
+        if n and (n < FEW or outgrown(n, self._n)):
+            width = mr_width(n, self._p, self._c)
+            y = self._samples.values / width
+            influence = np.copysign(mr_psi(np.abs(y), self._p, mr_curvature(self._p)), y)
+            self._mean = width * float(influence.sum()) / n
+            self._n = n
+        return self._mean
+
+    def index(self, L: float) -> float:
+        mean = self.mean(L)
+        if not self._samples.count:
+            return math.inf
+        return mean + mr_bonus(self._samples.count, self._budget, self._p, self._c)
+
+    def merge(self, other: Self) -> None:
+        """Append the other stream."""
+        check_same_kind(self, other)
+        if (self._p, self._c) != (other._p, other._c):
+            raise InputError(
+                f"streams with (p, c) = {(self._p, self._c)} and {(other._p, other._c)} cannot be merged"
+            )
+        self._samples.extend(other._samples)
+        self._n = 0
+
+    def state(self) -> dict[str, Any]:
+        plain = {name: getattr(self, f"_{name}") for name in ("p", "c", "budget", "n")}
+        mean = self._mean if self._n else None
+        return {"kind": "mr-ucb", **plain, "mean": mean, "samples": self._samples.values.tolist()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        check_kind(state, "mr-ucb")
+        stream = cls(float(state["p"]), float(state["c"]), float(state["budget"]))
+        stream._samples = KeptSamples(state["samples"])
+        stream._n = int(state["n"])
+        stream._mean = math.inf if state["mean"] is None else float(state["mean"])
+        return stream
