@@ -182,7 +182,7 @@ def running(path: Path, name: str, folder: Path) -> tuple[subprocess.Popen[bytes
     port = free_port()
     started = time.perf_counter()
     process = begun(path, name, folder, port)
-    until_ready(process, port)
+    until_ready(process, port, folder)
     return process, port, time.perf_counter() - started
 
 
@@ -198,12 +198,14 @@ def begun(path: Path, name: str, folder: Path, port: int) -> subprocess.Popen[by
         "--http",
         f"127.0.0.1:{port}",
     ]
-    return subprocess.Popen(
-        [sys.executable, "-c", "from rumormill.cli import main; main()", *words], stderr=subprocess.DEVNULL
-    )
+    folder.mkdir(exist_ok=True)
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, "-c", "from rumormill.cli import main; main()", *words], stderr=log
+        )
 
 
-def until_ready(process: subprocess.Popen[bytes], port: int) -> None:
+def until_ready(process: subprocess.Popen[bytes], port: int, folder: Path) -> None:
     while True:
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1) as probe:
@@ -213,7 +215,7 @@ def until_ready(process: subprocess.Popen[bytes], port: int) -> None:
         except OSError:
             pass
         if process.poll() is not None:
-            raise SystemExit("the node does not start")
+            raise SystemExit(f"the node does not start: {(folder / 'log').read_text()}")
         time.sleep(0.01)
 
 
@@ -349,7 +351,7 @@ def fifty(path: Path, seconds: float = 60.0) -> dict[str, float]:
     try:
         for v, port in enumerate(ports):  # one after the other: fifty at once would only wait for each other
             nodes.append(begun(mesh, f"n{v}", folder / f"n{v}.data", port))
-            until_ready(nodes[-1], port)
+            until_ready(nodes[-1], port, folder / f"n{v}.data")
 
         async def ask(lasting: float) -> list[tuple[list[float], list[float]]]:
             return await asyncio.gather(*(_ask(port, 20.0, lasting, workers=1) for port in ports))

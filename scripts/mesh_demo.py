@@ -281,7 +281,7 @@ def main() -> None:
         out = Path("mesh-log.csv")
         folders = [Path(name) / f"n{v}.data" for v in range(NODES)]
         count = export(demo.mesh, folders, out)
-        print(f"{count:,} observations in {out}: time, agent, arm, reward")
+        print(f"{count:,} observations in {out}: time, agent, arm, cost")
 
 
 if __name__ == "__main__":

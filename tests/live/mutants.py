@@ -108,6 +108,20 @@ def ignores_holes(
         self.news(game, stream.key)
 
 
+def gives_up_the_highest_floor(self: GivingUp, game: Game, stream: Any, patient: bool) -> int:
+    floors = [
+        shared.floors.get(stream.key, 0)
+        for link in self._node.links.values()
+        for shared in link.games.values()
+    ]
+    return max(floors, default=0)
+
+
+def asks_only_those_who_gave_up(self: GivingUp, game: Game, shared: Any, stream: Any, patient: bool) -> bool:
+    """Who still keeps it, and has only said so, does not count."""
+    return bool(shared.floors.get(stream.key, 0) > stream.upto)
+
+
 def never_gives_up(self: GivingUp) -> None:
     return
 
@@ -266,4 +280,10 @@ WRONG: list[Mutant] = [
     (Chain, "add", keeps_one_point),
     (Chain, "restore", forgets_the_chain),
 ]
+# What is given up too early is noticed only where a node was away for long and the others keep little.
+WRONG_AFTER_AN_ABSENCE: list[Mutant] = [
+    (GivingUp, "_beyond_reach", gives_up_the_highest_floor),
+    (GivingUp, "_supplies", asks_only_those_who_gave_up),
+]
 MUTANTS = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG}
+AFTER_AN_ABSENCE = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG_AFTER_AN_ABSENCE}

@@ -296,6 +296,22 @@ def test_a_quiet_agents_stream_has_no_holes() -> None:
     assert [record.seq for record in records if isinstance(record, Own)] == [0, 0, 1, 0, 0, 2, 0, 0, 3]
 
 
+def test_a_quiet_agent_stopped_between_choice_and_reward_tells_the_same() -> None:
+    """Whether a reward is told is judged by what was known when the arm was chosen."""
+    policy = rm.KMPUCB(gamma=1, quiet=0.0)
+    (one, _) = pair(policy)
+    play(one, 12)
+    token = one.choose(GAME, one.now, 60.0)
+    again = Node(one.setup)
+    again.restart(unpack(pack(one.snapshot())), [])
+    games = [one.games[GAME], again.games[GAME]]
+    before = games[0].own.upto
+    for game in games:
+        assert max(game.player.agent.samples.latest)[0] == game.player.agent.samples.latest[token.arm][0]
+        game.observe(token.t, token.arm, 9.0, lambda record: 1)
+        assert game.own.upto == before  # the favourite's reward is nobody else's business
+
+
 def test_an_agent_without_a_state_is_refused() -> None:
     class Forgetful(Loner):
         restore = None  # type: ignore[assignment]

@@ -155,6 +155,20 @@ def test_a_false_hello(made: Cluster, case: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "sent", [b"", b"\0\0", struct.pack(">I", 100) + b"\x97"], ids=["none", "two", "some"]
+)
+def test_a_neighbour_that_does_not_say_hello_in_time(made: Cluster, sent: bytes) -> None:
+    """However slowly its bytes come: only whole frames count."""
+    before = counted(made, "slow")
+    with Peer(made, keys(made, "n0")) as peer:
+        peer.socket.sendall(sent)
+        assert peer.is_closed()
+    wait_until(lambda: counted(made, "slow") > before)
+    assert any("no hello" in row["text"] for row in made.log(1))
+    healthy(made)
+
+
+@pytest.mark.parametrize(
     "data",
     [
         struct.pack(">I", 2 << 20),
@@ -253,10 +267,17 @@ def test_http_clients_that_hang_or_talk_nonsense(made: Cluster) -> None:
     with ExitStack() as hanging:
         for _ in range(50):
             each = socket.create_connection(("127.0.0.1", made.http[1]), timeout=60)
-            hanging.enter_context(each)
-            each.sendall(b"POST /v1/choose HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
+            slow = hanging.enter_context(each)
+            slow.sendall(b"POST /v1/choose HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
         ask_nonsense(made)
         healthy(made)
+        first = counted(made, "http")
+        idle = hanging.enter_context(socket.create_connection(("127.0.0.1", made.http[1]), timeout=60))
+        for each in (slow, idle):
+            assert each.recv(100) == b"", "it is let go"
+        wait_until(lambda: counted(made, "http") >= max(first, 50))
+    assert any("does not come whole" in row["text"] for row in made.log(1))
+    healthy(made)
 
 
 def ask_nonsense(made: Cluster) -> None:

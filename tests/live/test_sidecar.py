@@ -20,6 +20,7 @@ import pytest
 
 from live.processes import ARMS, GAME, Cluster, cluster
 from rumormill import catalogue
+from rumormill.cli import main
 from rumormill.errors import DataError, InputError
 from rumormill.live.client import AsyncClient, NodeError
 from rumormill.live.config import GamePart, read_mesh
@@ -157,8 +158,8 @@ def test_export(made: Cluster, tmp_path: Path) -> None:
     count = export(made.mesh, [made.data(0)], tmp_path / "log.csv")
     table = list(csv.DictReader((tmp_path / "log.csv").read_text().splitlines()))
     assert len(table) == count == len(rows)
-    assert set(table[0]) == {"time", "agent", "arm", "reward"}
-    assert all(row["agent"] == "n0" and row["arm"] in ARMS and float(row["reward"]) > 0 for row in table)
+    assert set(table[0]) == {"time", "agent", "arm", "cost"}
+    assert all(row["agent"] == "n0" and row["arm"] in ARMS and float(row["cost"]) > 0 for row in table)
     export(made.mesh, [made.data(0)], tmp_path / "log.parquet")
     export(made.mesh, [made.data(0)], tmp_path / "wide.csv", wide=True)
     assert set(next(csv.DictReader((tmp_path / "wide.csv").read_text().splitlines()))) == set(ARMS)
@@ -299,3 +300,58 @@ def test_a_client_that_goes_away_while_the_disk_is_waited_for(made: Cluster) -> 
         client.sendall(b"POST /v1/observe HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
     # It may or may not have been taken; asked again the answer is the same as for everybody.
     assert call(made, "/v1/observe", {"token": token, "reward": 3.25})[0] == 200
+
+
+def test_names_with_spaces_and_dots(tmp_path: Path) -> None:
+    """What is written can be read again, whatever things are called."""
+    game = GamePart(
+        name='my "game".1',
+        arms=["a b", "ü"],
+        policy={"type": "centralized", "gamma": 1},
+        moments={"eps": 0.5, "u": 1.0, "rho": 1.0},
+    )
+    path = init(tmp_path, "the mesh", game)
+    add(path, "n.0", "127.0.0.1:7400", [])
+    add(path, "n_1", "127.0.0.1:7401", ["n.0"])
+    plan(path)
+    again = read_mesh(path)
+    assert set(again.file.plans[game.name].leader or ()) == {"n.0", "n_1"}
+    assert again.games[game.name].arms == ["a b", "ü"]
+
+
+def command_line(*words: str) -> int:
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert isinstance(end.value.code, int)
+    return end.value.code
+
+
+def test_watch(made: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    choice = call(made, "/v1/choose")[1]
+    assert call(made, "/v1/observe", {"token": choice["token"], "reward": 31.5})[0] == 200
+    url, nobody = (f"http://127.0.0.1:{port}" for port in (made.http[0], made.http[1]))
+    assert command_line("mesh", "watch", url, nobody, "--once", "--json") == 0
+    here, away = json.loads(capsys.readouterr().out)["nodes"]
+    assert (here["node"], here["state"], here["links"], here["behind"]) == ("n0", "ready", "0 of 1", 0)
+    assert here["rewards"] > 0
+    assert here["prefers"] in ARMS
+    assert (away["node"], away["state"]) == (nobody, "does not answer")
+    assert command_line("mesh", "watch", url, "--once") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["node", "state", "links", "rewards", "prefers", "behind", "refused"]
+    assert any(line.split()[:2] == [GAME, "n0"] for line in lines), "what it knows of whom"
+    assert command_line("mesh", "watch", "n0", "--once") == 2
+    assert "http://HOST:PORT" in capsys.readouterr().err
+
+
+def test_a_mesh_of_nodes_that_play_alone_needs_no_plan(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moments = {"eps": 0.5, "u": 1.0, "rho": 1.0}
+    path = init(
+        tmp_path, "alone", GamePart(name="g", arms=["a", "b"], policy={"type": "robust"}, moments=moments)
+    )
+    for v in range(2):
+        add(path, f"n{v}", f"127.0.0.1:{7400 + v}", [])
+    assert command_line("mesh", "plan", "--mesh", str(path)) == 0
+    assert "every node plays alone" in capsys.readouterr().out

@@ -5,18 +5,32 @@ from __future__ import annotations
 import pytest
 
 from live import simulation
-from live.mutants import MUTANTS
+from live.mutants import AFTER_AN_ABSENCE, MUTANTS, Mutant
 
 SCHEDULES = 200
 STEPS = 250
 # Of as many schedules, at least one has to notice a bug.
 ENOUGH = 150
+# Schedules in which a node is away for long, and their steps besides.
+ABSENCES, ABSENT_STEPS = 80, 150
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_invariants(part: int) -> None:
     for seed in range(part * SCHEDULES // 4, (part + 1) * SCHEDULES // 4):
         simulation.run(seed, STEPS)
+
+
+def test_invariants_after_an_absence() -> None:
+    for seed in range(ABSENCES):
+        simulation.run(seed, ABSENT_STEPS, absence=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(4))
+def test_invariants_after_two_thousand_absences(part: int) -> None:
+    for seed in range(10_000 + part * 500, 10_000 + (part + 1) * 500):
+        simulation.run(seed, ABSENT_STEPS + seed % 3 * 100, absence=True)
 
 
 @pytest.mark.slow
@@ -26,16 +40,25 @@ def test_invariants_in_ten_thousand_schedules(part: int) -> None:
         simulation.run(seed, 100 + seed % 7 * 100)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_seeded_bug_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    cls, method, wrong = MUTANTS[name]
+def is_noticed(mutant: Mutant, monkeypatch: pytest.MonkeyPatch, steps: int, *, absence: bool) -> bool:
+    cls, method, wrong = mutant
     monkeypatch.setattr(cls, method, wrong)
     for seed in range(ENOUGH):
         try:
-            simulation.run(seed, STEPS)
+            simulation.run(seed, steps, absence=absence)
         except Exception:  # an invariant that does not hold, or a node that stumbles over its own state
-            return
-    pytest.fail(f"{name}: {ENOUGH} schedules noticed nothing")
+            return True
+    return False
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_a_seeded_bug_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_noticed(MUTANTS[name], monkeypatch, STEPS, absence=False), f"{ENOUGH} schedules notice nothing"
+
+
+@pytest.mark.parametrize("name", AFTER_AN_ABSENCE)
+def test_giving_up_too_early_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_noticed(AFTER_AN_ABSENCE[name], monkeypatch, ABSENT_STEPS, absence=True), "nothing is noticed"
 
 
 def test_a_schedule_is_its_seed() -> None:

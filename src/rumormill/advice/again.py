@@ -65,7 +65,7 @@ def second_look(
     on_play: Callable[[int], None] = lambda plays: None,
 ) -> SecondLook:
     """The mesh's setting on its own network beside fresh advice on the same log."""
-    if list(log.arms) != given.game.arms:
+    if sorted(log.arms) != sorted(given.game.arms):
         raise DataError(
             f"the log has the arms {', '.join(log.arms)}, the mesh {', '.join(given.game.arms)}: they must "
             "agree"
@@ -100,7 +100,7 @@ def second_look(
 
 
 def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:
-    """The log with the agents in the order of the mesh's nodes; all nodes must be in it."""
+    """The log with agents and arms in the order of the mesh; all nodes must be in it."""
     names = [node.name for node in given.mesh.nodes]
     if log.agents is None:
         raise DataError("the log does not say who measured what: name the column with --agent-column")
@@ -111,4 +111,7 @@ def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:
     places = np.array([number.get(name, -1) for name in log.agents], dtype=np.int32)
     known = places[log.agent] >= 0
     found = log.taken(known)
+    arms = given.game.arms
+    order = np.array([arms.index(name) for name in log.arms], dtype=np.int32)
+    found = replace(found, arms=tuple(arms), arm=order[found.arm])
     return replace(found, agents=tuple(names), agent=places[found.agent]), given.network

@@ -60,10 +60,15 @@ class Client:
     """One connection to a node; not for several threads at once."""
 
     def __init__(
-        self, url: str = "http://127.0.0.1:7480", *, token: str | None = None, timeout: float = 5.0
+        self,
+        url: str = "http://127.0.0.1:7480",
+        *,
+        token: str | None = None,
+        timeout: float = 5.0,
+        attempts: int = ATTEMPTS,
     ) -> None:
         """`url` is http://HOST:PORT, or unix:PATH."""
-        self._url, self._token, self._timeout = url, token, timeout
+        self._url, self._token, self._timeout, self._attempts = url, token, timeout, attempts
         self._connection: http.client.HTTPConnection | None = None
 
     def choose(self, game: str | None = None, *, ttl: float | None = None) -> Chosen:
@@ -89,7 +94,7 @@ class Client:
     def _call(self, method: str, path: str, body: Any) -> Any:
         """One request; tried again while the node is away or not ready."""
         failed: NodeError = NodeError(0, "no attempt was made")
-        for attempt in range(ATTEMPTS):
+        for attempt in range(self._attempts):
             if attempt:
                 time.sleep(PAUSE * 2**attempt)
             try:

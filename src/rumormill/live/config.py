@@ -14,9 +14,10 @@ from rumormill import catalogue
 from rumormill.arms import Moments
 from rumormill.errors import DataError, InputError
 from rumormill.estimators import Estimator
+from rumormill.experiments.run.files import write_atomically
+from rumormill.experiments.spec.toml import to_toml
 from rumormill.live.seals import Sealer
 from rumormill.live.setup import LAST_DECISION, MOST_ARMS, GameSetup, Limits, NodeSetup
-from rumormill.live.toml import to_toml
 from rumormill.policies import Agent, Policy, Seat
 from rumormill.policies.centralized import LeaderPart
 from rumormill.policies.decentralized import CliquePart
@@ -322,4 +323,4 @@ def split_address(address: str, where: str) -> tuple[str, int]:
 def write_mesh(path: Path, file: MeshFile) -> None:
     """Write a mesh file in the order a person reads it."""
     plain = msgspec.to_builtins(file)
-    path.write_text(to_toml(plain), encoding="utf-8")
+    write_atomically(path, to_toml(plain).encode())  # a node may be about to read it

@@ -186,6 +186,8 @@ class Game(Knowledge):
         if not makes_sense(head, self.setup.n_arms):
             self.void += 1
             return None
+        if not head.rows:
+            return head
         origin = stream.key[0]
         reach = self.setup.reach.get(origin, (origin,))
         found = believed(head, most_samples(self.streams.values(), reach))

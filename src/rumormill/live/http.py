@@ -21,7 +21,7 @@ MOST_CONNECTIONS = 512
 PATIENCE = 10.0  # seconds for a request to come in whole, and for an answer to be read
 IDLE = 75.0  # seconds between two requests
 AT_ONCE = 16  # requests of one connection before others get a turn
-SWEEP = 0.5  # seconds between two looks for those that took too long
+SWEEP = 1.0  # seconds between two looks for those that took too long
 TYPES = {"json": "application/json", "html": "text/html; charset=utf-8", "text": "text/plain; charset=utf-8"}
 END = b"\r\n\r\n"
 
@@ -62,13 +62,13 @@ Handler = Callable[[Request], "Answer | Future[Answer]"]
 class HttpServer:
     """Serves a handler on an address or on a Unix socket."""
 
-    def __init__(self, handler: Handler) -> None:
-        self.handler = handler
+    def __init__(self, handler: Handler, refuse: Callable[[str], None] = lambda why: None) -> None:
+        """`refuse` hears of every connection that is let go without an answer, and why."""
+        self.handler, self.refuse = handler, refuse
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.TimerHandle | None = None
         self.open: set[Connection] = set()
         self.draining = False
-        self.refused = 0
         self._empty: Future[None] | None = None
 
     async def start(self, host: str | None, port: int, unix: str | None = None) -> None:
@@ -107,6 +107,8 @@ class HttpServer:
         now = loop.time()
         for each in list(self.open):
             if each.deadline <= now:
+                if each.is_slow:
+                    self.refuse("a request that does not come whole, or an answer that is not read")
                 each.give_up()
 
     async def stop(self, patience: float = 5.0) -> None:
@@ -149,7 +151,8 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._wire = transport
         if len(self._server.open) >= MOST_CONNECTIONS or self._server.draining:
-            self._server.refused += 1
+            if not self._server.draining:
+                self._server.refuse("a connection too many")
             transport.abort()
             return
         self._server.open.add(self)
@@ -177,6 +180,11 @@ class Connection(asyncio.Protocol):
         self._readable = True
         self.deadline = float("inf") if self.streaming else self._loop.time() + IDLE
         self._advance()
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether a request has begun to come, or an answer to be read; else it was only idle."""
+        return bool(self._buffer) or not self._readable
 
     def give_up(self) -> None:
         """It takes too long."""

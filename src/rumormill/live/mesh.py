@@ -225,10 +225,15 @@ def export(
         table: dict[str, list[Any]] = {arm: column[:length] for arm, column in columns.items()}
     else:
         times = [datetime.datetime.fromtimestamp(row[0], datetime.UTC).isoformat() for row in rows]
-        table = {"time": times}
-        table |= {key: [row[i] for row in rows] for i, key in ((1, "agent"), (2, "arm"), (3, "reward"))}
+        names = ("agent", "arm", value_name(part))
+        table = {"time": times} | {key: [row[i] for row in rows] for i, key in enumerate(names, 1)}
     _write_table(out, table)
     return len(rows)
+
+
+def value_name(game: GamePart) -> str:
+    """What the values of a game are called in its log."""
+    return "cost" if game.objective == "minimise" else "reward"
 
 
 def _write_table(out: Path, table: dict[str, list[Any]]) -> None:

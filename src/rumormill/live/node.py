@@ -195,10 +195,10 @@ class Node:
         self._giving_up.give_up()
         limits = self.setup.limits
         for link in self.links.values():
-            if self.now - link.heard > limits.silence:
-                link.closing = link.closing or "silent"
             if link.epoch is None and self.now - link.opened > limits.silence:
                 link.closing = link.closing or "no hello"
+            if self.now - link.heard > limits.silence:
+                link.closing = link.closing or "silent"
             if len(link.control) > MOST_CONTROL + 4 * sum(len(game.streams) for game in self.games.values()):
                 link.closing = link.closing or "it does not read"
             if self.now - link.pinged >= limits.ping_every:

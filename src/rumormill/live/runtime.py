@@ -25,11 +25,11 @@ from rumormill.live.transport import Transport, tls
 log = logging.getLogger("rumormill.node")
 
 SNAPSHOT_EVERY = 50_000
-# Seconds between two looks at everything that can wait: what is told to neighbours, and records that nobody
-# waits for. So much is then written and sent at once.
-TICK = 0.2
-# So many records are handed to the disk at once, waited for or not.
-MOST_UNWRITTEN = 256
+# Seconds between two looks at everything that can wait: what is told to neighbours is then sent at once.
+TICK = 0.5
+# Records that nobody waits for go to the disk with the next one that somebody waits for, after so many
+# seconds, or when there are so many: after a crash neighbours tell again what was lost of them.
+WRITE_EVERY, MOST_UNWRITTEN = 1.0, 256
 # Seconds between two pictures of the state in the event stream.
 EVENT_EVERY = 1.0
 # The writer's thread must not hold up an answer: it is interrupted after as many seconds.
@@ -86,13 +86,14 @@ class Runtime:
         from rumormill.live.sidecar import Sidecar
 
         self.sidecar = Sidecar(self)
-        self.http = HttpServer(self.sidecar.answer)
+        self.http = HttpServer(self.sidecar.answer, lambda why: self.transport.refuse("http", why))
         self.draining = False
         self.started = self.clock()
         # (record, order, whom to tell, what)
         self._waiting: list[tuple[int, int, asyncio.Future[Answer], Answer]] = []
         self._order = itertools.count()
         self._scheduled = False
+        self._flushed = self.started
         self._stop = asyncio.Event()
 
     # --- life ---------------------------------------------------------------------------------------
@@ -138,7 +139,8 @@ class Runtime:
         while True:
             await asyncio.sleep(TICK)
             self.node.tick(self.clock())
-            self._flush()
+            if self.clock() - self._flushed >= WRITE_EVERY or self.node.unwritten >= MOST_UNWRITTEN:
+                self._flush()
             self.transport.pump(self.congested)
             if self.clock() - published >= EVENT_EVERY:
                 published = self.clock()
@@ -195,6 +197,7 @@ class Runtime:
 
     def _flush(self) -> None:
         self._scheduled = False
+        self._flushed = self.clock()
         batch = self.node.take_journal()
         if batch:
             self.journal.write(batch)

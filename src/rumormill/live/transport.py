@@ -25,6 +25,8 @@ HANDSHAKE = 5.0
 LEAST_PAUSE, MOST_PAUSE = 0.05, 2.0
 # Bytes sent over one link before everybody else gets a turn.
 AT_ONCE = 64 * 1024
+# Why a node lets go of a neighbour that a broken network does not explain.
+SLOW = {"no hello", "it does not read"}
 # Seconds for the last words of a node that stops, and between two lines of one kind in its log.
 GOODBYE, SAY_EVERY = 0.5, 1.0
 
@@ -216,6 +218,8 @@ class Transport:
 
     def _hang_up(self, connection: Connection, why: str) -> None:
         assert connection.wire is not None
+        if why in SLOW:
+            self.refuse("slow", f"node {connection.peer}: {why}")
         if why.startswith("it speaks"):
             connection.wire.close()  # what was said last goes out first
         else:

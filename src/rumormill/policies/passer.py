@@ -11,6 +11,7 @@ from rumormill.policies.message_passing import HopPart, RobustPolicy
 from rumormill.policies.samples import Samples
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Gate, Message, Relay
+from rumormill.protocol.message import plain_rows, rows_from_plain
 
 Rows = tuple[tuple[float, float], ...]
 
@@ -90,13 +91,19 @@ class Passer(ABC):
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on later, as plain data."""
-        return {"samples": self.samples.state(), "relay": self.relay.state(), "now": self.now}
+        return {
+            "samples": self.samples.state(),
+            "relay": self.relay.state(),
+            "now": self.now,
+            "latest": plain_rows(self.samples.latest),  # judges what is told, where the reward is still out
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state()` described."""
         self.samples.restore(state["samples"])
         self.relay.restore(state["relay"])
         self.now = int(state.get("now", 0))
+        self.samples.latest = rows_from_plain(state.get("latest", ()))
 
 
 def gate_of(policy: RobustPolicy, seat: Seat, gamma: int) -> Gate:

@@ -12,8 +12,8 @@ from rumormill.live.snapshot import pack, unpack
 class Machines(Invariants):
     """A crash keeps the safe part of a disk and any prefix of the rest."""
 
-    def __init__(self, seed: int, steps: int = 300) -> None:
-        super().__init__(seed, steps)
+    def __init__(self, seed: int, steps: int = 300, *, absence: bool = False) -> None:
+        super().__init__(seed, steps, absence=absence)
         for v in range(self.size):
             self.start(v)
 

@@ -17,11 +17,12 @@ from rumormill.live.streams import Key
 class Mesh:
     """Everything that a schedule changes."""
 
-    def __init__(self, seed: int, steps: int = 300) -> None:
+    def __init__(self, seed: int, steps: int = 300, *, absence: bool = False) -> None:
+        """With `absence` one node is away for long, and the others keep little of what it misses."""
         self.rng = rng = random.Random(seed)
-        self.steps = steps
+        self.steps, self.absence = steps, absence
         self.network = self._network(rng)
-        self.gamma = rng.choice([1, 1, 2, 2, 3])
+        self.gamma = rng.choice([2, 3] if absence else [1, 1, 2, 2, 3])
         self.policy = self._policy(rng)
         self.gamma = self.policy.plan(self.network).part(0).gamma  # never more than the diameter
         self.limits = Limits(
@@ -30,7 +31,8 @@ class Mesh:
             block=rng.choice([4, 16, 64]),
             batch=rng.choice([1, 1, 3, 16]),
             have_every=3.0,
-            skip_after=rng.choice([1.0, 6.0]),
+            # Whoever claims something and does not tell it is waited for longer than a silent link lasts.
+            skip_after=2.0 if absence else rng.choice([1.0, 6.0]),
             ping_every=2.0,
             silence=8.0,
         )
@@ -38,23 +40,20 @@ class Mesh:
         self.now = 1000.0
         self.size = self.network.n_agents
         self.distance = self._distances()
-        few = rng.random() < 0.7
-        self.hosts = [
-            Host(Disk(), epoch=1, retain=rng.choice([2, 4, 30] if few else [30, 1000]))
-            for _ in range(self.size)
-        ]
+        retain = [1, 3, 8, 30] if absence else [2, 4, 30] if rng.random() < 0.7 else [30, 1000]
+        self.hosts = [Host(Disk(), epoch=1, retain=rng.choice(retain)) for _ in range(self.size)]
         self.truth: dict[Key, list[tuple[int, int, float]]] = {}
         self.tokens: set[tuple[int, int, int]] = set()
         self.wires: dict[int, Wire] = {}
         self.blocked: set[tuple[int, int]] = set()
         self.next_link = 1
-        self.hostile = self.was_hostile = rng.random() < 0.5
+        self.hostile = self.was_hostile = not absence and rng.random() < 0.5
         self.lied: set[int] = set()
         self.said: dict[tuple[int, int], dict[Key, tuple[int, int]]] = {}
         """Per (link, hearer): what came over it about streams, as (upto, hops), kept apart from the nodes."""
 
     def _network(self, rng: random.Random) -> rm.Network:
-        n = rng.randint(2, 6)
+        n = rng.randint(3 if self.absence else 2, 6)
         edges = {(rng.randrange(v), v) for v in range(1, n)}
         for _ in range(rng.randint(0, n)):
             a, b = rng.sample(range(n), 2)

@@ -24,6 +24,8 @@ class World(Applications):
             self.step(edges)
             if step % 50 == 0:
                 self.check_all()
+        if self.absence:
+            self.leave_and_return(edges)
         self.mend(edges)
         self.check_all()
         self.check_spread()
@@ -89,6 +91,44 @@ class World(Applications):
         elif kind == "abandon" and self.hosts[v].sent:
             self.node(v).abandon(GAME, rng.choice(list(self.hosts[v].sent)))
 
+    def leave_and_return(self, edges: list[tuple[int, int]]) -> None:
+        """One node is cut off while the others go on; then it comes back, over links that stall."""
+        away = self.rng.choice([v for v in range(self.size) if len(self.network.neighbours(v)) > 1] or [0])
+        cables = [edge for edge in edges if away in edge]
+        self.blocked = set(cables)
+        for link in [link for link, each in self.wires.items() if each.ends in self.blocked]:
+            self.cut(link)
+        others = [edge for edge in edges if away not in edge]
+        for _ in range(self.steps // 3):
+            self.now += 0.1
+            v = self.rng.choice([v for v in range(self.size) if v != away])
+            if self.hosts[v].node is None:
+                self.start(v)
+            self.choose(v)
+            self.observe(v)
+            self.commit(v)
+            for edge in others:
+                self.connect(*edge)
+            self.traffic()
+        self.blocked.clear()
+        if self.hosts[away].node is None:
+            self.start(away)
+        for _ in range(self.steps // 3):
+            self.now += self.rng.choice([0.0, 0.2, 0.5])
+            for edge in cables:
+                self.connect(*edge)
+            its = [link for link, each in self.wires.items() if away in each.ends]
+            if its and self.rng.random() < 0.3:
+                each = self.wires[self.rng.choice(its)]
+                each.stalled = not each.stalled
+            for link in its:
+                for sender in self.wires[link].ends:
+                    self.pull(link, sender, 1)
+                    self.deliver(link, sender)
+            self.node(away).tick(self.clock(away))
+            self.drop_closing(away)
+            self.write(away)
+
     def mend(self, edges: list[tuple[int, int]]) -> None:
         """The last fault is over: everything is up, and time passes."""
         self.blocked.clear()
@@ -129,9 +169,9 @@ class World(Applications):
         return not self.missing()
 
 
-def run(seed: int, steps: int = 300) -> None:
+def run(seed: int, steps: int = 300, *, absence: bool = False) -> None:
     """One schedule; what fails names its seed."""
     try:
-        World(seed, steps).run()
+        World(seed, steps, absence=absence).run()
     except Broken as error:
         raise Broken(f"seed {seed}: {error}") from error

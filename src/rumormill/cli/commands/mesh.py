@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import sys
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -125,6 +129,9 @@ def plan(
 
     made = work_out(mesh, seed)
     for name, part in made.file.plans.items():
+        if part.gamma == 0 and not any(made.links.values()):
+            say(f"game {name}: every node plays alone; there is nothing to plan")
+            continue
         leaders, cliques = len(set((part.leader or {}).values())), len(part.cliques or [])
         words = [f"γ = {part.gamma}", *([f"{leaders} leaders"] * (leaders > 0))]
         say(f"game {name}: {', '.join([*words, *([f'{cliques} cliques'] * (cliques > 0))])}")
@@ -149,6 +156,49 @@ def show(mesh: File = FILE, json: Json = False) -> None:
 
 
 @mesh.command()
+def watch(
+    url: Annotated[
+        list[str] | None, typer.Argument(help="Where nodes answer: http://HOST:PORT or unix:PATH; several.")
+    ] = None,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="One look.")] = False,
+    json: Json = False,
+) -> None:
+    """How running nodes are; of a single one also what it knows of the others. Ctrl-C ends it.
+
+    Every node also has a page of its own at the same address. A token is taken from RUMORMILL_TOKEN.
+    """
+    from rumormill.live import watch as live
+
+    urls = url or ["http://127.0.0.1:7480"]
+    for each in urls:
+        if not each.startswith(("http://", "unix:")):
+            raise InputError(f"{each} is not where a node answers: http://HOST:PORT or unix:PATH")
+    with contextlib.suppress(KeyboardInterrupt):
+        while True:
+            _show_nodes(urls, live.look(urls, os.environ.get("RUMORMILL_TOKEN") or None), json)
+            if once:
+                break
+            time.sleep(every)
+
+
+def _show_nodes(urls: list[str], found: list[Any], json: bool) -> None:
+    from rumormill.live import watch as live
+
+    rows = [live.row(*each) for each in zip(urls, found, strict=True)]
+    known = live.others(found[0]) if len(found) == 1 and isinstance(found[0], dict) else []
+    if json:
+        print_json({"nodes": rows, "known": known})
+        return
+    if sys.stdout.isatty():
+        say("\x1b[H\x1b[2J" + time.strftime("%H:%M:%S"))
+    print_table(rows, styles={"ready": "green", "does not answer": "red"})
+    if known:
+        say()
+        print_table(known)
+
+
+@mesh.command()
 def export(
     data: Annotated[list[Path], typer.Argument(help="The folders of nodes.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The table to write: .csv, .tsv or .parquet.")] = Path("log.csv"),
@@ -158,7 +208,7 @@ def export(
     ] = False,
     mesh: File = FILE,
 ) -> None:
-    """Write what the nodes saw: time, agent, arm, reward."""
+    """Write what the nodes saw: time, agent, arm, and reward, or cost where it is minimised."""
     from rumormill.live.mesh import export as write
 
     count = write(mesh, data, out, game=game, wide=wide)
