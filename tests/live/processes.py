@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import signal
@@ -24,15 +26,21 @@ COMMAND = "from rumormill.cli import main; main()"
 
 
 def free_ports(n: int) -> list[int]:
-    """Ports that nobody uses now."""
-    sockets = [socket.socket() for _ in range(n)]
-    try:
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+    """Ports that nobody uses now.
+
+    They lie below those that the system hands out for connections, or one of these might take them before a
+    node does; every process looks from another place on, and never twice at the same port.
+    """
+    found: list[int] = []
+    while len(found) < n:
+        port = 20_000 + (os.getpid() * 61 + next(_LOOKED_AT)) % 10_000
+        with socket.socket() as trial, contextlib.suppress(OSError):
+            trial.bind(("127.0.0.1", port))
+            found.append(port)
+    return found
+
+
+_LOOKED_AT = itertools.count()
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 120.0) -> None:
