@@ -46,7 +46,8 @@ def write_log(path: Path) -> None:
 def explore(path: Path) -> None:
     """A mesh that has settled leaves too few values of the other arms to say anything about them.
 
-    Followers of a leader hardly try some arms themselves, so everybody decides. With zeta = 1 the radius is m (2 ln t / n)^(eps/p), m = (E|cost|^p)^(1/p). Here eps = 0.76 and m = 42: of
+    Followers of a leader hardly try some arms themselves, so everybody decides.
+    With zeta = 1 the radius is m (2 ln t / n)^(eps/p), m = (E|cost|^p)^(1/p). Here eps = 0.76 and m = 42: of
     360 samples the slowest arm gets about 85 before its index is that of the others (160 and 115).
     """
     file = read_mesh(path).file
