@@ -112,9 +112,8 @@ def result_of(game: Game, engine: str) -> rm.Result:
 def is_compiled(game: Game) -> bool:
     """Whether the compiled engine is meant to know the game."""
     _, _, rules, world, _ = game
-    by_origin = rules.policy == "origins" or rules.guard > 0
     waits = rules.hold > 1 and bool(world.absences or world.churn)
-    return not (by_origin or waits)
+    return not (rules.guard > 0 or waits)
 
 
 def assert_regret_of_those_present(game: Game, result: rm.Result) -> None:

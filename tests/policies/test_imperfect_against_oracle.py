@@ -60,7 +60,12 @@ CASES = [
     ("robust", "huber"),
     *((policy, "") for policy in ("origins", "consensus", "coop2", "gossip")),
 ]
-COMPILED = [("decentralized", "trimmed"), ("centralized", "trimmed"), ("kmp", "trimmed"), ("consensus", "")]
+COMPILED = [
+    ("decentralized", "trimmed"),
+    ("centralized", "trimmed"),
+    ("kmp", "trimmed"),
+    *((policy, "") for policy in ("origins", "consensus")),
+]
 each_case = pytest.mark.parametrize(("policy", "estimator"), CASES)
 # What the compiled engine cannot play goes to the reference engine, with a notice.
 pytestmark = pytest.mark.filterwarnings("ignore::rumormill.errors.SlowEngineNotice")

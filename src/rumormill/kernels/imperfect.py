@@ -14,9 +14,10 @@ from rumormill.kernels.jit import kernel, part, step
 from rumormill.kernels.listening import falsified, judge, listen
 from rumormill.kernels.manners import shared_arm, worth_telling
 from rumormill.kernels.nearby import listen_nearby
+from rumormill.kernels.origins import judge_by_origins
 from rumormill.kernels.regret import record
 from rumormill.kernels.running import take_out
-from rumormill.kernels.state import Flags, Floats, Law, Memory, Output, Rules
+from rumormill.kernels.state import ORIGIN_MEDIAN, Flags, Floats, Law, Memory, Output, Rules
 from rumormill.kernels.world import DRAWN, Weather, World
 
 
@@ -64,7 +65,10 @@ def prefer(t: int, up: Flags, rules: Rules, memory: Memory, world: World) -> Non
         state.asks[v] = asked and (not present.copies[v] or rules.quiet >= 0.0 or t <= rules.n_arms)
     if t <= rules.n_arms and not (rules.shared_start and t > 1):
         return
-    estimate(rules.kind, t, rules, memory)
+    if rules.kind == ORIGIN_MEDIAN:
+        judge_by_origins(t, rules, memory, world.origins)
+    else:
+        estimate(rules.kind, t, rules, memory)
     values = rows_told(rules.kind, memory)
     if rules.shares_rows:
         for arm in range(rules.n_arms):

@@ -16,11 +16,13 @@ from rumormill.kernels.flooding import (
 from rumormill.kernels.hearsay import believe
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.keyed import happens, key_of_three, key_of_two
+from rumormill.kernels.origins import take_of_origin
 from rumormill.kernels.running import add_doubtful, power_of_size, rank_needed
 from rumormill.kernels.state import (
     CATONI,
     MEDIAN_BOUND,
     MEDIAN_OF_MEANS,
+    ORIGIN_MEDIAN,
     RUNNING,
     Flags,
     Floats,
@@ -115,6 +117,7 @@ def use(t: int, v: int, count: int, rules: Rules, memory: Memory, world: World) 
     slots = ring.arm.shape[0]
     traffic.arm[0], traffic.x[0] = present.arm[v], present.x[v]
     traffic.need[0], traffic.power[0] = present.need[v], present.power[v]
+    traffic.who[0] = v
     used = 1
     for i in range(count):
         origin, when = traffic.origin[i], traffic.when[i]
@@ -129,6 +132,7 @@ def use(t: int, v: int, count: int, rules: Rules, memory: Memory, world: World) 
             x = falsified(x, present.drawn[slot, origin], falsehood.way, falsehood.amount)
             need, power = judge(x, arm, rules, memory.state.sure_x)
         traffic.arm[used], traffic.x[used], traffic.need[used], traffic.power[used] = arm, x, need, power
+        traffic.who[used] = origin
         used += 1
     return used
 
@@ -154,5 +158,9 @@ def take(t: int, v: int, count: int, rules: Rules, memory: Memory, world: World)
     elif rules.kind <= CATONI:
         for i in range(count):
             store(xs[i], arms[i], v, rules.kind == MEDIAN_OF_MEANS, state)
+    elif rules.kind == ORIGIN_MEDIAN:
+        L, origins = rules.L[max(t, 2)], world.origins
+        for i in range(count):
+            take_of_origin(arms[i], v, traffic.who[i], xs[i], L, origins.root, rules.p, origins)
     else:
         take_in(rules.kind, count, arms, needs if rules.kind == MEDIAN_BOUND else xs, v, rules, memory)

@@ -23,6 +23,7 @@ factor_scale = part(formulas.factor_scale)
 # Kinds of estimator.
 RUNNING, MEDIAN_OF_MEANS, CATONI = 0, 1, 2
 CLIPPED, SELF_TUNED, MEDIAN_BOUND, ROBUST_MOSS, HUBER_SGD = 3, 4, 5, 6, 7
+ORIGIN_MEDIAN = 8  # in imperfect worlds, the perfect one among them
 
 
 class Law(NamedTuple):

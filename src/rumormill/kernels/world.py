@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.kernels.keyed import Keys
+from rumormill.kernels.origins import Origins
 from rumormill.kernels.state import Flags, Floats, Ids, Ints, Mask
 
 Late = NDArray[np.int16]
@@ -117,6 +118,7 @@ class Traffic(NamedTuple):
     when: Ids
     arm: Ids
     """The samples among it that are used."""
+    who: Ids
     x: Floats
     need: Floats
     power: Floats
@@ -173,3 +175,4 @@ class World(NamedTuple):
     present: Present
     hearsay: Hearsay
     nearby: Nearby
+    origins: Origins

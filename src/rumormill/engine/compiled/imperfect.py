@@ -14,7 +14,7 @@ from rumormill.arms import RewardSource
 from rumormill.engine.compiled.base import Ground, finished, rounds_for
 from rumormill.engine.compiled.hearing import build_hearing, dense_enough
 from rumormill.engine.compiled.links import links_of
-from rumormill.engine.compiled.means import MEANS, Room
+from rumormill.engine.compiled.means import MEANS, MeanLayout, Room
 from rumormill.engine.compiled.memory import TOP
 from rumormill.engine.compiled.message_passing import (
     MessagePassingLayout,
@@ -25,7 +25,8 @@ from rumormill.engine.result import Trial
 from rumormill.formulas import CORRUPT, DISCARD, key_of, key_with
 from rumormill.kernels.imperfect import play_imperfect_block
 from rumormill.kernels.keyed import limit_of
-from rumormill.kernels.state import RUNNING, Law, Output, Rules
+from rumormill.kernels.origins import ALL, CAUTIOUS, TRIMMED, Origins
+from rumormill.kernels.state import ORIGIN_MEDIAN, RUNNING, Law, Output, Rules
 from rumormill.kernels.world import (
     AT_ONCE,
     DRAWN,
@@ -78,6 +79,7 @@ class ImperfectLayout(MessagePassingLayout):
         leader_of: NDArray[np.int32] | None = None,
         leader_distance: NDArray[np.int32] | None = None,
         shares_rows: bool = False,
+        mean: MeanLayout | None = None,
     ) -> ImperfectLayout:
         """As in a perfect world, but nobody knows before who hears what."""
         network, world, gamma = ground.network, ground.world, ground.gamma or 0
@@ -87,7 +89,7 @@ class ImperfectLayout(MessagePassingLayout):
         return cls(
             policy=policy,
             network=network,
-            mean=MEANS[type(policy.estimator)],
+            mean=mean or MEANS[type(policy.estimator)],
             gamma=gamma,
             hearing=build_hearing(network, 0, np.arange(n_agents, dtype=np.int32), None),
             heard=np.zeros(n_agents, dtype=np.int64) if plan.near is None else plan.near.sizes,
@@ -164,6 +166,7 @@ class ImperfectTrial(MessagePassingTrial):
             present=before_round_one(layout),
             hearsay=no_hearsay(rules, layout.network.n_agents),
             nearby=nearby_of(layout, links, rules),
+            origins=origins_of(layout, rules),
         )
 
     def play(self, first: int, draws: NDArray[np.float64], law: Law) -> None:
@@ -253,6 +256,7 @@ def no_traffic(layout: ImperfectLayout) -> Traffic:
         origin=np.zeros(most, dtype=np.int32),
         when=np.zeros(most, dtype=np.int32),
         arm=np.zeros(most, dtype=np.int32),
+        who=np.zeros(most, dtype=np.int32),
         x=np.zeros(most),
         need=np.zeros(most),
         power=np.zeros(most),
@@ -281,6 +285,32 @@ def nearby_of(layout: ImperfectLayout, links: Links, rules: Rules) -> Nearby:
         if links.per_copy:  # of one hop there is one message on a link: its origin is where it begins
             keys = key_with(keys, np.arange(n_agents, dtype=np.uint64)[:, None])
     return Nearby(keys, base, np.zeros_like(base), np.zeros(min(TOP, n_agents), dtype=np.int32))
+
+
+COUNTING = {"all": ALL, "trimmed": TRIMMED, "cautious": CAUTIOUS}
+
+
+def origins_of(layout: ImperfectLayout, rules: Rules) -> Origins:
+    """Samples apart by origin, if the policy keeps them so."""
+    policy: Any = layout.policy
+    apart = rules.kind == ORIGIN_MEDIAN
+    n_agents = layout.network.n_agents if apart else 0
+    shape = (rules.n_arms, n_agents, n_agents)
+    refuse_too_large(type(policy).__name__, 24 * math.prod(shape))
+    most = 2 * policy.f + 1 + 2 * policy.spare if apart else 0
+    return Origins(
+        f=policy.f if apart else 0,
+        most=most,
+        counting=COUNTING[policy.count] if apart else ALL,
+        root=math.pow(rules.u, 1.0 / rules.p),
+        n=np.zeros(shape),
+        total=np.zeros(shape),
+        order=np.zeros(shape, dtype=np.int32),
+        place=np.zeros(shape, dtype=np.int32),
+        heard=np.zeros(shape[:2], dtype=np.int32),
+        group_n=np.zeros(most),
+        group_mean=np.zeros(most),
+    )
 
 
 def before_round_one(layout: ImperfectLayout) -> Present:

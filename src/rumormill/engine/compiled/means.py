@@ -32,6 +32,7 @@ from rumormill.kernels.state import (
     HUBER_SGD,
     MEDIAN_BOUND,
     MEDIAN_OF_MEANS,
+    ORIGIN_MEDIAN,
     ROBUST_MOSS,
     RUNNING,
     SELF_TUNED,
@@ -136,6 +137,9 @@ class MeanLayout:
     fit: Callable[[Any, Sequence[Terms]], Fitted] = field(default=_none)
     """Its parameters for the kernel, from the terms of every learner."""
 
+
+BY_ORIGIN = MeanLayout(ORIGIN_MEDIAN, slow=8)
+"""Medians over origins: a policy of its own, not a mean."""
 
 MEANS: dict[type[Estimator], MeanLayout] = {
     TrimmedMean: MeanLayout(RUNNING, trims=True, knows=lambda estimator: estimator.variant == "exact"),

@@ -11,7 +11,7 @@ from rumormill.engine.compiled.base import Ground, Layout
 from rumormill.engine.compiled.consensus import ConsensusLayout
 from rumormill.engine.compiled.delayed import DelayedLayout
 from rumormill.engine.compiled.imperfect import LARGEST_SCALE, LONGEST_DELAY, ImperfectLayout
-from rumormill.engine.compiled.means import MEANS
+from rumormill.engine.compiled.means import BY_ORIGIN, MEANS
 from rumormill.engine.compiled.message_passing import MessagePassingLayout
 from rumormill.policies import (
     DDUCB,
@@ -52,6 +52,10 @@ def _kmp(policy: Any, plan: HopPlan, ground: Ground) -> Layout:
     return _message_passing(policy, plan, ground, shares_rows=True)
 
 
+def _origin_median(policy: Any, plan: HopPlan, ground: Ground) -> Layout:
+    return ImperfectLayout.build_on(ground, policy, plan, mean=BY_ORIGIN)
+
+
 def _message_passing(policy: Any, plan: HopPlan, ground: Ground, **given: Any) -> Layout:
     """Where everything is heard, and used, at once, hearing is a rule of distance; else it is followed."""
     selects = getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None
@@ -65,6 +69,7 @@ LAYOUTS: dict[type[Policy], Callable[[Any, Any, Ground], Layout]] = {
     CentralizedMPUCB: _centralized,
     KMPUCB: _kmp,
     RobustUCB: _message_passing,
+    OriginMedianUCB: _origin_median,
     ConsensusUCB: ConsensusLayout,
     CoopUCB2: ConsensusLayout,
     RobustGossip: ConsensusLayout,
@@ -76,8 +81,8 @@ def why_not(policy: Policy, world: World) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
     if type(world.channel) not in (PerfectChannel, Imperfect):
         return f"the compiled engine does not know the channel {type(world.channel).__name__}"
-    if type(policy) is OriginMedianUCB or (isinstance(policy, KMPUCB) and policy.liars(len(world.liars))):
-        return "the compiled engine does not know medians over origins (OriginMedianUCB, KMP with a guard)"
+    if isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
+        return "the compiled engine does not know KMP with a guard"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
         return "the compiled engine runs the built-in policies only"
     estimator = getattr(policy, "estimator", None)
