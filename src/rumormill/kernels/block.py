@@ -22,6 +22,7 @@ from rumormill.kernels.state import (
     CATONI,
     CLIPPED,
     MEDIAN_OF_MEANS,
+    ORIGIN_MEDIAN,
     RUNNING,
     Flags,
     Floats,
@@ -182,7 +183,7 @@ def told_apart(t: int, rules: Rules) -> bool:
 @step
 def rows_told(kind: int, memory: Memory) -> Floats:
     """What a row carries besides the count: the mean, or the index where the estimator brings its own."""
-    return memory.streams.upper if kind > CLIPPED else memory.state.mean
+    return memory.streams.upper if CLIPPED < kind < ORIGIN_MEDIAN else memory.state.mean
 
 
 @part

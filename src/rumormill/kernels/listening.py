@@ -16,7 +16,7 @@ from rumormill.kernels.flooding import (
 from rumormill.kernels.hearsay import believe
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.keyed import happens, key_of_three, key_of_two
-from rumormill.kernels.origins import take_of_origin
+from rumormill.kernels.origins import note_row, take_of_origin
 from rumormill.kernels.running import add_doubtful, power_of_size, rank_needed
 from rumormill.kernels.state import (
     CATONI,
@@ -102,11 +102,16 @@ def hear(v: int, count: int, rules: Rules, memory: Memory, world: World) -> None
         false = falsehood.rows and falsehood.at_receiver
         if false:
             false = happens(key_of_three(falsehood.key, v, origin, when), falsehood.limit)
+        if rules.kind == ORIGIN_MEDIAN and when < world.origins.newest[v, origin]:
+            continue
         for arm in range(rules.n_arms):
             mean = rows.mean[slot, arm, origin]
             if false and mean < np.inf:
                 mean = falsified(mean, present.drawn[slot, origin], falsehood.way, falsehood.amount)
-            believe(when, v, arm, origin, mean, rows.n[slot, arm, origin], world.hearsay)
+            if rules.kind == ORIGIN_MEDIAN:
+                note_row(when, v, arm, origin, mean, rows.n[slot, arm, origin], world.origins)
+            else:
+                believe(when, v, arm, origin, mean, rows.n[slot, arm, origin], world.hearsay)
 
 
 @step

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from rumormill import formulas
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.state import Floats, Ids, Memory, Rules, shrinkage
+from rumormill.kernels.stored import select
 
 origin_clip = part(formulas.origin_clip)
 snake_group = part(formulas.snake_group)
@@ -40,6 +41,13 @@ class Origins(NamedTuple):
     group_n: Floats
     """[group], and in `group_mean` their means: for one arm of one learner at a time."""
     group_mean: Floats
+    newest: Ids
+    """[learner, origin]: the round of its newest word (KMP with a guard; empty without)."""
+    row_mean: Floats
+    """What that word said."""
+    row_n: Floats
+    said: Floats
+    """[origin]: the indices that rows amount to, of one arm of one learner at a time."""
 
 
 @part
@@ -83,6 +91,29 @@ def judge_by_origins(t: int, rules: Rules, memory: Memory, origins: Origins) -> 
                 _index(own_mean, own_n, scale, least, rules.exponent),
                 _index(mean, n, scale, least, rules.exponent),
             )
+            if origins.newest.shape[0] > 0:
+                middle = _middle_of_rows(arm, v, scale, least, rules.exponent, origins)
+                upper[arm, v] = min(upper[arm, v], middle)
+
+
+@part
+def _middle_of_rows(arm: int, v: int, scale: float, least: float, exponent: float, origins: Origins) -> float:
+    """The middle one of the indices that the rows heard amount to, if there are more than 2f."""
+    count, said = 0, origins.said
+    for origin in range(said.shape[0]):
+        n = origins.row_n[arm, v, origin]
+        if n > 0.0:
+            said[count] = _index(origins.row_mean[arm, v, origin], n, scale, least, exponent)
+            count += 1
+    return select(said, count, count // 2) if count > 2 * origins.f else math.inf
+
+
+@part
+def note_row(when: int, v: int, arm: int, origin: int, mean: float, n: float, origins: Origins) -> None:
+    """What an origin knew of an arm, by its newest word."""
+    origins.row_mean[arm, v, origin] = mean
+    origins.row_n[arm, v, origin] = n
+    origins.newest[v, origin] = when
 
 
 @part

@@ -21,12 +21,16 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from rumormill.policies.message_passing import HopPart, MessagePassingPolicy, RobustPolicy
-from rumormill.policies.origins import OriginSamples
+from rumormill.policies.origins import Count, OriginSamples
 from rumormill.policies.passer import Passer, Rows
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.protocol.message import plain_rows, rows_from_plain
 from rumormill.validate import is_whole, refused
+
+# How the guard keeps samples apart by origin.
+GUARD_SPARE = 1
+GUARD_COUNT: Count = "cautious"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +125,7 @@ class GuardedAgent(KMPAgent):
     """
 
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, f: int) -> None:
-        self.by_origin = OriginSamples(policy, seat, f=f, spare=1, count="cautious")
+        self.by_origin = OriginSamples(policy, seat, f=f, spare=GUARD_SPARE, count=GUARD_COUNT)
         super().__init__(policy, seat, gamma, self.by_origin)
         self.f = f
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from rumormill.arms import RewardSource
 from rumormill.engine.compiled.base import Ground, finished, rounds_for
 from rumormill.engine.compiled.hearing import build_hearing, dense_enough
 from rumormill.engine.compiled.links import links_of
-from rumormill.engine.compiled.means import MEANS, MeanLayout, Room
+from rumormill.engine.compiled.means import BY_ORIGIN, MEANS, Room
 from rumormill.engine.compiled.memory import TOP
 from rumormill.engine.compiled.message_passing import (
     MessagePassingLayout,
@@ -25,8 +25,8 @@ from rumormill.engine.result import Trial
 from rumormill.formulas import CORRUPT, DISCARD, key_of, key_with
 from rumormill.kernels.imperfect import play_imperfect_block
 from rumormill.kernels.keyed import limit_of
-from rumormill.kernels.origins import ALL, CAUTIOUS, TRIMMED, Origins
-from rumormill.kernels.state import ORIGIN_MEDIAN, RUNNING, Law, Output, Rules
+from rumormill.kernels.origins import ALL, Origins
+from rumormill.kernels.state import RUNNING, Law, Output, Rules
 from rumormill.kernels.world import (
     AT_ONCE,
     DRAWN,
@@ -59,6 +59,14 @@ MOST_BYTES_OF_BITS = 1 << 26
 MOST_AGENTS_IN_MASKS = 4096
 
 
+class Apart(NamedTuple):
+    """Samples apart by origin: liars to withstand, spare pairs of groups, what the radius counts."""
+
+    f: int
+    spare: int
+    counting: int
+
+
 @dataclass(frozen=True, eq=False)
 class ImperfectLayout(MessagePassingLayout):
     """The same policy in an imperfect world: everybody may have to decide, so all are learners."""
@@ -67,6 +75,8 @@ class ImperfectLayout(MessagePassingLayout):
     plan: Any
     group_of: NDArray[np.int32]
     """Whom an agent listens to; empty: everybody in reach."""
+    apart: Apart | None
+    """How samples are kept apart by origin, if they are."""
 
     @classmethod
     def build_on(
@@ -79,7 +89,7 @@ class ImperfectLayout(MessagePassingLayout):
         leader_of: NDArray[np.int32] | None = None,
         leader_distance: NDArray[np.int32] | None = None,
         shares_rows: bool = False,
-        mean: MeanLayout | None = None,
+        apart: Apart | None = None,
     ) -> ImperfectLayout:
         """As in a perfect world, but nobody knows before who hears what."""
         network, world, gamma = ground.network, ground.world, ground.gamma or 0
@@ -89,7 +99,7 @@ class ImperfectLayout(MessagePassingLayout):
         return cls(
             policy=policy,
             network=network,
-            mean=mean or MEANS[type(policy.estimator)],
+            mean=MEANS[type(policy.estimator)] if apart is None else BY_ORIGIN,
             gamma=gamma,
             hearing=build_hearing(network, 0, np.arange(n_agents, dtype=np.int32), None),
             heard=np.zeros(n_agents, dtype=np.int64) if plan.near is None else plan.near.sizes,
@@ -102,6 +112,7 @@ class ImperfectLayout(MessagePassingLayout):
             world=world,
             plan=plan,
             group_of=nobody if group_of is None else group_of.astype(np.int32),
+            apart=apart,
         )
 
     @property
@@ -287,21 +298,17 @@ def nearby_of(layout: ImperfectLayout, links: Links, rules: Rules) -> Nearby:
     return Nearby(keys, base, np.zeros_like(base), np.zeros(min(TOP, n_agents), dtype=np.int32))
 
 
-COUNTING = {"all": ALL, "trimmed": TRIMMED, "cautious": CAUTIOUS}
-
-
 def origins_of(layout: ImperfectLayout, rules: Rules) -> Origins:
-    """Samples apart by origin, if the policy keeps them so."""
-    policy: Any = layout.policy
-    apart = rules.kind == ORIGIN_MEDIAN
-    n_agents = layout.network.n_agents if apart else 0
-    shape = (rules.n_arms, n_agents, n_agents)
-    refuse_too_large(type(policy).__name__, 24 * math.prod(shape))
-    most = 2 * policy.f + 1 + 2 * policy.spare if apart else 0
+    """Samples apart by origin, if the policy keeps them so, and rows by origin, if it has any."""
+    apart, n_agents = layout.apart or Apart(0, 0, ALL), layout.network.n_agents
+    shape = (rules.n_arms, n_agents, n_agents) if layout.apart else (0, 0, 0)
+    rows = shape if rules.shares_rows else (0, 0, 0)
+    refuse_too_large(type(layout.policy).__name__, 24 * math.prod(shape) + 16 * math.prod(rows))
+    most = 2 * apart.f + 1 + 2 * apart.spare
     return Origins(
-        f=policy.f if apart else 0,
+        f=apart.f,
         most=most,
-        counting=COUNTING[policy.count] if apart else ALL,
+        counting=apart.counting,
         root=math.pow(rules.u, 1.0 / rules.p),
         n=np.zeros(shape),
         total=np.zeros(shape),
@@ -310,6 +317,10 @@ def origins_of(layout: ImperfectLayout, rules: Rules) -> Origins:
         heard=np.zeros(shape[:2], dtype=np.int32),
         group_n=np.zeros(most),
         group_mean=np.zeros(most),
+        newest=np.zeros(rows[1:], dtype=np.int32),
+        row_mean=np.zeros(rows),
+        row_n=np.zeros(rows),
+        said=np.zeros(n_agents),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy as np
 from rumormill.engine.compiled.base import Ground, Layout
 from rumormill.engine.compiled.consensus import ConsensusLayout
 from rumormill.engine.compiled.delayed import DelayedLayout
-from rumormill.engine.compiled.imperfect import LARGEST_SCALE, LONGEST_DELAY, ImperfectLayout
-from rumormill.engine.compiled.means import BY_ORIGIN, MEANS
+from rumormill.engine.compiled.imperfect import LARGEST_SCALE, LONGEST_DELAY, Apart, ImperfectLayout
+from rumormill.engine.compiled.means import MEANS
 from rumormill.engine.compiled.message_passing import MessagePassingLayout
+from rumormill.estimators import TrimmedMean
+from rumormill.kernels.origins import ALL, CAUTIOUS, TRIMMED
 from rumormill.policies import (
     DDUCB,
     KMPUCB,
@@ -29,7 +32,10 @@ from rumormill.policies import (
     RobustGossip,
     RobustUCB,
 )
+from rumormill.policies.kmp import GUARD_COUNT, GUARD_SPARE
 from rumormill.protocol import Imperfect, PerfectChannel, World
+
+COUNTING = {"all": ALL, "trimmed": TRIMMED, "cautious": CAUTIOUS}
 
 
 def _decentralized(policy: Any, plan: CliquePlan, ground: Ground) -> Layout:
@@ -49,11 +55,18 @@ def _centralized(policy: Any, plan: LeaderPlan, ground: Ground) -> Layout:
 
 
 def _kmp(policy: Any, plan: HopPlan, ground: Ground) -> Layout:
+    liars = policy.liars(len(ground.world.liars))
+    if liars:  # with a guard the mean is not the policy's own, whose radius needs a constant
+        zeta = 1.0 if policy.c is None and policy.zeta is None else policy.zeta
+        policy = replace(policy, estimator=TrimmedMean(), zeta=zeta)
+        apart = Apart(liars, GUARD_SPARE, COUNTING[GUARD_COUNT])
+        return ImperfectLayout.build_on(ground, policy, plan, shares_rows=True, apart=apart)
     return _message_passing(policy, plan, ground, shares_rows=True)
 
 
 def _origin_median(policy: Any, plan: HopPlan, ground: Ground) -> Layout:
-    return ImperfectLayout.build_on(ground, policy, plan, mean=BY_ORIGIN)
+    apart = Apart(policy.f, policy.spare, COUNTING[policy.count])
+    return ImperfectLayout.build_on(ground, policy, plan, apart=apart)
 
 
 def _message_passing(policy: Any, plan: HopPlan, ground: Ground, **given: Any) -> Layout:
@@ -81,8 +94,6 @@ def why_not(policy: Policy, world: World) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
     if type(world.channel) not in (PerfectChannel, Imperfect):
         return f"the compiled engine does not know the channel {type(world.channel).__name__}"
-    if isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
-        return "the compiled engine does not know KMP with a guard"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
         return "the compiled engine runs the built-in policies only"
     estimator = getattr(policy, "estimator", None)
