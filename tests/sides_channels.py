@@ -112,8 +112,7 @@ def result_of(game: Game, engine: str) -> rm.Result:
 def is_compiled(game: Game) -> bool:
     """Whether the compiled engine is meant to know the game."""
     _, _, rules, world, _ = game
-    waits = rules.hold > 1 and bool(world.absences or world.churn)
-    return not (rules.guard > 0 or waits)
+    return not (rules.hold > 1 and (world.absences or world.churn))
 
 
 def assert_regret_of_those_present(game: Game, result: rm.Result) -> None:

@@ -107,7 +107,7 @@ def games(draw: st.DrawFn, name: str, largest: int, longest: int) -> Played:
         "patience": st.sampled_from((None, 0, 2, 32)),
         "hold": st.sampled_from((1, 2, 5)),
         "discard": st.just("RCL-LF"),
-        "guard": st.just(0),
+        "guard": st.sampled_from((0, 1, 2)),
     }
     changed: dict[str, Any] = {
         key: draw(value) for key, value in manners.items() if key in takes and draw(st.booleans())
@@ -115,8 +115,6 @@ def games(draw: st.DrawFn, name: str, largest: int, longest: int) -> Played:
     world = draw((worlds if name in FLOODING else both_ways)(network, horizon))
     if changed.get("hold", 1) > 1:  # not compiled together
         world = {key: value for key, value in world.items() if key not in ("absences", "churn")}
-    if name == "kmp" and changed.get("guard") != 0:  # guarded where there are liars: not compiled
-        world.pop("byzantine", None)
     return bandit, network, replace(policy, **changed), horizon, world
 
 
@@ -256,5 +254,3 @@ def test_what_is_not_compiled_is_said() -> None:
     ring = rm.Network.ring(5)
     with pytest.raises(InputError, match="does not know the channel Own"):
         prepare(rm.KMPUCB(gamma=1), ring, 3, engine="fast", world=rm.World(channel=Own()))
-    with pytest.raises(InputError, match="does not know KMP with a guard"):
-        prepare(rm.KMPUCB(gamma=1, guard=1), ring, 3, engine="fast")

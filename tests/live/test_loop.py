@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,7 +53,7 @@ def explore(path: Path) -> None:
     """
     file = read_mesh(path).file
     advised = file.games[0].policy
-    kept = {key: advised[key] for key in ("estimator", "gamma") if key in advised}
+    kept: dict[str, Any] = {key: advised[key] for key in ("estimator", "gamma") if key in advised}
     file.games[0].policy = {"type": "decentralized", "clique_filter": False, "zeta": 1.0, **kept}
     write_mesh(path, file)
 

@@ -68,9 +68,9 @@ def watch(
         ),
     ] = None,
 ) -> None:
-    """Look at the first rounds of an experiment: who pulls what, and how rumours spread.
+    """Look at the first rounds of an experiment as rumours spread.
 
-    A page with a slider, or a film for slides; lost and late messages are shown too.
+    A page with a slider, or a film for slides: who pulls what, messages on their way, lost and late ones too.
     """
     found = _spec(spec, scale)
     path = output or Path(f"{found.name}-watch.html")
