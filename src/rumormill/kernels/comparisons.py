@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels import block, consensus, delayed, keyed, manners, running, state, stored, streams
+from rumormill.kernels import (
+    block,
+    consensus,
+    delayed,
+    keyed,
+    manners,
+    origins,
+    running,
+    state,
+    stored,
+    streams,
+)
 
 Case = tuple[Any, ...]
 
@@ -52,6 +63,15 @@ def _trimming(rng: np.random.Generator, n: int) -> list[Case]:
 
 def _powers(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(_sizes(rng, n), _p(rng, n))
+
+
+def _origins(rng: np.random.Generator, n: int) -> list[Case]:
+    ranks, L = rng.integers(1, 10**6, n).astype(float), rng.exponential(10.0, n) + 0.5
+    return _columns(ranks, L, 10.0 ** rng.uniform(-60, 200, n), _p(rng, n))
+
+
+def _snakes(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.integers(0, 1000, n), 2 * rng.integers(0, 20, n) + 1)
 
 
 def _shrinking(rng: np.random.Generator, n: int) -> list[Case]:
@@ -316,6 +336,8 @@ COMPARISONS = (
     Comparison("sketch_root", streams.sketch_root, formulas.sketch_root, _roots),
     Comparison("tuned_reach", streams.tuned_reach, formulas.tuned_reach, _four),
     Comparison("histogram_bin", streams.histogram_bin, formulas.histogram_bin, _bins),
+    Comparison("origin_clip", origins.origin_clip, formulas.origin_clip, _origins),
+    Comparison("snake_group", origins.snake_group, formulas.snake_group, _snakes),
     Comparison("upper_rank", streams.upper_rank, formulas.upper_rank, _ranks),
     Comparison("moss_phi", streams.moss_phi, formulas.moss_phi, _phis),
     Comparison("moss_clip", streams.moss_clip, formulas.moss_clip, _moss_clips),
