@@ -157,6 +157,15 @@ def test_same_games_in_thousands(name: str) -> None:
     check_games(name, 1000, largest=30, longest=90)
 
 
+def test_an_arm_that_nobody_told_of_is_no_favourite() -> None:
+    """A follower copies; of arms that it never heard of it knows no mean, not even that of nothing."""
+    bandit = rm.Bandit([rm.Gaussian(loc=-3.0), rm.Gaussian(loc=-2.0)])
+    policy = rm.CentralizedMPUCB(gamma=1, estimator=rm.MedianOfMeans(), zeta=0.1, quiet=0.0)
+    for seed in range(20):
+        world = {"channel": rm.Imperfect(p=0.5), "churn": rm.Churn(up=2, down=2)}
+        same((bandit, rm.Network.complete(4), policy, 8, world), seed)
+
+
 LOSSY = {"channel": rm.Imperfect(p=0.7, delay=1), "churn": rm.Churn(up=15, down=4)}
 
 

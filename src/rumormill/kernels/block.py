@@ -199,7 +199,9 @@ def estimate_by_medians(L: float, state: State) -> None:
         for j in range(state.n.shape[1]):
             n = state.n[arm, j]
             groups = group_count(n, L)
-            if n > 0.0 and (state.known[arm, j] != n or state.groups[arm, j] != groups):
+            if n == 0.0:  # in an imperfect world somebody may still know nothing of an arm
+                state.mean[arm, j] = np.inf
+            elif state.known[arm, j] != n or state.groups[arm, j] != groups:
                 state.known[arm, j] = n
                 state.groups[arm, j] = groups
                 start = state.pool_start[arm, j]
