@@ -22,18 +22,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rumormill.arms.moments import Moments
-from rumormill.errors import InputError
 from rumormill.estimators.base import (
     Estimator,
-    OnlineMean,
     Theory,
     check_kind,
     check_level,
-    check_same_kind,
-    check_sample,
     theory_power,
 )
-from rumormill.estimators.kept import KeptSamples
+from rumormill.estimators.kept import OnlineKept
 from rumormill.formulas import catoni_curvature, catoni_defined, catoni_psi, catoni_step, catoni_width
 
 Floats = npt.NDArray[np.float64]
@@ -80,21 +76,18 @@ def _factor(moments: Moments) -> float:
     return 1.1 * math.pow(math.pow(2.0, eps) * catoni_curvature(eps), 1.0 / p) * p * math.pow(eps, -eps / p)
 
 
-class OnlineCatoni(OnlineMean):
+class OnlineCatoni(OnlineKept):
     """Catoni's mean of a stream: keeps every sample; a question is a few Newton steps over all of them."""
 
-    def __init__(self, eps: float, v: float) -> None:
+    def __init__(self, eps: float, v: float, samples: Sequence[float] = ()) -> None:
+        super().__init__(samples)
         self._eps = eps
         self._v = v
-        self._samples = KeptSamples()
         self._last_root: float | None = None
 
     @property
-    def count(self) -> int:
-        return self._samples.count
-
-    def update(self, x: float) -> None:
-        self._samples.add(check_sample(x))
+    def parameters(self) -> dict[str, float]:
+        return {"eps": self._eps, "v": self._v}
 
     def mean(self, L: float) -> float:
         check_level(L)
@@ -105,21 +98,10 @@ class OnlineCatoni(OnlineMean):
         self._last_root = _root(x, L, self._eps, self._v, start)
         return self._last_root
 
-    def merge(self, other: Self) -> None:
-        """Append the other stream."""
-        check_same_kind(self, other)
-        if (self._eps, self._v) != (other._eps, other._v):
-            raise InputError(
-                f"streams with (eps, v) = {(self._eps, self._v)} and {(other._eps, other._v)} cannot be "
-                "merged: both must have the same moment bounds"
-            )
-        self._samples.extend(other._samples)
-
     def state(self) -> dict[str, Any]:
         return {
             "kind": "catoni",
-            "eps": self._eps,
-            "v": self._v,
+            **self.parameters,
             "samples": self._samples.values.tolist(),
             "last_root": self._last_root,
         }
@@ -127,8 +109,7 @@ class OnlineCatoni(OnlineMean):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         check_kind(state, "catoni")
-        stream = cls(float(state["eps"]), float(state["v"]))
-        stream._samples = KeptSamples(state["samples"])
+        stream = cls(float(state["eps"]), float(state["v"]), state["samples"])
         last_root = state["last_root"]
         stream._last_root = None if last_root is None else float(last_root)
         return stream

@@ -17,6 +17,7 @@ less the radius of large n.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,18 +25,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms.moments import Moments
-from rumormill.errors import InputError
 from rumormill.estimators.base import (
-    OnlineMean,
     Terms,
     check_kind,
     check_level,
-    check_same_kind,
-    check_sample,
     require_moments,
 )
 from rumormill.estimators.indexed import IndexedEstimator
-from rumormill.estimators.kept import SLACK, KeptSamples, outgrown
+from rumormill.estimators.kept import SLACK, OnlineKept, outgrown
 from rumormill.formulas import bound_allowance, bound_phi, bound_reach, bound_width, catoni_curvature
 
 PRECISION = 1e-13
@@ -57,21 +54,18 @@ class CatoniBound(IndexedEstimator):
         return OnlineCatoniBound(float(moments.eps), float(moments.rho))
 
 
-class OnlineCatoniBound(OnlineMean):
+class OnlineCatoniBound(OnlineKept):
     """The bound of a stream, and at how many samples and which L it was worked out."""
 
-    def __init__(self, eps: float, rho: float) -> None:
+    def __init__(self, eps: float, rho: float, samples: Sequence[float] = ()) -> None:
+        super().__init__(samples)
         self._eps, self._rho = eps, rho
-        self._samples = KeptSamples()
         self._n, self._L = 0, 0.0
         self._bound = math.inf
 
     @property
-    def count(self) -> int:
-        return self._samples.count
-
-    def update(self, x: float) -> None:
-        self._samples.add(check_sample(x))
+    def parameters(self) -> dict[str, float]:
+        return {"eps": self._eps, "rho": self._rho}
 
     def mean(self, L: float) -> float:
         index = self.index(L)
@@ -88,18 +82,11 @@ class OnlineCatoniBound(OnlineMean):
         return self._bound
 
     def merge(self, other: Self) -> None:
-        """Append the other stream."""
-        check_same_kind(self, other)
-        if (self._eps, self._rho) != (other._eps, other._rho):
-            raise InputError(
-                f"streams with (eps, rho) = {(self._eps, self._rho)} and {(other._eps, other._rho)} cannot "
-                "be merged: both must have the same moment bounds"
-            )
-        self._samples.extend(other._samples)
+        super().merge(other)
         self._n = 0
 
     def state(self) -> dict[str, Any]:
-        plain = {name: getattr(self, f"_{name}") for name in ("eps", "rho", "n", "L")}
+        plain = {**self.parameters, "n": self._n, "L": self._L}
         bound = self._bound if math.isfinite(self._bound) else None
         samples = self._samples.values.tolist()
         return {"kind": "catoni-bound", **plain, "bound": bound, "samples": samples}
@@ -107,8 +94,7 @@ class OnlineCatoniBound(OnlineMean):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         check_kind(state, "catoni-bound")
-        stream = cls(float(state["eps"]), float(state["rho"]))
-        stream._samples = KeptSamples(state["samples"])
+        stream = cls(float(state["eps"]), float(state["rho"]), state["samples"])
         stream._n, stream._L = int(state["n"]), float(state["L"])
         stream._bound = math.inf if state["bound"] is None else float(state["bound"])
         return stream

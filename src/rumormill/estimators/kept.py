@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rumormill.errors import InputError
+from rumormill.estimators.base import OnlineMean, check_same_kind, check_sample
 
 # A value over all samples is kept until their number (or L) has grown by 2 %: some 50 ln(n) evaluations.
 SLACK = 0.02
@@ -42,6 +47,36 @@ class KeptSamples:
             wider = np.empty(2 * n)
             wider[: self.count] = self.values
             self._room = wider
+
+
+class OnlineKept(OnlineMean):
+    """A mean over samples that are all kept."""
+
+    def __init__(self, samples: Sequence[float] = ()) -> None:
+        self._samples = KeptSamples(samples)
+
+    @property
+    @abstractmethod
+    def parameters(self) -> dict[str, float]:
+        """What two streams must have in common to be merged."""
+
+    @property
+    def count(self) -> int:
+        return self._samples.count
+
+    def update(self, x: float) -> None:
+        self._samples.add(check_sample(x))
+
+    def merge(self, other: Self) -> None:
+        """Append the other stream."""
+        check_same_kind(self, other)
+        if self.parameters != other.parameters:
+            names = ", ".join(self.parameters)
+            mine, others = (tuple(each.parameters.values()) for each in (self, other))
+            raise InputError(
+                f"streams with ({names}) = {mine} and {others} cannot be merged: both must have the same"
+            )
+        self._samples.extend(other._samples)
 
 
 def outgrown(now: float, last: float) -> bool:

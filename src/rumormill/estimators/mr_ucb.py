@@ -23,18 +23,14 @@ from typing import Any, Self
 import numpy as np
 
 from rumormill.arms.moments import Moments
-from rumormill.errors import InputError
 from rumormill.estimators.base import (
-    OnlineMean,
     Terms,
     check_kind,
     check_level,
-    check_same_kind,
-    check_sample,
     require_moments,
 )
 from rumormill.estimators.indexed import IndexedEstimator, fair_share
-from rumormill.estimators.kept import SLACK, KeptSamples, outgrown
+from rumormill.estimators.kept import SLACK, OnlineKept, outgrown
 from rumormill.formulas import mr_bonus, mr_curvature, mr_psi, mr_width
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, whole
 
@@ -79,21 +75,18 @@ class MRUCB(IndexedEstimator):
         return self._fed(samples, L, Terms(moments=moments, horizon=1)).mean(L)
 
 
-class OnlineMR(OnlineMean):
+class OnlineMR(OnlineKept):
     """The mean of a stream, and at how many samples it was worked out."""
 
-    def __init__(self, p: float, c: float, budget: float) -> None:
+    def __init__(self, p: float, c: float, budget: float, samples: Sequence[float] = ()) -> None:
+        super().__init__(samples)
         self._p, self._c, self._budget = p, c, budget
-        self._samples = KeptSamples()
         self._n = 0
         self._mean = math.inf
 
     @property
-    def count(self) -> int:
-        return self._samples.count
-
-    def update(self, x: float) -> None:
-        self._samples.add(check_sample(x))
+    def parameters(self) -> dict[str, float]:
+        return {"p": self._p, "c": self._c}
 
     def mean(self, L: float) -> float:
         check_level(L)
@@ -113,25 +106,18 @@ class OnlineMR(OnlineMean):
         return mean + mr_bonus(self._samples.count, self._budget, self._p, self._c)
 
     def merge(self, other: Self) -> None:
-        """Append the other stream."""
-        check_same_kind(self, other)
-        if (self._p, self._c) != (other._p, other._c):
-            raise InputError(
-                f"streams with (p, c) = {(self._p, self._c)} and {(other._p, other._c)} cannot be merged"
-            )
-        self._samples.extend(other._samples)
+        super().merge(other)
         self._n = 0
 
     def state(self) -> dict[str, Any]:
-        plain = {name: getattr(self, f"_{name}") for name in ("p", "c", "budget", "n")}
+        plain = {**self.parameters, "budget": self._budget, "n": self._n}
         mean = self._mean if self._n else None
         return {"kind": "mr-ucb", **plain, "mean": mean, "samples": self._samples.values.tolist()}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         check_kind(state, "mr-ucb")
-        stream = cls(float(state["p"]), float(state["c"]), float(state["budget"]))
-        stream._samples = KeptSamples(state["samples"])
+        stream = cls(float(state["p"]), float(state["c"]), float(state["budget"]), state["samples"])
         stream._n = int(state["n"])
         stream._mean = math.inf if state["mean"] is None else float(state["mean"])
         return stream
