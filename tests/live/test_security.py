@@ -259,11 +259,14 @@ def test_a_recorded_connection_that_is_played_again(made: Cluster) -> None:
         for frame in (hello, Obs(GAME, 0, epoch, 1, 1, [(1, 0, -5.0)])):
             through(partial(tunnel.write, wire.encode(frame)))
         wait_until(lambda: made.samples(1) == before + 1)
-    with refused(made, "handshake"), socket.create_connection(address, timeout=60) as raw:
-        with suppress(ConnectionError):
-            raw.sendall(sent)
-            while raw.recv(65536):
-                pass
+    with (
+        refused(made, "handshake"),
+        socket.create_connection(address, timeout=60) as raw,
+        suppress(ConnectionError),
+    ):
+        raw.sendall(sent)
+        while raw.recv(65536):
+            pass
     assert made.samples(1) == before + 2, "what was told once, and the own sample of a healthy node"
 
 
