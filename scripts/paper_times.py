@@ -2,8 +2,8 @@
 
     python scripts/paper_times.py [NAME ...]
 
-Plays the first trial of every point of the full panels, one policy after the other, and multiplies by the number
-of trials. Processor seconds of one thread, compiled code warm; rewards are drawn once for all policies of a
+Plays the first trial of every point of the full panels, one policy after the other, and multiplies by the
+number of trials. Processor seconds of one thread, compiled code warm; rewards are drawn once for all policies of a
 trial, and what a sweep leaves as it is is played once, as in a run.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
+from collections import defaultdict
 
 from rumormill.arms.bandit import DRAW_ROUNDS
 from rumormill.engine.result import resolve_checkpoints
@@ -27,9 +27,9 @@ PANELS = [f"fig1{letter}" for letter in "abcdef"]
 PREPARING, DRAWING = "preparing", "drawing"
 
 
-def panel_times(spec: Spec) -> Counter[str]:
+def panel_times(spec: Spec) -> dict[str, float]:
     """Seconds of all trials, by policy without its draws, and of the draws and the preparation."""
-    spent: Counter[str] = Counter()
+    spent: defaultdict[str, float] = defaultdict(float)
     played = set()
     marks = resolve_checkpoints(spec.size.checkpoints, spec.size.horizon)
     for point in points(spec):
@@ -59,23 +59,26 @@ def panel_times(spec: Spec) -> Counter[str]:
             spent[PREPARING] += ready - started
             spent[label] += max(time.thread_time() - warm - draw_s, 0.0)
         spent[DRAWING] += draw_s * fresh
-    return Counter({what: seconds * spec.size.trials for what, seconds in spent.items()})
+    return {what: seconds * spec.size.trials for what, seconds in spent.items()}
 
 
 def main() -> None:
-    total: Counter[str] = Counter()
+    total: defaultdict[str, float] = defaultdict(float)
     panels = {}
     with one_blas_thread():
         for name in sys.argv[1:] or PANELS:
             panels[name] = panel_times(at_scale(named_spec(name), "full"))
-            total.update(panels[name])
+            for what, seconds in panels[name].items():
+                total[what] += seconds
             print(f"{name}: {sum(panels[name].values()):,.0f} s", file=sys.stderr, flush=True)
     columns = [*panels, "all"]
     print(f"| processor seconds | {' | '.join(columns)} |")
     print("|---" * (len(columns) + 1) + "|")
-    names = [name for name, _ in total.most_common() if name not in (PREPARING, DRAWING)]
+    names = sorted(
+        (name for name in total if name not in (PREPARING, DRAWING)), key=lambda name: -total[name]
+    )
     for name in [*names, DRAWING, PREPARING]:
-        cells = [f"{times[name]:,.1f}" for times in (*panels.values(), total)]
+        cells = [f"{times.get(name, 0.0):,.1f}" for times in (*panels.values(), total)]
         print(f"| {name} | {' | '.join(cells)} |")
     print(f"| all | {' | '.join(f'{sum(times.values()):,.0f}' for times in (*panels.values(), total))} |")
 
