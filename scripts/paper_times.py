@@ -3,8 +3,8 @@
     python scripts/paper_times.py [NAME ...]
 
 Plays the first trial of every point of the full panels, one policy after the other, and multiplies by the
-number of trials. Processor seconds of one thread, compiled code warm; rewards are drawn once for all policies of a
-trial, and what a sweep leaves as it is is played once, as in a run.
+number of trials. Processor seconds of one thread, compiled code warm; rewards are drawn once for all policies
+of a trial, and what a sweep leaves as it is is played once, as in a run.
 """
 
 from __future__ import annotations
