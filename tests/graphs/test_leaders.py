@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 from typing import Any
 
@@ -110,6 +111,11 @@ def test_annealing_up_to_a_number_of_links_then_search(monkeypatch: pytest.Monke
     monkeypatch.setattr(leaders, "QUBO_LINKS", network.n_edges - 1)
     assert independent_set(network, 1) == independent_set(network, 1, method="search")
     assert independent_set(network, 1).method == "search"
+    monkeypatch.setattr(leaders, "QUBO_LINKS", network.n_edges)
+    assert independent_set(network, 1).method == "qubo"
+    monkeypatch.setattr(leaders, "QUBO_AGENTS", 39)
+    unbounded = independent_set(network, 1, bounded=False)
+    assert (unbounded.method, unbounded.bound, unbounded.optimal) == ("search", math.inf, False)
 
 
 def test_an_exchange_of_one_and_one_of_two(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -28,8 +29,8 @@ from rumormill.seeds import fresh_seed, generator
 
 Gamma = int | Literal["half-diameter"]
 
-# Annealing takes longer and longer on power graphs with more links, and finds no more than the search.
-QUBO_LINKS = 200_000
+# On larger power graphs annealing takes many times longer than the search, and finds no more.
+QUBO_AGENTS, QUBO_LINKS = 5_000, 200_000
 
 
 @dataclass(frozen=True)
@@ -63,19 +64,22 @@ def independent_set(
     weights: ArrayLike | None = None,
     time_limit: float = 10.0,
     rng: Rng = 0,
+    bounded: bool = True,
 ) -> LeaderSet:
     """Leaders that do not hear each other, of large total weight; no agent can be added.
 
     The default weight of an agent is its degree in the power graph plus one. "qubo" anneals (the paper's way;
     rng seeds it), "search" exchanges agents while it pays, "greedy" takes one after the other, "exact" proves
     optimality within time_limit seconds or returns the best set and bound it has. "auto" is "qubo" where the
-    power graph has at most 200,000 links, else "search": the answer says which.
+    power graph has at most 5,000 agents and 200,000 links, else "search": the answer says which.
+    A bound on the weight takes as long as a search: bounded=False leaves it at infinity.
     """
     power = network.power(gamma)
     value = _weights(power, weights)
     stream = generator(rng)
     if method == "auto":
-        method = "qubo" if power.n_edges <= QUBO_LINKS else "search"
+        small = power.n_agents <= QUBO_AGENTS and power.n_edges <= QUBO_LINKS
+        method = "qubo" if small else "search"
     if method == "qubo":
         chosen = anneal(power, value, fresh_seed(stream))
     elif method == "search":
@@ -87,7 +91,7 @@ def independent_set(
         return _independent(power, value, chosen, min(bound, _clique_bound(power, value)), method)
     else:
         raise InputError(f"method = {method!r} is not allowed: 'auto', 'qubo', 'search', 'greedy' or 'exact'")
-    return _independent(power, value, chosen, _clique_bound(power, value), method)
+    return _independent(power, value, chosen, _clique_bound(power, value) if bounded else math.inf, method)
 
 
 def dominating_set(

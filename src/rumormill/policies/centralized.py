@@ -96,7 +96,7 @@ class CentralizedMPUCB(MessagePassingPolicy):
         gamma = network.resolve_gamma(self.gamma)
         if self.independent:
             method: Any = "auto" if self.leaders == "independent" else self.leaders
-            best = independent_set(network, gamma, method=method)
+            best = independent_set(network, gamma, method=method, bounded=False)
             chosen: Sequence[Any] = best.leaders
             way = best.method
         elif self.leaders == "dominating":
