@@ -166,6 +166,14 @@ def test_an_arm_that_nobody_told_of_is_no_favourite() -> None:
         same((bandit, rm.Network.complete(4), policy, 8, world), seed)
 
 
+def test_an_old_row_does_not_replace_a_newer_one() -> None:
+    """Rows of one origin that overtake each other: whoever keeps origins apart keeps the newest."""
+    for seed in range(3):
+        network = rm.Network.erdos_renyi(9, 0.6, rng=seed)
+        world = {"channel": rm.Imperfect(delay=5)}
+        same((bandit_of("stable", 3, 2), network, rm.KMPUCB(gamma=2, guard=1), 40, world), seed)
+
+
 LOSSY = {"channel": rm.Imperfect(p=0.7, delay=1), "churn": rm.Churn(up=15, down=4)}
 
 
