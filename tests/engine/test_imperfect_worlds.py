@@ -185,6 +185,13 @@ def test_an_old_word_does_not_replace_a_newer_one(name: str) -> None:
         same((bandit_of("stable", 3, 2), network, policy, 60, {"channel": rm.Imperfect(delay=5)}), seed)
 
 
+def test_who_is_away_hears_nothing() -> None:
+    policy = rm.DecentralizedMPUCB(gamma=1, clique_filter=False)
+    world = {"channel": rm.Imperfect(p=0.8), "absences": [(1, 5, 12), (3, 9, 20)]}
+    for form in FORMS:
+        same((bandit_of("stable", 3, 2), rm.Network.complete(5), policy, 30, world), seed=1, form=form)
+
+
 LOSSY = {"channel": rm.Imperfect(p=0.7, delay=1), "churn": rm.Churn(up=15, down=4)}
 
 
