@@ -9,6 +9,9 @@ from rumormill.text import band, setting
 Values = dict[str, Any]
 """What every swept parameter is at one sweep point; empty when nothing is swept."""
 
+ANY = "any"
+"""A parameter on which something does not depend."""
+
 AXIS_NAMES = {
     "gamma": "γ (hops)",
     "alpha": "tail index α",
