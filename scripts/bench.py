@@ -60,6 +60,7 @@ WORKLOADS: list[tuple[str, int, int, str, float | None]] = [
     ("ER(200, .7)", 1, 10_000, "clique filter", None),
     ("ER(200, .7)", 1, 10_000, "consensus", None),
     ("ER(200, .7)", 1, 10_000, "robust", None),
+    ("snowball(500) of BA(10000, 4)", 1, 10_000, "consensus", None),
     ("BA(200, 5)", 2, 10_000, "decentralized", None),
     ("BA(200, 5)", 2, 10_000, "kmp", None),
     ("ring(200)", 10, 10_000, "decentralized", None),

@@ -416,6 +416,10 @@ def snake_group(place: int, groups: int) -> int:
 
 # --- consensus ------------------------------------------------------------------------------------------
 
+# What neighbours say is added in blocks of so many consecutive ids: first within a block, from the smallest
+# id on, then block by block. Agents with many neighbours share such sums, so an engine can make them once.
+IDS_PER_BLOCK = 4
+
 
 def consensus_scale(t: float, rho: float, p: float) -> float:
     """(6 ρ t^(2/3))^(1/p), the radius at n_eff = 1."""
@@ -428,8 +432,25 @@ def consensus_index(
     """s/n + scale n_eff^-exponent with n_eff = M n² / (n + ε_v) and exponent eps/p; +inf at n = 0."""
     if n <= 0.0:  # whoever joins late knows nothing
         return math.inf
-    n_eff = n_agents * n * n / (n + epsilon)
-    return s / n + scale * n_eff**-exponent
+    return s / n + scale * effective_count(n, n_agents, epsilon) ** -exponent
+
+
+def effective_count(n: float, n_agents: float, epsilon: float) -> float:
+    """n_eff = M n² / (n + ε_v)."""
+    return n_agents * n * n / (n + epsilon)
+
+
+NEARBY = 1.0 / 16.0
+# The series below leaves out terms of at most h^8, h^9, ...: together 2.5e-10. Rounding adds 1e-14.
+NEARBY_ERROR = 1e-9
+
+
+def nearby_power(h: float, exponent: float) -> float:
+    """(1 + h)^-exponent for |h| <= NEARBY and exponent <= 1, by its series up to h^7."""
+    e = exponent
+    tail = 1.0 - (e + 5.0) / 6.0 * h * (1.0 - (e + 6.0) / 7.0 * h)
+    tail = 1.0 - (e + 3.0) / 4.0 * h * (1.0 - (e + 4.0) / 5.0 * h * tail)
+    return 1.0 - e * h * (1.0 - (e + 1.0) / 2.0 * h * (1.0 - (e + 2.0) / 3.0 * h * tail))
 
 
 def consensus_average(own: float, heard: float, n_heard: float, weight: float) -> float:

@@ -78,6 +78,11 @@ def share(value: float) -> str:
     return "–" if math.isnan(value) else f"{100 * value:+,.1f} %"
 
 
+def shares(low: float, high: float) -> str:
+    """An interval of relative differences; nothing where it is not known."""
+    return "–" if math.isnan(low) and math.isnan(high) else f"{share(low)} to {share(high)}"
+
+
 def times(value: float) -> str:
     """So many times as much: 3.6x."""
     return f"{value:.1f}x"

@@ -354,7 +354,7 @@ def test_ctrl_c_outside_of_a_run(cli: Any, monkeypatch: pytest.MonkeyPatch) -> N
     answer = cli("show", "a folder")
     assert answer.code == 130
     last = answer.err.strip().splitlines()[-1]
-    assert last == "stopped: what is done is kept; go on with: rumormill show 'a folder'"
+    assert last == "stopped: no file is half written; begin again with: rumormill show 'a folder'"
 
 
 def test_names_are_completed() -> None:

@@ -80,7 +80,7 @@ def test_sigterm_outside_of_a_run(cli: Any, monkeypatch: pytest.MonkeyPatch) -> 
     answer = cli("show", "a folder")
     assert answer.code == 143
     last = answer.err.strip().splitlines()[-1]
-    assert last == "stopped: what is done is kept; go on with: rumormill show 'a folder'"
+    assert last == "stopped: no file is half written; begin again with: rumormill show 'a folder'"
     assert signal.getsignal(signal.SIGTERM) is before
 
 

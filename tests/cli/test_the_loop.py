@@ -76,7 +76,7 @@ def test_from_a_log_to_live_nodes_and_back(cli: Cli, tmp_path: Path) -> None:
         ]
     )
     assert told.code == 0, told.err
-    assert "put in their addresses" in told.err
+    assert "rumormill mesh adopt --mesh mesh.toml" in told.err
     simulated = cli(
         *[
             "simulate",

@@ -177,3 +177,29 @@ def test_runs_of_different_experiments_have_nothing_to_compare(swept: RunFolder)
     with pytest.raises(InputError, match="no policy at the same sweep point in common"):
         compare(summarise(swept), made_up(plain(), regret))
     assert compare_module.differences(summarise(swept), summarise(swept)) == []
+
+
+def test_constants_are_said_once_where_a_parameter_does_not_change_them(tmp_path: Path) -> None:
+    spec = reading.decode(
+        {
+            "name": "few",
+            "seed": 1,
+            "horizon": 10,
+            "trials": 1,
+            "network": {"kind": "ring", "n": 6},
+            "arms": {"law": "alpha-stable", "alpha": 1.9, "K": 2},
+            "policies": [{"type": "kmp"}, {"type": "robust"}],
+            "sweep": {"gamma": [1, 2], "confidence": ["paper", "anytime"]},
+        }
+    )
+    found = summarise(run(spec, tmp_path / "run", 1))
+    assert len(found.constants) == 8
+    short = [(row["policy"], row["gamma"], row["confidence"]) for row in found.constants_in_short]
+    assert short == [
+        ("KMP", 1, "paper"),
+        ("KMP", 1, "anytime"),
+        ("KMP", 2, "paper"),
+        ("KMP", 2, "anytime"),
+        ("Robust", "any", "paper"),
+        ("Robust", "any", "anytime"),
+    ]

@@ -92,7 +92,7 @@ def test_what_is_too_close_is_not_decided() -> None:
     assert set(words(few).values()) == {"not decided at this size"}
     assert few[0].estimate == pytest.approx(-0.99, abs=0.01)
     assert np.isnan(few[0].low)
-    assert verdict_row(few[0])["confidence interval"] == "– to –"
+    assert verdict_row(few[0])["confidence interval"] == "–"
 
 
 def test_gamma_matters_or_not() -> None:

@@ -16,7 +16,7 @@ from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import decode
 
-START = "the paper's start"  # a line of its own beside the policies
+START = "every arm tried once"  # a line of its own beside the policies
 POLICIES = [{"type": kind, "zeta": 1.0} for kind in ("kmp", "centralized", "decentralized", "robust")]
 
 

@@ -210,3 +210,20 @@ def test_a_result_is_drawn_in_the_same_looks() -> None:
         "Robust",
         "mean, 95 % band (3 trials)",
     ]
+
+
+@pytest.mark.parametrize("sheet", ["screen", "paper"])
+def test_titles_of_panels_do_not_run_into_each_other(tmp_path: Path, sheet: str) -> None:
+    folder = small_run(
+        tmp_path / "run",
+        horizon=10,
+        trials=1,
+        network={"kind": "erdos_renyi", "n": 9, "p": 0.5},
+        sweep={"policies.confidence": ["paper", "anytime"], "network.p": [0.25, 0.5, 0.75]},
+    )
+    with style.drawn_for(sheet):
+        figure = regret_over_time(summarise(folder))
+    figure.draw_without_rendering()
+    boxes = [axes.title.get_window_extent() for axes in figure.axes]
+    assert len(boxes) == 6
+    assert not any(one.overlaps(two) for one, two in itertools.combinations(boxes, 2))

@@ -216,3 +216,14 @@ def test_real_networks(name: str, size: tuple[int, int]) -> None:
     part = network.subgraph(500, rng=1)
     assert part.connected
     assert part.diameter == nx.diameter(part.to_networkx())
+
+
+@pytest.mark.parametrize(("n", "m", "seed"), [(2, 1, 0), (5, 4, 3), (50, 1, 1), (400, 5, 7), (120, 21, 2)])
+def test_barabasi_albert_is_that_of_networkx(n: int, m: int, seed: int) -> None:
+    """Seeds keep their meaning: the links are drawn as networkx draws them, without its graph."""
+    from rumormill.graphs.topologies import _attached
+
+    theirs = {(min(u, v), max(u, v)) for u, v in nx.barabasi_albert_graph(n, m, seed=seed).edges}
+    ours = [(min(u, v), max(u, v)) for u, v in _attached(n, m, seed).tolist()]
+    assert len(ours) == len(theirs)
+    assert set(ours) == theirs

@@ -108,7 +108,7 @@ def ignores_holes(
         self.news(game, stream.key)
 
 
-def gives_up_the_highest_floor(self: GivingUp, game: Game, stream: Any, patient: bool) -> int:
+def gives_up_the_highest_floor(self: GivingUp, game: Game, stream: Any, since: float) -> int:
     floors = [
         shared.floors.get(stream.key, 0)
         for link in self._node.links.values()

@@ -108,6 +108,44 @@ def test_what_a_neighbour_no_longer_keeps_is_not_forgotten_by_its_next_word() ->
     assert two.games[GAME].streams[(0, 1)].upto == 7
 
 
+def test_a_node_that_slept_gives_up_nothing_on_words_of_long_ago() -> None:
+    one, two = nodes = pair(limits=Limits(retain=2, skip_after=1.0, silence=8.0))
+    play(one, 9)
+    commit(one)
+    exchange(nodes)
+    two.tick(30.0)
+    assert two.links[1].closing == "silent"
+    assert two.games[GAME].streams[(0, 1)].upto == 0
+
+
+def test_a_neighbour_is_waited_for_from_when_its_link_came_up() -> None:
+    """Agent 0 keeps nothing below 8 of its stream; agent 1 says that it has all of it, and tells nothing."""
+    triangle_and_one = rm.Network.from_edges([(0, 1), (0, 2), (1, 2), (2, 3)])
+    policy = rm.DecentralizedMPUCB(gamma=2, clique_filter=False)
+    peers = nodes_of(policy, triangle_and_one, limits=Limits(skip_after=1.0, silence=1e9))
+    node = peers[2]
+    node.tick(0.0)
+
+    def link_up(name: int, peer: int, said: list[wire.Frame]) -> None:
+        node.link_up(name, peer)
+        peers[peer].link_up(name, 2)
+        for frame in [*peers[peer].frames(name, 1 << 30), *map(wire.encode, said)]:
+            node.receive(name, frame[HEAD.size :])
+
+    link_up(1, 0, [Have(GAME, [(0, 1, 9, 0)], full=True), Skip(GAME, 0, 1, 7)])
+    claim = Have(GAME, [(0, 1, 9, 1)], full=True)
+    link_up(2, 1, [claim])
+    for second in range(1, 10):
+        node.tick(float(second))
+    node.link_down(2)
+    link_up(3, 1, [claim])
+    for second in range(10, 19):
+        node.tick(float(second))
+        assert node.games[GAME].streams[(0, 1)].upto == 0
+    node.tick(20.0)
+    assert node.games[GAME].streams[(0, 1)].upto == 7, "one that never tells is not waited for for ever"
+
+
 def test_time_goes_on_after_a_clock_was_set_back() -> None:
     (node, _) = pair()
     node.tick(100.0)
@@ -530,6 +568,7 @@ def test_a_game_that_is_changed_and_changed_back(signed: bool) -> None:
     first.tick(0.0)
     first.start()
     written(0)
+    nodes[1].link_down(1)
     link(nodes, 2)
     token = first.choose(GAME, 0.0, 60.0)
     written(5)

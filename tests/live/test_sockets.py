@@ -28,7 +28,7 @@ class Seat:
         self.node = node
         name = f"n{node.setup.node}"
         contexts = (tls(keys, name, server=True), tls(keys, name, server=False))
-        self.transport = Transport(node, names, contexts, lambda text: None)
+        self.transport = Transport(node, names, contexts, lambda kind, text: None)
 
     def commit(self) -> None:
         self.node.take_journal()

@@ -249,4 +249,4 @@ def test_a_wide_table_says_that_it_scrolls(visit: Visit) -> None:
     box = visit.page.locator("#numbers .scroll")
     assert "more" in box.get_attribute("class").split()
     box.evaluate("e => { e.scrollLeft = e.scrollWidth }")
-    visit.page.wait_for_function("!document.querySelector('#numbers .scroll').classList.contains('more')")
+    visit.page.locator("#numbers .scroll:not(.more)").wait_for()

@@ -55,7 +55,7 @@ def explained(error: BaseException, arguments: Sequence[str], stop: Stop) -> int
     """One line on standard error, and the exit code that fits."""
     again = shlex.join(["rumormill", *arguments])
     if isinstance(error, typer.Abort | KeyboardInterrupt):
-        return _say(f"stopped: what is done is kept; go on with: {again}", stop.code)
+        return _say(f"stopped: no file is half written; begin again with: {again}", stop.code)
     if isinstance(error, UsageError):
         command = error.ctx.command_path if error.ctx else "rumormill"
         return _say(f"error: {error.format_message()} (see `{command} --help`)", WRONG_INPUT)

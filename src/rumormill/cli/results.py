@@ -105,7 +105,7 @@ def present(
         print_table([_shown(row) for row in each.rows], title=_headline(each))
         say()
         if each.constants and each.tuning is None:
-            print_table(each.constants, title="Constants as resolved in the first trial")
+            print_table(each.constants_in_short, title="Constants as resolved in the first trial")
             say()
         if each.bounds is not None:
             _print_bounds(each.bounds)

@@ -74,12 +74,12 @@ class Result:
             policy=policy,
             engine=engine,
             checkpoints=checkpoints,
-            agent_regret=np.stack([trial.agent_regret for trial in trials]),
-            messages=np.stack([trial.messages for trial in trials]),
-            wire_bytes=np.stack([trial.wire_bytes for trial in trials]),
-            actions=np.stack(actions) if actions else None,
-            agent_rounds=np.stack([trial.pulls_at(checkpoints) for trial in trials]),
-            agent_common_regret=np.stack(common) if common else None,
+            agent_regret=_stacked([trial.agent_regret for trial in trials]),
+            messages=_stacked([trial.messages for trial in trials]),
+            wire_bytes=_stacked([trial.wire_bytes for trial in trials]),
+            actions=_stacked(actions) if actions else None,
+            agent_rounds=_stacked([trial.pulls_at(checkpoints) for trial in trials]),
+            agent_common_regret=_stacked(common) if common else None,
         )
 
     @property
@@ -103,6 +103,11 @@ class Result:
         # Pictures are above the engine: found by name when one is wanted, so that nothing rests on them.
         figure: Figure = import_module("rumormill.experiments.figures.result").plot_result(self, ax, label)
         return figure
+
+
+def _stacked(trials: list[NDArray[Any]]) -> NDArray[Any]:
+    """All trials in one array; one trial of very many agents is not copied."""
+    return trials[0][np.newaxis] if len(trials) == 1 else np.stack(trials)
 
 
 def resolve_checkpoints(checkpoints: int | Any | None, horizon: int) -> NDArray[np.int64]:

@@ -14,7 +14,7 @@ from rumormill.arms import Replay, RewardSource
 from rumormill.engine.limits import refuse_impossible
 from rumormill.engine.regret import needs_actions
 from rumormill.engine.result import Result, Trial, resolve_checkpoints
-from rumormill.engine.trial import Engine, play_trial, prepare
+from rumormill.engine.trial import Engine, play_trial, prepare, require_memory
 from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
@@ -72,7 +72,7 @@ def simulate(
     - `corruption`: what falsifies rewards in messages.
     - `byzantine`: who lies, and how.
     - `progress`: a function that is told (rounds done, rounds in all), over all trials.
-    - `workers`: threads; all cores if left out.
+    - `workers`: threads; all cores if left out. With fewer trials than threads, several play one trial.
     - `block`: how many rounds are played at a time; it only changes the speed.
 
     Whoever is away or lies does not pull (its action is -1) and regrets nothing; `Result.agent_rounds` counts
@@ -84,7 +84,8 @@ def simulate(
     if isinstance(bandit, Replay) and trials != 1:
         raise InputError(f"trials = {trials} of a Replay would all be the same: trials=1")
     block = None if block is None else whole("block", block)
-    jobs = min(os.cpu_count() or 1, trials) if workers is None else whole("workers", workers)
+    cores = (os.cpu_count() or 1) if workers is None else whole("workers", workers)
+    jobs, threads = min(cores, trials), max(1, cores // trials)
     root = root_seed(rng)
     made_network = catalogue.given("network", network)
     if callable(getattr(made_network, "build", None)):
@@ -107,6 +108,7 @@ def simulate(
     )
     refuse_impossible(made_network.n_agents, horizon, trials, keep_actions=actions or needs_actions(bandit))
     marks = resolve_checkpoints(checkpoints, horizon)
+    require_memory([contender], bandit, horizon, len(marks), at_once=jobs, kept=trials)
     told = _Told(progress, trials * horizon)
 
     def play(trial: int, tick: Tick) -> Trial:
@@ -123,6 +125,7 @@ def simulate(
             keep_actions=actions,
             on_rounds=on_rounds,
             block=block,
+            threads=threads,
         )[0]
 
     # Python code does not run in parallel threads, so only the compiled engine gets them.

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms import RewardSource
+from rumormill.arms import RewardSource, RewardStream
 from rumormill.arms.bandit import DRAW_ROUNDS
 from rumormill.engine import reference
+from rumormill.engine.crew import Crew
 from rumormill.engine.game import Game, seats
 from rumormill.engine.imperfect import ImperfectGame
+from rumormill.engine.limits import refuse_without_memory, trial_bytes
 from rumormill.engine.regret import needs_actions, with_regret
 from rumormill.engine.result import Trial
 from rumormill.errors import InputError, SlowEngineNotice
@@ -25,7 +29,7 @@ from rumormill.seeds import Role, stream_seed
 from rumormill.validate import is_whole, one_of
 
 if TYPE_CHECKING:
-    from rumormill.engine.compiled import Layout
+    from rumormill.engine.compiled import CompiledTrial, Layout
 
 Engine = Literal["auto", "reference", "fast"]
 OnRounds = Callable[[int], None]
@@ -114,6 +118,37 @@ def prepare(
     return Contender(policy, network, plan, world, layout)
 
 
+def require_memory(
+    contenders: Sequence[Contender],
+    source: RewardSource,
+    horizon: int,
+    n_marks: int,
+    *,
+    at_once: int = 1,
+    kept: int = 1,
+) -> None:
+    """Refuse, before it starts, what would not fit: so many trials at once, and outcomes of so many kept."""
+    needed, agents = 0.0, 0
+    for contender in contenders:
+        if contender.layout is None:
+            continue
+        agents = contender.network.n_agents
+        shared = source.stream(np.random.SeedSequence(0), agents, horizon).shared
+        needed += at_once * trial_bytes(
+            agents,
+            source.n_arms,
+            pairs=contender.layout.deliveries,
+            slots=(contender.gamma or 0) + 1,
+            shares_rows=bool(getattr(contender.policy, "shares_rows", False)),
+            marks=n_marks,
+            columns=1 if shared else source.n_arms,
+        )
+        needed += 8.0 * n_marks * agents * (2 * kept if kept > 1 else 0)
+    refuse_without_memory(
+        needed, f"a game of {agents:,} agents, {source.n_arms:,} arms and {n_marks} checkpoints"
+    )
+
+
 def play_trial(
     contenders: Sequence[Contender],
     source: RewardSource,
@@ -124,11 +159,13 @@ def play_trial(
     keep_actions: bool = False,
     on_rounds: OnRounds = lambda rounds: None,
     block: int | None = None,
+    threads: int = 1,
 ) -> list[Trial]:
     """Play all contenders on the rewards of one seed; the outcome of each is as if it were alone.
 
     `on_rounds` hears how many rounds of a contender were just played, every few milliseconds; what it
-    raises ends the trial. `block` is the number of rounds played between two such moments.
+    raises ends the trial. `block` is the number of rounds played between two such moments. With several
+    `threads` rewards are drawn ahead while others are played, and very many agents are played by all of them.
     """
     wanted, keep_actions = keep_actions, keep_actions or needs_actions(source)
     trials: dict[int, Trial] = {}
@@ -146,22 +183,60 @@ def play_trial(
             )
         else:
             together.setdefault(contender.network.n_agents, []).append(i)
-    for n_agents, members in together.items():
-        rewards = source.stream(stream_seed(seed, Role.REWARDS), n_agents, horizon)
-        layouts = {i: layout for i in members if (layout := contenders[i].layout) is not None}
-        runs = {i: layout.start(source, horizon, marks, keep_actions, seed) for i, layout in layouts.items()}
-        columns = n_agents * (1 if rewards.shared else source.n_arms)
-        hold = DRAW_ROUNDS * max(1, min(4, DRAWS_PER_BLOCK // (columns * DRAW_ROUNDS)))
-        for start in range(0, horizon, hold):
-            draws = rewards.block(start, min(start + hold, horizon))
-            for i, run in runs.items():
-                step = block or layouts[i].rounds_per_block
-                for row in range(0, len(draws), step):
-                    piece = draws[row : row + step]
-                    run.advance(start + row + 1, piece, rewards)
-                    on_rounds(len(piece))
-        trials.update({i: run.finish() for i, run in runs.items()})
+    with Crew(threads) if threads > 1 and together else nullcontext() as crew:
+        for n_agents, members in together.items():
+            rewards = source.stream(stream_seed(seed, Role.REWARDS), n_agents, horizon)
+            layouts = {i: layout for i in members if (layout := contenders[i].layout) is not None}
+            runs = {
+                i: _start(layout, source, horizon, marks, keep_actions, seed, crew)
+                for i, layout in layouts.items()
+            }
+            columns = n_agents * (1 if rewards.shared else source.n_arms)
+            hold = DRAW_ROUNDS * max(1, min(4, DRAWS_PER_BLOCK // (columns * DRAW_ROUNDS)))
+            for start, draws in blocks(rewards, horizon, hold, crew):
+                for i, run in runs.items():
+                    step = block or layouts[i].rounds_per_block
+                    for row in range(0, len(draws), step):
+                        piece = draws[row : row + step]
+                        run.advance(start + row + 1, piece, rewards)
+                        on_rounds(len(piece))
+            trials.update({i: run.finish() for i, run in runs.items()})
     return [with_regret(trials[i], source, marks, wanted) for i in range(len(contenders))]
+
+
+def _start(
+    layout: Layout,
+    source: RewardSource,
+    horizon: int,
+    marks: NDArray[np.int64],
+    keep_actions: bool,
+    seed: np.random.SeedSequence,
+    crew: Crew | None,
+) -> CompiledTrial:
+    from rumormill.engine.compiled import Divisible
+
+    if crew is not None and isinstance(layout, Divisible):
+        return layout.start(source, horizon, marks, keep_actions, seed, crew)
+    return layout.start(source, horizon, marks, keep_actions, seed)
+
+
+def blocks(
+    rewards: RewardStream, horizon: int, hold: int, crew: Crew | None
+) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    """All draws, block after block, each with the rounds before it; a crew draws the next one meanwhile."""
+
+    def drawn(start: int) -> NDArray[np.float64]:
+        return rewards.block(start, min(start + hold, horizon))
+
+    if crew is None:
+        yield from ((start, drawn(start)) for start in range(0, horizon, hold))
+        return
+    ahead = crew.begin(partial(drawn, 0))
+    for start in range(0, horizon, hold):
+        draws = ahead.result()
+        if start + hold < horizon:
+            ahead = crew.begin(partial(drawn, start + hold))
+        yield start, draws
 
 
 def reference_game(

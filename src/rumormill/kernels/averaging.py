@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from rumormill.formulas import IDS_PER_BLOCK
 from rumormill.kernels.consensus import (
     ConsensusRules,
     ConsensusState,
     choose_by_consensus,
     consensus_average,
-    source_clip,
+    take_in,
 )
 from rumormill.kernels.flooding import send
 from rumormill.kernels.jit import kernel, part
@@ -29,7 +30,7 @@ def play_averaging_block(
 ) -> None:
     """Rounds first .. first + len(draws) - 1; `ups` says who is there, [round, agent]."""
     links, late, counters = roads
-    n_arms, opinion, n_agents = rules.n_arms, state.opinion, state.opinion.shape[1]
+    n_arms, n_agents = rules.n_arms, state.action.shape[0]
     for row in range(draws.shape[0]):
         t = first + row
         if t > n_arms:
@@ -41,12 +42,7 @@ def play_averaging_block(
             if not ups[row, v]:
                 continue
             x = law.loc[arm] + law.scale[arm] * draws[row, v, 0 if law.shared else arm]
-            if rules.clips:
-                most = source_clip(opinion[n_arms + arm, v], n_agents, rules.clip[t], rules.p)
-                x = min(max(x, -most), most)
-            opinion[arm, v] += x
-            opinion[n_arms + arm, v] += 1.0
-            state.pulls[v, arm] += 1
+            take_in(t, v, arm, x, rules, state)
             counters[0] += 1
             counters[1] += links.indptr[v + 1] - links.indptr[v]
         if t == output.marks[state.mark[0]]:
@@ -54,21 +50,30 @@ def play_averaging_block(
             output.messages[state.mark[0]] = counters[1]
         record(t, state.mark, state.pulls, rules.gaps, output)
         send(t, ups[row], links, late)
-        average_what_came(ups[row], rules.weight, links, late, state)
+        average_what_came(ups[row], rules.weight, links, late, state.table)
 
 
 @part
-def average_what_came(up: Flags, weight: float, links: Links, late: Late, state: ConsensusState) -> None:
-    """opinion <- P_t opinion: whom one does not hear, one counts as of the own opinion."""
-    opinion, heard = state.opinion, state.heard
-    for r in range(opinion.shape[0]):
-        for v in range(opinion.shape[1]):
-            total, n_heard = 0.0, 0
-            for i in range(links.indptr[v], links.indptr[v + 1]):
-                if late[0, i] != LOST:
-                    total += opinion[r, links.indices[i]]
-                    n_heard += 1
-            heard[r, v] = consensus_average(opinion[r, v], total, n_heard, weight) if up[v] else opinion[r, v]
-    for r in range(opinion.shape[0]):
-        for v in range(opinion.shape[1]):
-            opinion[r, v] = heard[r, v]
+def average_what_came(up: Flags, weight: float, links: Links, late: Late, table: Floats) -> None:
+    """The rows of all agents <- P_t times them: whom one does not hear, one counts as of the own opinion."""
+    n_agents = up.shape[0]
+    heard = table.shape[1] - n_agents
+    for c in range(table.shape[0]):
+        for r in range(table.shape[2]):
+            said, becomes = table[c, :n_agents, r], table[c, heard:, r]
+            for v in range(n_agents):
+                total, in_block, block, n_heard = 0.0, 0.0, -1, 0
+                for i in range(links.indptr[v], links.indptr[v + 1]):
+                    if late[0, i] != LOST:
+                        origin = links.indices[i]
+                        if origin // IDS_PER_BLOCK != block:
+                            total += in_block
+                            in_block, block = 0.0, origin // IDS_PER_BLOCK
+                        in_block += said[origin]
+                        n_heard += 1
+                becomes[v] = said[v]
+                if up[v]:
+                    becomes[v] = consensus_average(said[v], total + in_block, n_heard, weight)
+        for v in range(n_agents):
+            for r in range(table.shape[2]):
+                table[c, v, r] = table[c, heard + v, r]

@@ -148,6 +148,16 @@ def _consensus(rng: np.random.Generator, n: int) -> list[Case]:
     )
 
 
+def _counts(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(
+        rng.uniform(0.01, 1e4, n), rng.integers(1, 500, n).astype(float), rng.exponential(50.0, n)
+    )
+
+
+def _nearby(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.uniform(-formulas.NEARBY, formulas.NEARBY, n), rng.uniform(1e-3, 0.5, n))
+
+
 def _averages(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(
         _sizes(rng, n), _sizes(rng, n), rng.integers(0, 50, n).astype(float), rng.uniform(0, 0.02, n)
@@ -322,6 +332,8 @@ COMPARISONS = (
     Comparison("catoni_psi", stored.catoni_psi, formulas.catoni_psi, _psi, ulps=2),
     Comparison("catoni_step", stored.catoni_step, formulas.catoni_step, _steps),
     Comparison("consensus_index", consensus.consensus_index, formulas.consensus_index, _consensus),
+    Comparison("effective_count", consensus.effective_count, formulas.effective_count, _counts),
+    Comparison("nearby_power", consensus.nearby_power, formulas.nearby_power, _nearby),
     Comparison("consensus_average", consensus.consensus_average, formulas.consensus_average, _averages),
     Comparison("source_clip", consensus.source_clip, formulas.source_clip, _source_clips),
     Comparison("delayed_index", delayed.delayed_index, formulas.delayed_index, _delayed),

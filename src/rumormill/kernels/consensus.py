@@ -7,13 +7,18 @@ from typing import NamedTuple
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels.jit import kernel, masked_part, step
+from rumormill.kernels.jit import kernel, linked, part, step
 from rumormill.kernels.regret import record
-from rumormill.kernels.state import Floats, Ids, Ints, Law, Mask, Output
+from rumormill.kernels.rows import Sums, add_up
+from rumormill.kernels.state import Floats, Ids, Ints, Law, Output
 
-consensus_index = step(formulas.consensus_index)
 consensus_average = step(formulas.consensus_average)
+effective_count = step(formulas.effective_count)
+consensus_index = linked(formulas.consensus_index, effective_count=effective_count)
+nearby_power = step(formulas.nearby_power)
 source_clip = step(formulas.source_clip)
+
+NEARBY, NEARBY_ERROR = formulas.NEARBY, formulas.NEARBY_ERROR
 
 
 class ConsensusRules(NamedTuple):
@@ -34,18 +39,24 @@ class ConsensusRules(NamedTuple):
     """Per round, the level at which rewards are clipped before they are averaged."""
     p: float
     gaps: Floats
-    mask: Mask
-    """[origin, hearer]: the adjacency of a dense network; empty for a sparse one."""
-    indptr: Ints
-    indices: Ids
+    degrees: Ints
+    sums: Sums
+    """What is added up in a round; the last rows are what every agent hears."""
 
 
 class ConsensusState(NamedTuple):
-    """Rows 0..K-1 are the sums, K..2K-1 the counts; columns are agents."""
+    """Where a trial is."""
 
-    opinion: Floats
-    heard: Floats
-    best_index: Floats
+    table: Floats
+    """[slice of columns, row, column]: a row per agent, sums of all arms, then counts; then sums of rows."""
+    place: Ints
+    """[slice or column, number]: where the K sums and K counts of an agent stand."""
+    anchor: Floats
+    """[arm, agent]: 1/n_eff when its power was taken last; 0: never."""
+    power: Floats
+    """[arm, agent]: that power."""
+    desk: Floats
+    """Per agent: sum, count and n_eff of an arm; the best index and the second, and how wrong they may be."""
     action: Ids
     pulls: Ints
     mark: Ints
@@ -57,82 +68,112 @@ def play_consensus_block(
     first: int, draws: Floats, law: Law, rules: ConsensusRules, state: ConsensusState, output: Output
 ) -> None:
     """Rounds first .. first + len(draws) - 1."""
-    n_arms, opinion = rules.n_arms, state.opinion
-    n_agents = opinion.shape[1]
+    n_agents = state.action.shape[0]
     for row in range(draws.shape[0]):
         t = first + row
-        if t <= n_arms:
+        if t <= rules.n_arms:
             state.action[:] = t - 1
         else:
             choose_by_consensus(t, rules, state)
         for v in range(n_agents):
             arm = state.action[v]
             x = law.loc[arm] + law.scale[arm] * draws[row, v, 0 if law.shared else arm]
-            if rules.clips:
-                most = source_clip(opinion[n_arms + arm, v], n_agents, rules.clip[t], rules.p)
-                x = min(max(x, -most), most)
-            opinion[arm, v] += x
-            opinion[n_arms + arm, v] += 1.0
-            state.pulls[v, arm] += 1
+            take_in(t, v, arm, x, rules, state)
         if output.actions.shape[0] > 0:
-            for v in range(state.action.shape[0]):
+            for v in range(n_agents):
                 output.actions[t - 1, v] = state.action[v]
         record(t, state.mark, state.pulls, rules.gaps, output)
-        average(rules.mask, rules.indptr, rules.indices, rules.weight, opinion, state.heard)
+        average(rules.sums, rules.degrees, rules.weight, state.table)
 
 
 @step
+def take_in(t: int, v: int, arm: int, x: float, rules: ConsensusRules, state: ConsensusState) -> None:
+    """An agent's own reward."""
+    table, place = state.table, state.place
+    counts = rules.n_arms + arm
+    if rules.clips:
+        n = table[place[0, counts], v, place[1, counts]]
+        most = source_clip(n, state.action.shape[0], rules.clip[t], rules.p)
+        x = min(max(x, -most), most)
+    table[place[0, arm], v, place[1, arm]] += x
+    table[place[0, counts], v, place[1, counts]] += 1.0
+    state.pulls[v, arm] += 1
+
+
+@part
 def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) -> None:
-    best, action = state.best_index, state.action
-    n_agents = best.shape[0]
+    """The arm of the largest index.
+
+    A power per agent and arm is dear. It is taken anew only where n_eff has moved by a 16th since the last
+    time, and carried on by its series in between; who has two arms nearer to each other than the series may
+    be wrong looks at the exact indices.
+    """
+    n_arms, action, desk, place = rules.n_arms, state.action, state.desk, state.place
+    n_agents = action.shape[0]
+    total, count, n_eff, best, second, slack = desk[0], desk[1], desk[2], desk[3], desk[4], desk[5]
+    scale, drift, exponent = rules.scale[t], rules.drift[t], rules.exponent
     best[:] = -np.inf
-    for arm in range(rules.n_arms):
-        total, count = state.opinion[arm], state.opinion[rules.n_arms + arm]
+    second[:] = -np.inf
+    slack[:] = 0.0
+    for arm in range(n_arms):
+        sums = state.table[place[0, arm], :, place[1, arm]]
+        counts = state.table[place[0, n_arms + arm], :, place[1, n_arms + arm]]
+        for v in range(n_agents):  # side by side, so that what follows takes several agents at a time
+            total[v], count[v] = sums[v], counts[v]
+        anchor, power = state.anchor[arm], state.power[arm]
+        far = 0
         for v in range(n_agents):
-            epsilon = rules.epsilon[v] + rules.drift[t]
-            index = consensus_index(total[v], count[v], n_agents, epsilon, rules.scale[t], rules.exponent)
-            if index > best[v]:
-                best[v] = index
-                action[v] = arm
-
-
-@step
-def average(mask: Mask, indptr: Ints, indices: Ids, weight: float, opinion: Floats, heard: Floats) -> None:
-    """opinion <- P opinion: own part plus weight times the sum over neighbours in ascending order."""
-    n_arms, n_agents = opinion.shape[0] // 2, opinion.shape[1]
-    heard[:] = 0.0
-    if mask.shape[0] > 0:
-        for r in range(opinion.shape[0]):
-            _sum_dense(opinion[r], heard[r], mask)
-    else:
-        for arm in range(n_arms):  # sums and counts together: two chains of additions at a time
-            totals, counts = opinion[arm], opinion[n_arms + arm]
-            for v in range(n_agents):
-                total, count = 0.0, 0.0
-                for i in range(indptr[v], indptr[v + 1]):
-                    total += totals[indices[i]]
-                    count += counts[indices[i]]
-                heard[arm, v] = total
-                heard[n_arms + arm, v] = count
-    for r in range(opinion.shape[0]):
+            n_eff[v] = effective_count(count[v], n_agents, rules.epsilon[v] + drift)
+            far += not abs(n_eff[v] * anchor[v] - 1.0) <= NEARBY
+        if far > 0:
+            take_powers(n_eff, count, exponent, anchor, power)
         for v in range(n_agents):
-            degree = indptr[v + 1] - indptr[v]
-            opinion[r, v] = consensus_average(opinion[r, v], heard[r, v], degree, weight)
+            mean = total[v] / count[v]
+            radius = scale * (power[v] * nearby_power(n_eff[v] * anchor[v] - 1.0, exponent))
+            index = mean + radius
+            slack[v] += NEARBY_ERROR * (abs(mean) + radius)
+            better = index > best[v]
+            second[v] = max(second[v], best[v] if better else index)
+            action[v] = arm if better else action[v]
+            best[v] = index if better else best[v]
+    for v in range(n_agents):
+        if not best[v] - second[v] > slack[v]:  # nor if one of them is no number
+            action[v] = exact_choice(v, t, rules, state)
 
 
-@masked_part
-def _sum_dense(values: Floats, sums: Floats, mask: Mask) -> None:
-    """sums[v] += the values of v's neighbours in ascending order, four origins at a time."""
-    n = values.shape[0]
-    w = 0
-    while w + 4 <= n:
-        xa, xb, xc, xd = values[w], values[w + 1], values[w + 2], values[w + 3]
-        ma, mb, mc, md = mask[w], mask[w + 1], mask[w + 2], mask[w + 3]
-        for v in range(n):
-            sums[v] = (((sums[v] + xa * ma[v]) + xb * mb[v]) + xc * mc[v]) + xd * md[v]
-        w += 4
-    while w < n:
-        x, m = values[w], mask[w]
-        for v in range(n):
-            sums[v] += x * m[v]
-        w += 1
+@part
+def take_powers(n_eff: Floats, count: Floats, exponent: float, anchor: Floats, power: Floats) -> None:
+    """Where n_eff has moved too far since its last power."""
+    for v in range(n_eff.shape[0]):
+        if not count[v] > 0.0:  # its index is no number, which asks for the exact one
+            anchor[v], power[v] = 0.0, np.nan
+        elif not abs(n_eff[v] * anchor[v] - 1.0) <= NEARBY:
+            anchor[v], power[v] = 1.0 / n_eff[v], n_eff[v] ** -exponent
+
+
+@part
+def exact_choice(v: int, t: int, rules: ConsensusRules, state: ConsensusState) -> int:
+    """The first arm of the largest index, by the formula itself."""
+    n_arms, table, place, n_agents = rules.n_arms, state.table, state.place, state.action.shape[0]
+    epsilon = rules.epsilon[v] + rules.drift[t]
+    best, chosen = -np.inf, 0
+    for arm in range(n_arms):
+        s = table[place[0, arm], v, place[1, arm]]
+        n = table[place[0, n_arms + arm], v, place[1, n_arms + arm]]
+        index = consensus_index(s, n, n_agents, epsilon, rules.scale[t], rules.exponent)
+        if index > best:
+            best, chosen = index, arm
+    return chosen
+
+
+@part
+def average(sums: Sums, degrees: Ints, weight: float, table: Floats) -> None:
+    """The rows of all agents <- P times them: own part plus weight times what was heard."""
+    n_agents = degrees.shape[0]
+    heard = table.shape[1] - n_agents
+    add_up(table, sums)
+    for c in range(table.shape[0]):
+        for v in range(n_agents):
+            own, others = table[c, v], table[c, heard + v]
+            for r in range(table.shape[2]):
+                own[r] = consensus_average(own[r], others[r], degrees[v], weight)

@@ -10,7 +10,8 @@ from rumormill import formulas
 from rumormill.kernels.consensus import average
 from rumormill.kernels.jit import kernel, part
 from rumormill.kernels.regret import record
-from rumormill.kernels.state import Floats, Ids, Ints, Law, Mask, Output
+from rumormill.kernels.rows import Sums
+from rumormill.kernels.state import Floats, Ids, Ints, Law, Output
 
 chebyshev_step = part(formulas.chebyshev_step)
 delayed_index = part(formulas.delayed_index)
@@ -31,9 +32,8 @@ class DelayedRules(NamedTuple):
     eta: float
     sigma: float
     gaps: Floats
-    mask: Mask
-    indptr: Ints
-    indices: Ids
+    degrees: Ints
+    sums: Sums
 
 
 class DelayedState(NamedTuple):
@@ -42,10 +42,9 @@ class DelayedState(NamedTuple):
     use: Floats
     mix: Floats
     before: Floats
-    after: Floats
     fresh: Floats
     done: Floats
-    heard: Floats
+    table: Floats
     best_index: Floats
     action: Ids
     pulls: Ints
@@ -121,16 +120,15 @@ def pulled(t: int, v: int, arm: int, x: float, rules: DelayedRules, state: Delay
 def gossip(t: int, rules: DelayedRules, state: DelayedState) -> None:
     """One step of the stage, and its end."""
     step, stage = state.clock[0], rules.forward.shape[0]
+    table, width = state.table, state.table.shape[2]
     for r in range(state.mix.shape[0]):
         for v in range(state.mix.shape[1]):
-            state.after[r, v] = state.mix[r, v]
-    average(rules.mask, rules.indptr, rules.indices, rules.weight, state.after, state.heard)
+            table[r // width, v, r % width] = state.mix[r, v]
+    average(rules.sums, rules.degrees, rules.weight, table)
     for r in range(state.mix.shape[0]):
         for v in range(state.mix.shape[1]):
-            now = state.mix[r, v]
-            state.mix[r, v] = chebyshev_step(
-                state.after[r, v], state.before[r, v], rules.forward[step], rules.back[step]
-            )
+            now, after = state.mix[r, v], table[r // width, v, r % width]
+            state.mix[r, v] = chebyshev_step(after, state.before[r, v], rules.forward[step], rules.back[step])
             state.before[r, v] = now
     state.clock[0] = step + 1
     if step + 1 < stage:

@@ -15,7 +15,8 @@ from rumormill.live.streams import UNKNOWN, Key, Stream
 if TYPE_CHECKING:
     from rumormill.live.node import Node
 
-# A neighbour that has more of a stream and does not tell it is waited for so many times as long.
+# A neighbour that says it has more of a stream and does not tell it is waited for so many times as long, from
+# when its link came up: what a broken link did not bring is no fault of the neighbour's.
 WAITS = 10
 
 
@@ -58,18 +59,18 @@ class GivingUp:
                 waited = 0.0 if stream.skip_since is None else node.now - stream.skip_since
                 if stream.skip_since is None or waited < node.setup.limits.skip_after:
                     continue
-                patient = waited < WAITS * node.setup.limits.skip_after
-                upto = self._beyond_reach(game, stream, patient)
+                upto = self._beyond_reach(game, stream, stream.skip_since)
                 proof = None if game.sealer is None else self._proof(game, stream.key, upto)
                 if upto > stream.upto and (proof is not None or game.sealer is None):
                     game.skip(stream, upto, node.log, proof)
                     self._tell(game, stream)
 
-    def _beyond_reach(self, game: Game, stream: Stream, patient: bool) -> int:
-        """Up to where no linked neighbour keeps a stream; 0 while one has not said what it has."""
+    def _beyond_reach(self, game: Game, stream: Stream, since: float) -> int:
+        """Up to where no linked neighbour keeps a stream; 0 while one cannot be asked."""
         floors = []
+        long_ago = self._node.now - WAITS * self._node.setup.limits.skip_after
         for link in self._node.links.values():
-            if link.epoch is None:
+            if link.epoch is None or link.closing is not None:
                 return 0
             shared = link.games.get(game.setup.name)
             if shared is None:
@@ -78,6 +79,7 @@ class GivingUp:
                 return 0
             floor = shared.floors.get(stream.key, 0)
             # One that says it keeps what comes next, and for long does not tell it, is not waited for.
+            patient = max(since, link.opened) > long_ago
             if self._supplies(game, shared, stream, patient) and (patient or floor > stream.upto):
                 floors.append(floor)
         return min(floors, default=0)

@@ -192,7 +192,6 @@ class Node:
         self._pass_time(now)
         for game in self.games.values():
             game.expire(self.now, self.log)
-        self._giving_up.give_up()
         limits = self.setup.limits
         for link in self.links.values():
             if link.epoch is None and self.now - link.opened > limits.silence:
@@ -206,6 +205,7 @@ class Node:
                 link.control.append(encode(Ping()))
             if link.epoch is not None and self.now >= link.next_have:
                 self._exchange.tell_have(link)
+        self._giving_up.give_up()  # last: a link that has been silent for long says nothing of its peer
 
     def link_up(self, link: int, peer: int) -> None:
         """A connection to a neighbour, whose identity the driver has checked."""

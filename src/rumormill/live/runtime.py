@@ -82,7 +82,7 @@ class Runtime:
         self.node.restart(self.journal.found.state, self.journal.found.records)
         self._since_snapshot = len(self.journal.found.records)
         self.journal.forget_found()
-        self.transport = Transport(self.node, mesh.ids, contexts, log.warning)
+        self.transport = Transport(self.node, mesh.ids, contexts, _warn)
         from rumormill.live.sidecar import Sidecar
 
         self.sidecar = Sidecar(self)
@@ -244,6 +244,11 @@ def _sidecar_address(settings: Settings) -> tuple[str | None, int, str | None]:
     if not local and settings.token is None:
         raise InputError(f"--http {settings.http} is open to others: give a token with RUMORMILL_TOKEN")
     return host, 0 if any_port else port, None
+
+
+def _warn(kind: str, text: str) -> None:
+    """A line about what was refused; its kind is the one of the status page and the metrics."""
+    log.warning(text, extra={"fields": {"kind": kind}})
 
 
 class JsonLines(logging.Formatter):

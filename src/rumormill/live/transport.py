@@ -57,7 +57,7 @@ class Transport:
         node: Node,
         names: dict[str, int],
         contexts: tuple[ssl.SSLContext, ssl.SSLContext],
-        warn: Callable[[str], None],
+        warn: Callable[[str, str], None],
     ) -> None:
         self.node, self._names, self._warn = node, names, warn
         self._server_tls, self._client_tls = contexts
@@ -94,7 +94,8 @@ class Transport:
             self._said[kind] = (last, more + 1)
             return
         self._said[kind] = (now, 0)
-        self._warn(f"refused: {text}" + (f" (and {more} more since the last such line)" if more else ""))
+        more_words = f" (and {more} more since the last such line)" if more else ""
+        self._warn(kind, f"refused: {text}{more_words}")
 
     async def listen(self, host: str, port: int) -> None:
         self._socket = socket.create_server((host, port), backlog=128, family=_family(host))

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from rumormill.arms import Moments
 from rumormill.errors import InputError
-from rumormill.formulas import consensus_average, consensus_index, source_clip
+from rumormill.formulas import IDS_PER_BLOCK, consensus_average, consensus_index, source_clip
 from rumormill.graphs import Network, consensus_weights
 from rumormill.policies.base import Policy
 from rumormill.policies.samples import first_best
@@ -215,9 +216,13 @@ def newest_rows(messages: Sequence[Message]) -> dict[int, tuple[tuple[float, flo
 
 
 def heard_sums(rows: dict[int, tuple[tuple[float, float], ...]], arm: int) -> tuple[float, float]:
-    """The sums over neighbours of both numbers of an arm, added in ascending order of origin."""
+    """The sums over neighbours of both numbers of an arm, added in blocks of consecutive ids."""
     s, n = 0.0, 0.0
-    for origin in sorted(rows):
-        s += rows[origin][arm][0]
-        n += rows[origin][arm][1]
+    for _, block in groupby(sorted(rows), key=lambda origin: origin // IDS_PER_BLOCK):
+        block_s, block_n = 0.0, 0.0
+        for origin in block:
+            block_s += rows[origin][arm][0]
+            block_n += rows[origin][arm][1]
+        s += block_s
+        n += block_n
     return s, n

@@ -97,17 +97,13 @@ class _Seen:
         except TypeError:
             return False
 
-    def add(self, origin: int, round_: int) -> bool:
-        """Note the pair; True if it is new."""
+    def add(self, origin: int, round_: int) -> None:
+        """Note a pair that has not come before."""
         floor = self._all_up_to.get(origin, 0)
         if round_ == floor + 1 and origin not in self._beyond:  # the common case: the next in sequence
             self._all_up_to[origin] = round_
-            return True
+            return
         beyond = self._beyond.setdefault(origin, set())
-        if round_ <= floor or round_ in beyond:
-            if not beyond:
-                del self._beyond[origin]
-            return False
         beyond.add(round_)
         while floor + 1 in beyond:
             floor += 1
@@ -115,7 +111,6 @@ class _Seen:
         self._all_up_to[origin] = floor
         if not beyond:
             del self._beyond[origin]
-        return True
 
     def state(self) -> list[list[Any]]:
         origins = sorted({*self._all_up_to, *self._beyond})

@@ -181,8 +181,10 @@ def _for_live(path: Path) -> str:
     except InputError as error:
         why = str(error).split("; take ")[0]
         return f"live nodes refuse it ({why}); for those, ask again with --estimator clipped"
-    plan = "; then `rumormill mesh plan`" if any(mesh.links.values()) else ""
-    return f"before live nodes use it: put in their addresses, where names stand{plan}"
+    return (
+        f"for live nodes: `rumormill mesh adopt --mesh {path}` gives them ids, addresses, keys and a plan "
+        "(--address says where they are)"
+    )
 
 
 def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:

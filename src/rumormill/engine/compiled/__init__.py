@@ -3,8 +3,8 @@
 A policy family has one layout here, looked up by its type in one table.
 """
 
-from rumormill.engine.compiled.base import CompiledTrial, Ground, Layout
+from rumormill.engine.compiled.base import CompiledTrial, Divisible, Ground, Layout
 from rumormill.engine.compiled.table import lay_out, why_not
 from rumormill.kernels.jit import COMPILING
 
-__all__ = ["COMPILING", "CompiledTrial", "Ground", "Layout", "lay_out", "why_not"]
+__all__ = ["COMPILING", "CompiledTrial", "Divisible", "Ground", "Layout", "lay_out", "why_not"]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, RewardStream
+from rumormill.engine.crew import Crew
 from rumormill.engine.result import Trial
 from rumormill.graphs import Network
 from rumormill.kernels.state import Law, Output
@@ -60,6 +61,26 @@ class Layout(Protocol):
         seed: np.random.SeedSequence,
     ) -> CompiledTrial:
         """A trial before its first round; the seed is the trial's own."""
+
+
+@runtime_checkable
+class Divisible(Layout, Protocol):
+    """A layout whose trials several threads may play together; that changes no result."""
+
+    @property
+    def divides(self) -> bool:
+        """Whether it is worth while here."""
+
+    def start(
+        self,
+        source: RewardSource,
+        horizon: int,
+        marks: NDArray[np.int64],
+        keep_actions: bool,
+        seed: np.random.SeedSequence,
+        crew: Crew | None = None,
+    ) -> CompiledTrial:
+        """The same trial, played by all of the crew."""
 
 
 def rounds_for(cost: int) -> int:

@@ -9,28 +9,17 @@ from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, RewardStream
 from rumormill.engine.compiled.base import Ground, empty_output, finished, law_of, rounds_for
-from rumormill.engine.compiled.hearing import dense_enough
 from rumormill.engine.compiled.links import links_of
+from rumormill.engine.compiled.sums import empty_table, heard_by_blocks
 from rumormill.engine.result import Trial
-from rumormill.graphs import Network
 from rumormill.kernels.averaging import play_averaging_block
 from rumormill.kernels.consensus import ConsensusRules, ConsensusState, play_consensus_block
 from rumormill.kernels.world import LOST
 from rumormill.policies import ConsensusPlan
 from rumormill.protocol import Conditions
 
-# A link carries sums and counts of all arms: about so many deliveries.
-COST_PER_LINK = 10
-
-
-def adjacency_mask(network: Network) -> NDArray[np.float32]:
-    """[origin, hearer] of a dense network; empty for a sparse one."""
-    n_agents = network.n_agents
-    if not dense_enough(2 * network.n_edges, n_agents, n_agents):
-        return np.zeros((0, 0), dtype=np.float32)
-    mask = np.zeros((n_agents, n_agents), dtype=np.float32)
-    mask[np.repeat(np.arange(n_agents), network.degrees), network.indices] = 1.0
-    return mask
+# Sums and counts of all arms cost about so many deliveries of one sample.
+COST_PER_LINK = 2
 
 
 def moments_for(policy: Any, source: RewardSource) -> Any:
@@ -47,7 +36,7 @@ class ConsensusLayout:
     def __init__(self, policy: Any, plan: ConsensusPlan, ground: Ground) -> None:
         network = ground.network
         self.policy, self.network, self.plan, self.world = policy, network, plan, ground.world
-        self.mask = adjacency_mask(network)
+        self.sums = heard_by_blocks(network)
         self.deliveries = int(network.degrees.sum())
         self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
 
@@ -94,14 +83,16 @@ class ConsensusTrial:
             clip=np.array([0.0, *(clip(t) for t in rounds)]),
             p=rule.p,
             gaps=np.array(source.gaps),
-            mask=layout.mask,
-            indptr=network.indptr,
-            indices=network.indices,
+            degrees=network.degrees,
+            sums=layout.sums,
         )
+        table = empty_table(2 * n_arms, n_agents, layout.sums)
         self.state = ConsensusState(
-            opinion=np.zeros((2 * n_arms, n_agents)),
-            heard=np.zeros((2 * n_arms, n_agents)),
-            best_index=np.zeros(n_agents),
+            table=table,
+            place=np.array(np.divmod(np.arange(2 * n_arms), table.shape[2])),
+            anchor=np.zeros((n_arms, n_agents)),
+            power=np.zeros((n_arms, n_agents)),
+            desk=np.zeros((6, n_agents)),
             action=np.zeros(n_agents, dtype=np.int32),
             pulls=np.zeros((n_agents, n_arms), dtype=np.int64),
             mark=np.zeros(1, dtype=np.int64),

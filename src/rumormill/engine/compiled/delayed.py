@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, RewardStream
 from rumormill.engine.compiled.base import Ground, empty_output, finished, law_of, rounds_for
-from rumormill.engine.compiled.consensus import COST_PER_LINK, adjacency_mask, moments_for
+from rumormill.engine.compiled.consensus import COST_PER_LINK, moments_for
+from rumormill.engine.compiled.sums import empty_table, heard_by_blocks
 from rumormill.engine.result import Trial
 from rumormill.kernels.delayed import DelayedRules, DelayedState, play_delayed_block
 from rumormill.policies import DDUCB, DelayedPlan
@@ -19,7 +20,7 @@ class DelayedLayout:
     def __init__(self, policy: DDUCB, plan: DelayedPlan, ground: Ground) -> None:
         network = ground.network
         self.policy, self.network, self.plan = policy, network, plan
-        self.mask = adjacency_mask(network)
+        self.sums = heard_by_blocks(network)
         self.deliveries = int(network.degrees.sum())
         self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
 
@@ -58,19 +59,17 @@ class DelayedTrial:
             eta=float(policy.eta),
             sigma=float(policy.scale(moments_for(policy, source))),
             gaps=np.array(source.gaps),
-            mask=layout.mask,
-            indptr=network.indptr,
-            indices=network.indices,
+            degrees=network.degrees,
+            sums=layout.sums,
         )
         shape = (2 * n_arms, n_agents)
         self.state = DelayedState(
             use=np.zeros(shape),
             mix=np.zeros(shape),
             before=np.zeros(shape),
-            after=np.zeros(shape),
             fresh=np.zeros(shape),
             done=np.zeros(shape),
-            heard=np.zeros(shape),
+            table=empty_table(2 * n_arms, n_agents, layout.sums),
             best_index=np.zeros(n_agents),
             action=np.zeros(n_agents, dtype=np.int32),
             pulls=np.zeros((n_agents, n_arms), dtype=np.int64),

@@ -146,6 +146,10 @@ class ImperfectLayout(MessagePassingLayout):
     def rounds_per_block(self) -> int:
         return rounds_for(self.deliveries * self.mean.slow * COST_OF_LOOKING)
 
+    @property
+    def divides(self) -> bool:
+        return False
+
     def _trial(
         self, rules: Rules, room: Room, output: Output, source: RewardSource, seed: np.random.SeedSequence
     ) -> ImperfectTrial:

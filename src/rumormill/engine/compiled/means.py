@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rumormill.arms import Moments
 from rumormill.estimators import (
@@ -70,42 +71,43 @@ class Room:
         return 8 * (self.top + self.pilot) + 4 * self.bins
 
 
+Ints = NDArray[np.int64]
 Fitted = tuple[dict[str, Any], Room]
 """Parameters of the kernel, and the room they need."""
 
 
-def _none(estimator: Any, terms: Sequence[Terms]) -> Fitted:
+def _none(estimator: Any, terms: Sequence[Terms], term_of: Ints) -> Fitted:
     return {}, Room()
 
 
-def _clipped(estimator: ClippedMean, terms: Sequence[Terms]) -> Fitted:
+def _clipped(estimator: ClippedMean, terms: Sequence[Terms], term_of: Ints) -> Fitted:
     moments = _moments(terms)
     room = Room(top=sketch_room(moments.p, terms[0].last_L))
     return {"clip_budget": clip_budget(moments.u, moments.p)}, room
 
 
-def _self_tuned(estimator: SelfTuned, terms: Sequence[Terms]) -> Fitted:
+def _self_tuned(estimator: SelfTuned, terms: Sequence[Terms], term_of: Ints) -> Fitted:
     names = ("C", "kappa", "omega", "guard")
     given = {name: float(getattr(estimator, name)) for name in names}
     pilot = int(estimator.pilot)
     return {**given, "pilot": pilot}, Room(top=estimator.room(terms[0].last_L), pilot=pilot)
 
 
-def _median_bound(estimator: MedianBound, terms: Sequence[Terms]) -> Fitted:
+def _median_bound(estimator: MedianBound, terms: Sequence[Terms], term_of: Ints) -> Fitted:
     scale = float(estimator.scale)
     edges = np.array([histogram_edge(place, scale) for place in range(HISTOGRAM_BINS + 1)])
     return {"scale": scale, "edges": edges}, Room(bins=HISTOGRAM_BINS + 1)
 
 
-def _robust_moss(estimator: RobustMOSS, terms: Sequence[Terms]) -> Fitted:
+def _robust_moss(estimator: RobustMOSS, terms: Sequence[Terms], term_of: Ints) -> Fitted:
     moments = _moments(terms)
     root = math.pow(moments.u, 1.0 / moments.p)
-    budgets = np.array([estimator.budget(each) for each in terms])
+    budgets = np.array([estimator.budget(each) for each in terms])[term_of]
     given = {"growth": float(estimator.a), "root": root, "reach": estimator.factor * root}
     return {**given, "budgets": budgets}, Room()
 
 
-def _huber_sgd(estimator: HuberSGD, terms: Sequence[Terms]) -> Fitted:
+def _huber_sgd(estimator: HuberSGD, terms: Sequence[Terms], term_of: Ints) -> Fitted:
     pilot = PILOT if estimator.scale is None else 0
     scale = 0.0 if estimator.scale is None else float(estimator.scale)
     given = {"lam": float(estimator.lam), "coeff": float(estimator.coeff), "scale": scale, "pilot": pilot}
@@ -134,8 +136,8 @@ class MeanLayout:
     """About how many times a plain delivery costs: decides how many rounds are played at a time."""
     knows: Callable[[Any], bool] = lambda estimator: True
     """Whether the kernels know this very setting of the estimator."""
-    fit: Callable[[Any, Sequence[Terms]], Fitted] = field(default=_none)
-    """Its parameters for the kernel, from the terms of every learner."""
+    fit: Callable[[Any, Sequence[Terms], Ints], Fitted] = field(default=_none)
+    """Its parameters for the kernel, from the different terms there are, and which each learner has."""
 
 
 BY_ORIGIN = MeanLayout(ORIGIN_MEDIAN, slow=8)

@@ -8,17 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Moments, RewardSource, RewardStream
-from rumormill.engine.compiled.base import empty_output, finished, law_of, rounds_for
+from rumormill.engine.compiled import crowd
+from rumormill.engine.compiled.base import CompiledTrial, empty_output, finished, law_of, rounds_for
+from rumormill.engine.compiled.crowd import CrowdTrial
 from rumormill.engine.compiled.hearing import build_hearing, copies_sent, messages_sent
 from rumormill.engine.compiled.means import MEANS, NO_TUNING, MeanLayout, Room
 from rumormill.engine.compiled.memory import empty_memory
 from rumormill.engine.compiled.tables import confidence_levels, least_samples, powers_table, radius_scales
+from rumormill.engine.crew import Crew
 from rumormill.engine.result import Trial
 from rumormill.errors import InputError
 from rumormill.estimators import Terms
 from rumormill.graphs import Network
 from rumormill.kernels.block import kernel_for
-from rumormill.kernels.state import Hearing, Law, Output, Rules
+from rumormill.kernels.crowd import MOST_ORIGINS, MOST_SAMPLES
+from rumormill.kernels.state import RUNNING, Hearing, Law, Output, Rules
 from rumormill.kernels.stored import move_pool
 from rumormill.policies import RobustPolicy
 from rumormill.text import memory as in_memory
@@ -96,6 +100,20 @@ class MessagePassingLayout:
     def rounds_per_block(self) -> int:
         return rounds_for(self.deliveries * self.mean.slow)
 
+    @property
+    def divides(self) -> bool:
+        """Whether the threads of a crew can share one trial: very many agents, and few links."""
+        manners, hearing = self.policy.manners, self.hearing
+        plain = manners.start == "round-robin" and manners.quiet is None and not self.has_leaders
+        sparse = bool((hearing.dense < 0).all())
+        many = crowd.MANY_AGENTS <= self.network.n_agents < MOST_ORIGINS
+        return many and plain and sparse and self.mean.kind == RUNNING
+
+    def _in_parts(self, rules: Rules, crew: Crew | None) -> bool:
+        worth_it = crew is not None or self.network.n_agents >= crowd.HUGE_CROWD
+        most_samples = rules.horizon * (1 + int(self.heard.max(initial=0)))
+        return self.divides and worth_it and most_samples < MOST_SAMPLES
+
     def start(
         self,
         source: RewardSource,
@@ -103,14 +121,18 @@ class MessagePassingLayout:
         marks: NDArray[np.int64],
         keep_actions: bool,
         seed: np.random.SeedSequence,
-    ) -> MessagePassingTrial:
+        crew: Crew | None = None,
+    ) -> CompiledTrial:
         self.policy.require_moments_below(source.tail_index)
+        rules, room = self._rules(source, horizon)
         output = empty_output(self.network.n_agents, horizon, marks, keep_actions)
-        return self._trial(*self._rules(source, horizon), output, source, seed)
+        if self._in_parts(rules, crew):
+            return CrowdTrial(self, rules, output, crew)
+        return self._trial(rules, room, output, source, seed)
 
     def _trial(
         self, rules: Rules, room: Room, output: Output, source: RewardSource, seed: np.random.SeedSequence
-    ) -> MessagePassingTrial:
+    ) -> CompiledTrial:
         del source, seed  # nothing but the rewards is left to chance
         return MessagePassingTrial(self, rules, room, output)
 
@@ -119,7 +141,8 @@ class MessagePassingLayout:
         estimator, moments = policy.estimator, self._moments(source)
         levels = confidence_levels(policy.confidence, horizon, self.network.n_agents)
         most_samples = horizon * (1 + int(self.heard.max(initial=0)))
-        given, room = self.mean.fit(estimator, self._terms(source, horizon, moments, float(levels[-1])))
+        terms, term_of = self._terms(source, horizon, moments, float(levels[-1]))
+        given, room = self.mean.fit(estimator, terms, term_of)
         if self.mean.pool_rows:
             samples = horizon * self.deliveries
             refuse_too_large(type(estimator).__name__, 8 * self.mean.pool_rows * samples)
@@ -169,13 +192,14 @@ class MessagePassingLayout:
 
     def _terms(
         self, source: RewardSource, horizon: int, moments: Moments | None, last_L: float
-    ) -> list[Terms]:
-        """What every learner's streams begin with."""
-        groups = (self.reach + 1).tolist()
-        return [
-            Terms(moments=moments, last_L=last_L, horizon=horizon, n_arms=source.n_arms, group=groups[v])
-            for v in self.hearing.learners.tolist()
+    ) -> tuple[list[Terms], NDArray[np.int64]]:
+        """What streams begin with, and which of it every learner's do."""
+        groups, term_of = np.unique(self.reach[self.hearing.learners] + 1, return_inverse=True)
+        terms = [
+            Terms(moments=moments, last_L=last_L, horizon=horizon, n_arms=source.n_arms, group=group)
+            for group in groups.tolist()
         ]
+        return terms, term_of
 
 
 def refuse_too_large(estimator: str, needed: int) -> None:

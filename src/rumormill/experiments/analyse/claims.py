@@ -21,7 +21,7 @@ from rumormill.experiments.analyse.bootstrap import Interval
 from rumormill.experiments.analyse.paired import change_of_means, median_interval, ratios
 from rumormill.experiments.analyse.words import LIMITS, Values, in_words, is_number, symbol
 from rumormill.experiments.spec import schema
-from rumormill.text import rounded, setting, share, times
+from rumormill.text import rounded, setting, share, shares, times
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.summary import Summary
@@ -129,7 +129,7 @@ def verdict_row(verdict: Verdict) -> dict[str, str]:
         "scope": verdict.scope,
         "verdict": verdict.word,
         "difference": share(verdict.estimate),
-        "confidence interval": f"{share(verdict.low)} to {share(verdict.high)}",
+        "confidence interval": shares(verdict.low, verdict.high),
         "in the mean": share(verdict.mean),
         "detail": verdict.detail,
     }

@@ -10,7 +10,7 @@ from rumormill.experiments.analyse.bootstrap import Interval
 from rumormill.experiments.analyse.claims import CONFIDENCE, paired
 from rumormill.experiments.analyse.paired import change_of_means, least_trials, median_interval, ratios
 from rumormill.experiments.analyse.words import Values
-from rumormill.text import plural, share
+from rumormill.text import plural, share, shares
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.summary import Row, Summary
@@ -97,6 +97,6 @@ def pair_row(pair: Pair) -> Row:
         "policies": f"{pair.first} / {pair.second}",
         "in words": pair.words,
         "difference": share(pair.estimate),
-        "confidence interval": f"{share(pair.low)} to {share(pair.high)}",
+        "confidence interval": shares(pair.low, pair.high),
         "in the mean": share(pair.mean),
     }

@@ -14,7 +14,7 @@ from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_band
 from rumormill.experiments.analyse.claims import Verdict, own_verdicts
 from rumormill.experiments.analyse.pairs import Pair, compare_policies
 from rumormill.experiments.analyse.tuning import Tuning, folded
-from rumormill.experiments.analyse.words import Values, in_one_line, in_words
+from rumormill.experiments.analyse.words import ANY, Values, in_one_line, in_words
 from rumormill.experiments.run.tuning import best_constants
 from rumormill.experiments.spec.tuning import CONSTANT, PRINTED
 
@@ -169,6 +169,24 @@ class Summary:
                 where = {axis: value for axis, value in values.items() if axis != CONSTANT}
                 rows.append({**where, "policy": policy, "constants": in_one_line(found)})
         return rows
+
+    @property
+    def constants_in_short(self) -> list[Row]:
+        """The same, with `ANY` for a parameter that the constants of a policy do not depend on."""
+        short: list[Row] = []
+        for policy in self.policies:
+            rows = [row for row in self.constants if row["policy"] == policy]
+            for axis in self.axes:
+                fewer: dict[tuple[Any, ...], Row] = {}
+                for row in rows:
+                    blind = {**row, axis: ANY}
+                    there = fewer.setdefault(tuple(blind[other] for other in self.axes), blind)
+                    if there["constants"] != row["constants"]:
+                        break
+                else:
+                    rows = list(fewer.values())
+            short += rows
+        return short
 
     @cached_property
     def pairs(self) -> list[Pair]:

@@ -9,6 +9,9 @@ from rumormill.text import band, setting
 Values = dict[str, Any]
 """What every swept parameter is at one sweep point; empty when nothing is swept."""
 
+ANY = "any"
+"""A parameter on which something does not depend."""
+
 AXIS_NAMES = {
     "gamma": "γ (hops)",
     "alpha": "tail index α",
@@ -21,9 +24,9 @@ SYMBOLS = {"gamma": "γ", "alpha": "α", "zeta": "ζ", "eps": "ε", "rho": "ρ",
 LIMITS = {("alpha", "low"): "1"}
 
 
-def in_words(values: Values) -> str:
+def in_words(values: Values, between: str = ", ") -> str:
     """A sweep point as a title."""
-    return ", ".join(f"{symbol(name)} = {setting(value)}" for name, value in values.items())
+    return between.join(f"{symbol(name)} = {setting(value)}" for name, value in values.items())
 
 
 def band_of(row: dict[str, Any]) -> str:
@@ -38,12 +41,12 @@ def in_one_line(constants: dict[str, Any]) -> str:
 
 def axis_name(parameter: str) -> str:
     """What a swept parameter is called on an axis."""
-    return AXIS_NAMES.get(parameter, parameter.replace("_", " "))
+    return AXIS_NAMES.get(parameter.removeprefix("policies."), parameter.replace("_", " "))
 
 
 def symbol(parameter: str) -> str:
     """What a swept parameter is called in a sentence."""
-    return SYMBOLS.get(parameter, parameter)
+    return SYMBOLS.get(parameter.removeprefix("policies."), parameter)
 
 
 def is_number(value: Any) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rumormill.experiments.analyse.words import Values, in_words
+from rumormill.experiments.analyse.words import Values
 from rumormill.experiments.figures.palette import looks
-from rumormill.experiments.figures.style import WIDTH, logarithmic, new_figure, plain_ticks, style
+from rumormill.experiments.figures.style import WIDTH, heading, logarithmic, new_figure, plain_ticks, style
 from rumormill.text import rounded
 
 if TYPE_CHECKING:
@@ -49,6 +49,6 @@ def agent_distribution(summary: Summary, values: Values | None = None) -> Figure
             f"regret of one agent at round {rounded(summary.horizon)}\n"
             "(marker: median; bars: 50 % and 80 %; line: all)"
         )
-        axes.set_title(in_words(values))
+        heading(axes, values)
         plain_ticks(axes, y=False)
     return figure

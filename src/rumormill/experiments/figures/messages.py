@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rumormill.experiments.analyse.words import Values, in_words
+from rumormill.experiments.analyse.words import Values
 from rumormill.experiments.figures.palette import looks
 from rumormill.experiments.figures.style import (
     bar_key,
     decades_and_zero,
+    heading,
     key_below,
     logarithmic,
     new_figure,
@@ -44,7 +45,7 @@ def regret_per_message(summary: Summary) -> Figure:
             _panel(axes, summary, here, column, room)
             axes.set_xlabel(unit)
         panels[0].set_ylabel(f"group regret at round {rounded(summary.horizon)}")
-        panels[0].set_title(in_words(last))
+        heading(panels[0], last, len(UNITS))
         if len(here) > 1:
             panels[1].set_title("lines: γ = " + ", ".join(str(values[REACH]) for values in here))
         key_below(figure, bar_key(summary.manifest.trials))

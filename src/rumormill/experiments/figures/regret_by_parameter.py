@@ -9,13 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.words import Values, axis_name, in_words, is_number
+from rumormill.experiments.analyse.words import Values, axis_name, is_number
 from rumormill.experiments.figures.palette import Look, looks
 from rumormill.experiments.figures.style import (
     MOST_PANELS,
     bar_key,
     from_zero,
     grid,
+    heading,
     key_below,
     labelled_ticks,
     logarithmic,
@@ -60,7 +61,7 @@ def regret_by_parameter(summary: Summary, axis: str) -> Figure:
         room = float(figure.get_size_inches()[0]) / columns - 0.6
         for place, (axes, group) in enumerate(zip(panels, shown, strict=True)):
             along_parameter(axes, summary, axis, group, room)
-            axes.set_title(in_words(group))
+            heading(axes, group, columns)
             if place + columns >= len(shown):
                 axes.set_xlabel(axis_name(axis))
             if place % columns == 0:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.words import Values, in_words
+from rumormill.experiments.analyse.words import Values
 from rumormill.experiments.figures.palette import Look, looks
 from rumormill.experiments.figures.start import start_line
 from rumormill.experiments.figures.style import (
@@ -16,6 +16,7 @@ from rumormill.experiments.figures.style import (
     band_key,
     from_zero,
     grid,
+    heading,
     key_below,
     logarithmic,
     new_figure,
@@ -55,7 +56,7 @@ def _side_by_side(summary: Summary) -> Figure:
             curves(axes, summary, values, log=log)
             axes.set_xlabel("round")
         plain.set_ylabel("group regret")
-        plain.set_title(in_words(values))
+        heading(plain, values, 2)
         logged.set_title("the same, logarithmic")
         from_zero([plain])
         key_below(figure, band_key(summary.manifest.trials))
@@ -78,7 +79,7 @@ def panels_over_time(shown: list[Values]) -> tuple[Figure, list[Axes]]:
     """One panel per sweep point, with title and the names of the axes: rounds, and group regret."""
     figure, panels, columns = grid(len(shown), share_x=True)
     for place, (axes, values) in enumerate(zip(panels, shown, strict=True)):
-        axes.set_title(in_words(values))
+        heading(axes, values, columns)
         if place % columns == 0:
             axes.set_ylabel("group regret")
         if place + columns >= len(shown):

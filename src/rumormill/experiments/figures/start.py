@@ -18,5 +18,5 @@ def start_line(axes: Axes, summary: Summary, values: Values) -> None:
     cost = summary.start_cost(values)
     if cost is not None and cost > 0:
         axes.axhline(
-            cost, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), label="the paper's start", zorder=1
+            cost, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), label="every arm tried once", zorder=1
         )

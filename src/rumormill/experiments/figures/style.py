@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rumormill.errors import InputError
+from rumormill.experiments.analyse.words import Values, in_words
 from rumormill.text import nearest, plural, short, tick
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ Item = TypeVar("Item")
 
 WIDTH, HEIGHT = 4.2, 3.3
 GREY = "#777777"
+# About how wide a letter is, beside the size of its font.
+LETTER = 0.58
 # Small multiples beyond this many get too small to read.
 MOST_PANELS = 6
 STYLE = {
@@ -149,6 +152,14 @@ def grid(n_panels: int, *, share_x: bool = False) -> tuple[Figure, list[Axes], i
     return figure, panels[:n_panels], columns
 
 
+def heading(axes: Axes, values: Values, columns: int = 1) -> None:
+    """A sweep point above a panel, in a line for each parameter where one would reach into the next panel."""
+    room = float(axes.figure.get_figure(root=True).get_size_inches()[0]) / columns - 0.35
+    size = float(axes.title.get_fontsize()) / 72
+    one_line = in_words(values)
+    axes.set_title(one_line if LETTER * size * len(one_line) < room else in_words(values, "\n"))
+
+
 def spread(items: Sequence[Item], most: int) -> list[Item]:
     """At most so many, first and last among them."""
     if len(items) <= most:
@@ -255,7 +266,7 @@ def _key_width(names: list[str], columns: int, handle: float) -> float:
     em = 7.5 / 72
     parts = (names[i * len(names) // columns : (i + 1) * len(names) // columns] for i in range(columns))
     letters = sum(max((len(name) for name in part), default=0) for part in parts)
-    return em * (0.58 * letters + columns * (handle + 2.8) - 2)
+    return em * (LETTER * letters + columns * (handle + 2.8) - 2)
 
 
 def band_key(trials: int) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from rumormill.experiments.analyse.claims import Verdict, verdict_row
 from rumormill.experiments.analyse.pairs import pair_row
-from rumormill.experiments.analyse.words import axis_name, in_words, is_number
+from rumormill.experiments.analyse.words import ANY, axis_name, in_words, is_number
 from rumormill.experiments.figures.captions import caption_of
 from rumormill.experiments.figures.palette import looks
 from rumormill.experiments.figures.redraw import key_of
@@ -209,7 +209,7 @@ def _settings(summary: Summary) -> str:
     facts = {
         **{part: _pairs(spec[part]) for part in TABLES if part in spec},
         **{part: ", ".join(map(str, spec[part])) for part in ("absences", "outages") if spec.get(part)},
-        **{f"constants of {row['policy']}{_at(row)}": row["constants"] for row in summary.constants},
+        **{f"constants of {row['policy']}{_at(row)}": row["constants"] for row in summary.constants_in_short},
         **{f"policy {policy['label']}": _pairs(policy, leave_out=("label",)) for policy in spec["policies"]},
         **{f"sweep {axis}": ", ".join(map(str, values)) for axis, values in spec.get("sweep", {}).items()},
         "horizon": plural(manifest.horizon, "round"),
@@ -225,7 +225,7 @@ def _settings(summary: Summary) -> str:
 
 
 def _at(row: dict[str, Any]) -> str:
-    where = {key: value for key, value in row.items() if key not in ("policy", "constants")}
+    where = {key: value for key, value in row.items() if key not in ("policy", "constants") and value != ANY}
     return f" at {in_words(where)}" if where else ""
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from rumormill.engine import Trial, play_trial
 from rumormill.engine.result import resolve_checkpoints
+from rumormill.engine.trial import require_memory
 from rumormill.engine.workers import Tick, no_tick
 from rumormill.experiments.run.games import game_note, gamma_of
 from rumormill.experiments.run.sites import AT_HAND
@@ -84,7 +85,7 @@ def cells_of(spec: Spec, jobs: int) -> list[Cell]:
     ]
 
 
-def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
+def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick, threads: int = 1) -> CellOutcome:
     """All policies of the point on the very same rewards.
 
     It depends on the spec and the cell alone, and may be called anywhere: in a thread, in another process, on
@@ -105,6 +106,7 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
         tick(0)
         ready = time.thread_time()
         if missing:
+            require_memory(list(missing.values()), bandit, here.size.horizon, len(sweep.marks))
             each = float(sum(contender.deliveries for contender in missing.values())) / len(missing)
             played = play_trial(
                 list(missing.values()),
@@ -113,6 +115,7 @@ def play_cell(spec: Spec, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
                 trial_seed(here, cell.trial),
                 sweep.marks,
                 on_rounds=lambda rounds: tick(rounds * each),
+                threads=threads,
             )
             known.update(zip(missing, played, strict=True))
             if is_fresh(here):  # else the network's place is shared by all trials
@@ -135,9 +138,11 @@ class PlayCells:
     """The cells of a spec as work, for any executor. What it reads can be taken elsewhere: see `cluster`."""
 
     spec: Spec
+    threads: int = 1
+    """That play one cell together."""
 
     def __call__(self, cell: Cell, tick: Tick = no_tick) -> CellOutcome:
-        return play_cell(self.spec, cell, tick)
+        return play_cell(self.spec, cell, tick, self.threads)
 
     def files(self) -> dict[str, Path]:
         """Own modules beside the spec, and graph files; an absolute path must be good everywhere."""
@@ -152,7 +157,7 @@ class PlayCells:
 
     def at(self, folder: str) -> PlayCells:
         """The same where its files lie in this folder."""
-        return PlayCells(msgspec.structs.replace(self.spec, folder=folder))
+        return PlayCells(msgspec.structs.replace(self.spec, folder=folder), self.threads)
 
 
 def _sweep_of(spec: Spec) -> _Sweep:

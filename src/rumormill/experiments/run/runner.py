@@ -148,7 +148,8 @@ class _Session:
                 self.progress.notice(notice)
             self.progress.start(len(cells), len(done))
             try:
-                executor.run(todo, PlayCells(self.spec), self.keep, self.tick)
+                threads = max(1, executor.jobs // max(1, len(todo)))
+                executor.run(todo, PlayCells(self.spec, threads), self.keep, self.tick)
             finally:
                 self.progress.finish()
         return described_s

@@ -223,7 +223,13 @@ class _Film:
     def _draw_bundles(self, t: int, part: float) -> None:
         seen = [seen_at(bundle, t, part) for bundle in self._bundles.get(t, [])]
         for state, artist in self._moving.items():
-            some = [each for each in seen if each.state == state]
+            # A cross on a bundle that comes, but not whole.
+            some = [
+                each
+                for each in seen
+                if each.state == state
+                or (state == "lost" and each.bundle.fate == "arrived" and each.bundle.missing)
+            ]
             artist.set_offsets(spots(some, self._places, self._radius, 2.5))
             artist.set_sizes([9.0 + 3 * np.log2(len(each.bundle.messages)) for each in some])
             if state == "lost":
@@ -265,10 +271,12 @@ def _key(figure: Figure, watched: Watched, play: Play, colours: list[str]) -> No
     ]
     if any(each.arrived is not None and each.arrived > each.sent for each in seen.bundles):
         handles.append(dot("late", size=3.5, markeredgewidth=1.2, **ring))
-    if any(each.fate != "arrived" for each in seen.bundles):
+    if any(each.fate != "arrived" or each.missing for each in seen.bundles):
         handles.append(dot("lost", "x", 4.5, color=LOST))
     if not seen.up.all():
         handles.append(dot("away", markerfacecolor="none", markeredgecolor=AWAY))
+    if seen.lies.any():
+        handles.append(dot("lies", marker="$!$", color=INK))
     look = looks([each.label for each in watched.plays])
     lines = [
         Line2D([], [], color=mark.colour, linestyle=mark.line, label=name) for name, mark in look.items()
