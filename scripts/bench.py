@@ -131,11 +131,15 @@ def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> di
     n, total = np.ones((K, network.n_agents)), np.zeros((K, network.n_agents))
     needs = np.ones(network.n_agents)
     floor_rounds = max(1, min(horizon, int(2e7 / max(len(everybody.sources), 1))))
-    floor_loop(1, everybody, arms, xs, needs, n, total)
+    masks = np.zeros((max(len(everybody.words), 1), network.n_agents, network.n_agents), dtype=np.float32)
+    for mask, words in zip(masks, everybody.words, strict=False):
+        bits = np.unpackbits(np.ascontiguousarray(words.T).view(np.uint8), axis=1, bitorder="little")
+        mask[:] = bits[:, : network.n_agents]
+    floor_loop(1, everybody, masks, arms, xs, needs, n, total)
 
     def floor() -> float:
         started = time.thread_time()
-        floor_loop(floor_rounds, everybody, arms, xs, needs, n, total)
+        floor_loop(floor_rounds, everybody, masks, arms, xs, needs, n, total)
         return (time.thread_time() - started) * horizon / floor_rounds
 
     def trial(rounds: int) -> tuple[float, float]:

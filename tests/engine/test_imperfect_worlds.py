@@ -174,6 +174,24 @@ def test_an_old_row_does_not_replace_a_newer_one() -> None:
         same((bandit_of("stable", 3, 2), network, rm.KMPUCB(gamma=2, guard=1), 40, world), seed)
 
 
+@pytest.mark.parametrize("name", ["kmp", "centralized"])
+def test_an_old_word_does_not_replace_a_newer_one(name: str) -> None:
+    """Words of one agent that overtake each other: the leader's favourite, and rows of as many samples."""
+    for seed in range(6):
+        network = rm.Network.star(7)
+        policy: rm.Policy = rm.CentralizedMPUCB(gamma=2, leaders=[0], zeta=0.3)
+        if name == "kmp":
+            network, policy = rm.Network.erdos_renyi(9, 0.6, rng=seed), rm.KMPUCB(gamma=2)
+        same((bandit_of("stable", 3, 2), network, policy, 60, {"channel": rm.Imperfect(delay=5)}), seed)
+
+
+def test_who_is_away_hears_nothing() -> None:
+    policy = rm.DecentralizedMPUCB(gamma=1, clique_filter=False)
+    world = {"channel": rm.Imperfect(p=0.8), "absences": [(1, 5, 12), (3, 9, 20)]}
+    for form in FORMS:
+        same((bandit_of("stable", 3, 2), rm.Network.complete(5), policy, 30, world), seed=1, form=form)
+
+
 LOSSY = {"channel": rm.Imperfect(p=0.7, delay=1), "churn": rm.Churn(up=15, down=4)}
 
 

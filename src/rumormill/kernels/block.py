@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from rumormill import formulas
+from rumormill.kernels.choosing import choose
 from rumormill.kernels.jit import kernel, part, step
 from rumormill.kernels.kmp import best_informed, publish_rows
 from rumormill.kernels.manners import begin, note_sent, publish_told, tell
@@ -37,12 +37,12 @@ from rumormill.kernels.state import (
     State,
     Sums,
     Trimming,
-    shrinkage,
 )
 from rumormill.kernels.stored import catoni, catoni_defined, group_count, median_of_means, store
 from rumormill.kernels.streams import choose_by_index, deliver_streams, estimate_streams
 
-upper_index = step(formulas.upper_index)
+# How large a sample surely stays is noted in each of the first rounds, then now and then.
+OFTEN, SELDOM = 64, 16
 
 
 def kernel_for(rules: Rules) -> Callable[..., None]:
@@ -108,13 +108,13 @@ def block_kernel(given_kind: int | None, given_rows: bool | None, manners: bool)
                 # The round of the next question, if there is one.
                 asked = min(t + 1 if shared_start else max(t, n_arms) + 1, rules.horizon)
                 if rules.trims and (t >= n_arms or shared_start):
-                    take_out(t + 1, state.total, calendar)
+                    take_out(t + 1, state.total, state.changed, calendar)
                 add_own(slot, asked, hearing.learners, trimming, ring, sums, calendar)
                 for hop in range(min(hearing.gamma, t), 0, -1):
                     then = (t - hop + 1) % slots
                     if hearing.dense[hop - 1] >= 0:
-                        mask = hearing.masks[hearing.dense[hop - 1]]
-                        add_dense(mask, then, asked, trimming, ring, sums, calendar)
+                        words = hearing.words[hearing.dense[hop - 1]]
+                        add_dense(words, then, asked, trimming, ring, sums, calendar)
                     else:
                         ptr, hearers = hearing.ptr[hop - 1], hearing.hearers
                         add_sparse(ptr, hearers, then, asked, trimming, ring, sums, calendar)
@@ -141,37 +141,41 @@ def choose_all(kind: int, rows: bool, t: int, rules: Rules, memory: Memory) -> N
     state = memory.state
     if kind > CLIPPED:
         upper = state.best_mean if rows else memory.streams.upper
-        choose_by_index(upper, state.best_index, state.action)
-    elif rows:
-        for arm in range(rules.n_arms):
-            refresh_powers(state.best_n[arm], state.best_power[arm], rules.powers, rules.exponent)
-        choose(rules.scale[t], rules.least_n[t], state.best_mean, state.best_n, state.best_power, state)
+        choose_by_index(upper, state.bounds.first, state.action)
     else:
-        choose(rules.scale[t], rules.least_n[t], state.mean, state.n, state.power, state)
+        mean, n = (state.best_mean, state.best_n) if rows else (state.mean, state.n)
+        powers, exponent = rules.powers, rules.exponent
+        choose(rules.scale[t], rules.least_n[t], mean, n, powers, exponent, state.bounds, state.action)
     for arm in range(rules.n_arms):
         state.changed[arm] = False
 
 
 @step
 def estimate(kind: int, t: int, rules: Rules, memory: Memory) -> None:
-    """The means of all learners in round t, and the powers of their counts."""
+    """The means of all learners in round t."""
     state = memory.state
-    n, mean, changed = state.n, state.mean, state.changed
     if kind == RUNNING:
         for arm in range(rules.n_arms):
-            divide(state.total[arm], n[arm], mean[arm])
+            if state.changed[arm]:
+                divide(state.total[arm], state.n[arm], state.mean[arm])
+        if rules.trims and (t <= rules.n_arms + OFTEN or t % SELDOM == 0):
+            note_sure_sizes(state.n, rules.u, rules.p, rules.L[rules.horizon], state.sure_x)
     elif kind == MEDIAN_OF_MEANS:
         estimate_by_medians(rules.L[t], state)
     elif kind == CATONI:
         estimate_by_roots(rules.L[t], rules.p, rules.rho, rules.tuning.slack, state)
     else:
         estimate_streams(kind, t, rules, memory)
-    if kind <= CLIPPED:
-        last_L = rules.L[rules.horizon]
-        for arm in range(rules.n_arms):
-            if changed[arm]:
-                fewest = refresh_powers(n[arm], state.power[arm], rules.powers, rules.exponent)
-                state.sure_x[arm] = sure_size(fewest, rules.u, rules.p, last_L) if rules.trims else np.inf
+
+
+@part
+def note_sure_sizes(n: Floats, u: float, p: float, last_L: float, sure_x: Floats) -> None:
+    """Per arm, how large a sample may be that everybody keeps to the end. Counts grow: it stays true."""
+    for arm in range(n.shape[0]):
+        fewest = np.inf
+        for j in range(n.shape[1]):
+            fewest = min(fewest, n[arm, j])
+        sure_x[arm] = sure_size(fewest, u, p, last_L)
 
 
 @step
@@ -226,38 +230,6 @@ def estimate_by_roots(L: float, p: float, rho: float, slack: float, state: State
                 continue
             state.mean[arm, j] = catoni(x, L, p, rho, has_guess, state.mean[arm, j])
             state.known[arm, j], state.groups[arm, j] = n, L
-
-
-@part
-def to_power(n: float, powers: Floats, exponent: float) -> float:
-    """n^-exponent."""
-    return powers[int(n)] if n < powers.shape[0] else shrinkage(n, exponent)
-
-
-@part
-def refresh_powers(n: Floats, power: Floats, powers: Floats, exponent: float) -> float:
-    """n^-exponent of an arm; returns the fewest samples any learner has of it."""
-    fewest = n[0]
-    for j in range(n.shape[0]):
-        power[j] = to_power(n[j], powers, exponent)
-        fewest = min(fewest, n[j])
-    return fewest
-
-
-@step
-def choose(scale: float, least: float, mean: Floats, n: Floats, power: Floats, state: State) -> None:
-    """The arm of the largest index for every learner; the lowest arm on ties."""
-    best, action = state.best_index, state.action
-    for j in range(best.shape[0]):
-        best[j] = -np.inf
-    for arm in range(mean.shape[0]):
-        for j in range(best.shape[0]):
-            index = upper_index(mean[arm, j], scale, power[arm, j])
-            if n[arm, j] < least:
-                index = np.inf
-            better = index > best[j]
-            best[j] = index if better else best[j]
-            action[j] = arm if better else action[j]
 
 
 @step

@@ -14,7 +14,7 @@ import numpy as np
 
 from rumormill import formulas
 from rumormill.kernels import (
-    block,
+    choosing,
     consensus,
     delayed,
     keyed,
@@ -324,7 +324,7 @@ COMPARISONS = (
     Comparison("shrinkage", state.shrinkage, formulas.shrinkage, _shrinking),
     Comparison("radius_scale", state.radius_scale, formulas.radius_scale, _radii),
     Comparison("factor_scale", state.factor_scale, formulas.factor_scale, _factors),
-    Comparison("upper_index", block.upper_index, formulas.upper_index, _indices),
+    Comparison("upper_index", choosing.upper_index, formulas.upper_index, _indices),
     Comparison("group_count", stored.group_count, formulas.group_count, _groups),
     Comparison("add_to_prefix", stored.add_to_prefix, formulas.add_to_prefix, _prefixes),
     Comparison("catoni_curvature", stored.catoni_curvature, formulas.catoni_curvature, _eps),

@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from rumormill.kernels.jit import kernel
-from rumormill.kernels.state import Floats, Hearing, Ids
+from rumormill.kernels.state import Floats, Hearing, Ids, Mask
 
 
 @kernel
 def floor_loop(
-    rounds: int, hearing: Hearing, arms: Ids, xs: Floats, needs: Floats, n: Floats, total: Floats
+    rounds: int,
+    hearing: Hearing,
+    masks: Mask,
+    arms: Ids,
+    xs: Floats,
+    needs: Floats,
+    n: Floats,
+    total: Floats,
 ) -> None:
     """The deliveries of some rounds in which everybody pulls the same arms and gets the same rewards."""
     for _ in range(rounds):
@@ -17,7 +24,7 @@ def floor_loop(
                 arm, x, need = arms[origin], xs[origin], needs[origin]
                 n_k, total_k = n[arm], total[arm]
                 if hearing.dense[hop] >= 0:
-                    mask = hearing.masks[hearing.dense[hop], origin]
+                    mask = masks[hearing.dense[hop], origin]
                     for j in range(n_k.shape[0]):
                         count = n_k[j] + mask[j]
                         n_k[j] = count

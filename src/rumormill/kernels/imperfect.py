@@ -41,8 +41,8 @@ def play_imperfect_block(
         if t == rules.horizon:
             return
         if rules.trims and (t >= rules.n_arms or rules.shared_start):
-            take_out(t + 1, memory.state.total, memory.calendar)
-        if world.nearby.mask.shape[0] > 0:
+            take_out(t + 1, memory.state.total, memory.state.changed, memory.calendar)
+        if world.nearby.words.shape[0] > 0:
             listen_nearby(t, up, rules, memory, world)
         else:
             send(t, up, world.links, world.traffic.late)

@@ -5,8 +5,26 @@ Most samples win; an agent's own on ties, then the smallest origin. Every agent 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
+from rumormill.kernels.bits import lowest_bit
 from rumormill.kernels.jit import part, step
-from rumormill.kernels.state import Floats, Hearing, Ids, Mask, Rows, State
+from rumormill.kernels.lanes import LANES, lanes_up_to
+from rumormill.kernels.state import Floats, Hearing, Ids, Ints, Rows, State, Words
+
+
+class Heard(NamedTuple):
+    """Per agent, the largest count ever heard of an arm, from whom, and how many hops away that agent is."""
+
+    n: Floats
+    origin: Ids
+    hop: Ids
+
+
+# Rows told between two looks at who could still hear of more.
+LOOK_AGAIN = 8
 
 
 @step
@@ -21,21 +39,34 @@ def publish_rows(t: int, first: bool, values: Floats, state: State, rows: Rows) 
             rows.mean[slot, arm, v] = values[arm, v]
         rows.n_news[slot, arm] = 0
         if changed[arm] or first:
-            note_news(slot, before, arm, rows)
-            rank_best(n[arm], rows.top[slot, arm])
+            rows.n_news[slot, arm] = note_news(rows.n[slot, arm], rows.n[before, arm], rows.news[slot, arm])
+            rank(n[arm], rows.top[before, arm], rows.top[slot, arm])
         else:
             for i in range(rows.top.shape[2]):
                 rows.top[slot, arm, i] = rows.top[before, arm, i]
 
 
 @part
-def note_news(slot: int, before: int, arm: int, rows: Rows) -> None:
-    """The agents that know more of an arm than a round ago."""
+def note_news(n: Floats, before: Floats, news: Ids) -> int:
+    """The agents that know more of an arm than a round ago; how many they are."""
     count = 0
-    for v in range(rows.news.shape[2] - 1):
-        rows.news[slot, arm, count] = v
-        count += rows.n[slot, arm, v] != rows.n[before, arm, v]
-    rows.n_news[slot, arm] = count
+    for v in range(n.shape[0]):
+        news[count] = v
+        count += n[v] != before[v]
+    return count
+
+
+@part
+def rank(n: Floats, before: Ids, order: Ids) -> None:
+    """Agents by n, most first, equal ones by id, from the order of a round ago: few have to move."""
+    for i in range(order.shape[0]):
+        v, place = before[i], i
+        while place > 0 and (
+            n[order[place - 1]] < n[v] or (n[order[place - 1]] == n[v] and order[place - 1] > v)
+        ):
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = v
 
 
 @part
@@ -67,16 +98,20 @@ def best_informed(t: int, since: int, values: Floats, hearing: Hearing, rows: Ro
     n_arms, slots = n.shape[0], rows.n.shape[0]
     for hop in range(1, min(hearing.gamma, t - since - 1) + 1):
         slot = (t - hop) % slots
-        if hearing.dense[hop - 1] >= 0:
-            mask = hearing.masks[hearing.dense[hop - 1]]
-            _from_dense_hop(slot, hop, mask, hearing, rows, state)
-        else:
-            for arm in range(n_arms):
-                _from_news(slot, hop, arm, hearing, rows, state)
+        dense, ptr = hearing.dense[hop - 1], hearing.ptr[hop - 1]
+        for arm in range(n_arms):
+            heard = Heard(heard_n[arm], state.heard_from[arm], state.heard_hop[arm])
+            told, count = rows.n[slot, arm], rows.n_news[slot, arm]
+            if count > 0 and dense >= 0:
+                _from_dense_hop(hop, told, rows.top[slot, arm], hearing.by_origin[dense], rows.left, heard)
+            elif count > 0:
+                _from_news(hop, told, rows.news[slot, arm, :count], ptr, hearing.hearers, heard)
+    now = t % slots
     for arm in range(n_arms):
         for v in range(n.shape[1]):
             if heard_n[arm, v] > n[arm, v]:
-                slot = (t - state.heard_hop[arm, v]) % slots
+                slot = now - state.heard_hop[arm, v]
+                slot += slots if slot < 0 else 0
                 state.best_n[arm, v] = heard_n[arm, v]
                 state.best_mean[arm, v] = rows.mean[slot, arm, state.heard_from[arm, v]]
             else:
@@ -85,53 +120,44 @@ def best_informed(t: int, since: int, values: Floats, hearing: Hearing, rows: Ro
 
 
 @part
-def _from_news(slot: int, hop: int, arm: int, hearing: Hearing, rows: Rows, state: State) -> None:
+def _from_news(hop: int, told: Floats, news: Ids, ptr: Ints, hearers: Ids, heard: Heard) -> None:
     """Whoever knows more than a round ago tells those who are this many hops away."""
-    heard_n, heard_from, heard_hop = state.heard_n[arm], state.heard_from[arm], state.heard_hop[arm]
-    ptr, hearers = hearing.ptr[hop - 1], hearing.hearers
-    for i in range(rows.n_news[slot, arm]):
-        origin = rows.news[slot, arm, i]
-        n = rows.n[slot, arm, origin]
+    for i in range(news.shape[0]):
+        origin = news[i]
+        n = told[origin]
         for place in range(ptr[origin], ptr[origin + 1]):
             v = hearers[place]
-            if n > heard_n[v] or (n == heard_n[v] and origin < heard_from[v]):
-                heard_n[v] = n
-                heard_from[v] = origin
-                heard_hop[v] = hop
+            if n > heard.n[v] or (n == heard.n[v] and origin < heard.origin[v]):
+                heard.n[v] = n
+                heard.origin[v] = origin
+                heard.hop[v] = hop
 
 
-@step
-def _from_dense_hop(slot: int, hop: int, mask: Mask, hearing: Hearing, rows: Rows, state: State) -> None:
-    """The best row of a hop is the first heard origin in order of n: a scan of a few, not of all."""
-    heard_n, heard_from, heard_hop = state.heard_n, state.heard_from, state.heard_hop
-    ranked = rows.top.shape[2]
-    for arm in range(heard_n.shape[0]):
-        for v in range(heard_n.shape[1]):
-            i = 0
-            while i < ranked:
-                origin = rows.top[slot, arm, i]
-                n = rows.n[slot, arm, origin]
-                if n < heard_n[arm, v]:
-                    break
-                if mask[origin, v] != 0.0:
-                    if n > heard_n[arm, v] or origin < heard_from[arm, v]:
-                        heard_n[arm, v] = n
-                        heard_from[arm, v] = origin
-                        heard_hop[arm, v] = hop
-                    break
-                i += 1
-            if i == ranked:  # none of the best is heard: look at all
-                _from_sources(slot, hop, arm, v, hearing, rows, state)
+@part
+def _from_dense_hop(hop: int, told: Floats, order: Ids, words: Words, left: Words, heard: Heard) -> None:
+    """Who knows most tells all its hearers, the next one those who heard nobody yet, and so on.
 
-
-@step
-def _from_sources(slot: int, hop: int, arm: int, v: int, hearing: Hearing, rows: Rows, state: State) -> None:
-    """The best row among all sources at exactly this many hops."""
-    most, winner, told = state.heard_n[arm, v], state.heard_from[arm, v], rows.n[slot, arm]
-    for i in range(hearing.source_ptr[v, hop - 1], hearing.source_ptr[v, hop]):
-        origin = hearing.sources[i]
+    Whoever has heard of more already is not asked again; mostly that is everybody after a few rows.
+    """
+    for w in range(left.shape[0]):
+        left[w] = ~np.uint64(0)
+    for i in range(order.shape[0]):
+        origin = order[i]
         n = told[origin]
-        if n > most or (n == most and origin < winner):
-            most, winner = n, origin
-            state.heard_hop[arm, v] = hop
-    state.heard_n[arm, v], state.heard_from[arm, v] = most, winner
+        if i % LOOK_AGAIN == 0:
+            some = np.uint64(0)
+            for w in range(left.shape[0]):
+                left[w] &= lanes_up_to(heard.n, n, w * LANES)
+                some |= left[w]
+            if some == 0:
+                return
+        for w in range(left.shape[0]):
+            word = words[origin, w] & left[w]
+            left[w] ^= word
+            while word != 0:
+                v = w * LANES + lowest_bit(word)
+                word &= word - np.uint64(1)
+                if n > heard.n[v] or (n == heard.n[v] and origin < heard.origin[v]):
+                    heard.n[v] = n
+                    heard.origin[v] = origin
+                    heard.hop[v] = hop

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rumormill import formulas
 from rumormill.kernels.jit import part, step
-from rumormill.kernels.kmp import note_news, rank_best
+from rumormill.kernels.kmp import note_news, rank
 from rumormill.kernels.state import Floats, Hearing, Memory, Output, Rules
 
 shared_arm = part(formulas.shared_arm)
@@ -66,5 +66,5 @@ def publish_told(t: int, values: Floats, rules: Rules, memory: Memory) -> None:
             else:
                 rows.n[slot, arm, v] = state.n[arm, v]
                 rows.mean[slot, arm, v] = values[arm, v]
-        note_news(slot, before, arm, rows)
-        rank_best(rows.n[slot, arm], rows.top[slot, arm])
+        rows.n_news[slot, arm] = note_news(rows.n[slot, arm], rows.n[before, arm], rows.news[slot, arm])
+        rank(rows.n[slot, arm], rows.top[before, arm], rows.top[slot, arm])

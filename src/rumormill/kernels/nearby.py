@@ -1,7 +1,7 @@
-"""One hop, without delays, on a dense network: who hears whom in a round is a mask, made anew every round.
+"""One hop, without delays, on a dense network: who hears whom is a table of bits, made anew every round.
 
-A message comes over one link or not at all, so nothing has to be remembered: the mask of the round is that of
-the network without the links that fail, and all else is as on a perfect channel.
+A message comes over one link or not at all, so nothing has to be remembered: the bits of the round are those
+of the network without the links that fail, and all else is as on a perfect channel.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from rumormill.kernels.hearsay import believe
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.keyed import Keys, happens, key_with
 from rumormill.kernels.kmp import rank_best
+from rumormill.kernels.lanes import LANES
 from rumormill.kernels.running import add_dense, add_doubtful
-from rumormill.kernels.state import Flags, Floats, Mask, Memory, Rules, Sums, Trimming
+from rumormill.kernels.state import Flags, Floats, Memory, Rules, Sums, Trimming, Words
 from rumormill.kernels.world import World
 
 
@@ -23,7 +24,7 @@ def listen_nearby(t: int, up: Flags, rules: Rules, memory: Memory, world: World)
     """End of round t: own samples, and what comes over the links that hold."""
     ring, state, present, nearby = memory.ring, memory.state, world.present, world.nearby
     slot = t % ring.told.shape[0]
-    mask_links(t, up, ring.told[slot], world)
+    find_links(t, up, ring.told[slot], world)
     asked = min(t + 1 if rules.shared_start else max(t, rules.n_arms) + 1, rules.horizon)
     trimming = Trimming(rules.u, rules.p, rules.L)
     sums = Sums(state.n, state.total, state.changed)
@@ -39,10 +40,10 @@ def listen_nearby(t: int, up: Flags, rules: Rules, memory: Memory, world: World)
             x, power = present.x[v], present.power[v]
             add_doubtful(x, power, state.n[arm, v], arm, v, asked, trimming, state.total, memory.calendar)
     sort_by_arm(ring.arm[slot], ring.told[slot], ring.order[slot], ring.start[slot])
-    add_dense(nearby.mask, slot, asked, trimming, ring, sums, memory.calendar)
+    add_dense(nearby.words, slot, asked, trimming, ring, sums, memory.calendar)
     for v in range(up.shape[0]):
         leader = rules.leader_of[v]
-        if leader >= 0 and ring.told[slot, leader] and nearby.mask[leader, v] != 0.0:
+        if leader >= 0 and ring.told[slot, leader] and hears(v, leader, nearby.words):
             present.heard_round[v] = t
             present.heard_arm[v] = ring.arm[slot, leader]
     if rules.shares_rows:
@@ -50,31 +51,38 @@ def listen_nearby(t: int, up: Flags, rules: Rules, memory: Memory, world: World)
 
 
 @step
-def mask_links(t: int, up: Flags, told: Flags, world: World) -> None:
-    """The mask of round t, in the rows of those who tell."""
-    links, nearby = world.links, world.nearby
-    if links.loses:
-        fill_mask(np.uint64(t), links.limit, told, nearby.keys, nearby.base, nearby.mask)
-    else:
-        for a in range(up.shape[0]):
-            for b in range(up.shape[0]):
-                nearby.mask[a, b] = nearby.base[a, b]
-    for v in range(up.shape[0]):
-        if not up[v] or world.falsehood.lies[v]:
-            for a in range(up.shape[0]):
-                nearby.mask[a, v] = 0.0
+def hears(v: int, origin: int, words: Words) -> bool:
+    """Whether agent v hears the origin."""
+    return words[v // LANES, origin] & (np.uint64(1) << np.uint64(v % LANES)) != 0
+
+
+@step
+def find_links(t: int, up: Flags, told: Flags, world: World) -> None:
+    """Who hears in round t whom of those who tell."""
+    links, nearby, words = world.links, world.nearby, world.nearby.words
+    for w in range(words.shape[0]):
+        awake = np.uint64(0)
+        for v in range(w * LANES, min((w + 1) * LANES, up.shape[0])):
+            if up[v] and not world.falsehood.lies[v]:
+                awake |= np.uint64(1) << np.uint64(v % LANES)
+        for origin in range(words.shape[1]):
+            words[w, origin] = nearby.base[w, origin] & awake
+            if links.loses and told[origin]:
+                words[w, origin] &= holding(np.uint64(t), links.limit, nearby.keys[origin, w])
     for outage in range(links.outages.shape[0]):
         if links.outages[outage, 2] <= t <= links.outages[outage, 3]:
-            nearby.mask[links.indices[links.outages[outage, 0]], links.outages[outage, 1]] = 0.0
+            origin, v = links.indices[links.outages[outage, 0]], links.outages[outage, 1]
+            words[v // LANES, origin] &= ~(np.uint64(1) << np.uint64(v % LANES))
 
 
 @part
-def fill_mask(t: np.uint64, limit: np.uint64, told: Flags, keys: Keys, base: Mask, mask: Mask) -> None:
-    """The hearers of every origin, several at a time."""
-    for a in range(mask.shape[0]):
-        if told[a]:
-            for b in range(mask.shape[1]):
-                mask[a, b] = base[a, b] if happens(key_with(keys[a, b], t), limit) else np.float32(0.0)
+def holding(t: np.uint64, limit: np.uint64, keys: Keys) -> np.uint64:
+    """Which of 64 links hold, several at a time."""
+    word = np.uint64(0)
+    for b in range(LANES):
+        if happens(key_with(keys[b], t), limit):
+            word |= np.uint64(1) << np.uint64(b)
+    return word
 
 
 @step
@@ -90,7 +98,7 @@ def hear_nearby(t: int, up: Flags, rules: Rules, memory: Memory, world: World) -
             for i in range(top.shape[0]):
                 if n[top[i]] < world.hearsay.n[arm, v]:
                     break
-                if told[top[i]] and world.nearby.mask[top[i], v] != 0.0:
+                if told[top[i]] and hears(v, top[i], world.nearby.words):
                     found = top[i]
                     break
                 if i == top.shape[0] - 1:
@@ -105,6 +113,6 @@ def best_of_all(v: int, n: Floats, told: Flags, world: World) -> int:
     found = -1
     for i in range(world.links.indptr[v], world.links.indptr[v + 1]):
         a = world.links.indices[i]
-        if told[a] and world.nearby.mask[a, v] != 0.0 and (found < 0 or n[a] > n[found]):
+        if told[a] and hears(v, a, world.nearby.words) and (found < 0 or n[a] > n[found]):
             found = a
     return found

@@ -6,9 +6,13 @@ added and forgotten; `need` is the rank from which that is sure. The others go t
 
 from __future__ import annotations
 
+import numpy as np
+
 from rumormill import formulas
-from rumormill.kernels.jit import masked_part, part, step
-from rumormill.kernels.state import Calendar, Floats, Ids, Ints, Mask, Ring, Sums, Trimming
+from rumormill.kernels.bits import lowest_bit
+from rumormill.kernels.jit import part, step
+from rumormill.kernels.lanes import LANES, MOST, add_lanes
+from rumormill.kernels.state import Calendar, Flags, Floats, Ids, Ints, Ring, Sums, Trimming, Words
 
 leaving_level = step(formulas.leaving_level)
 power_of_size = step(formulas.power_of_size)
@@ -42,13 +46,14 @@ def sure_size(fewest: float, u: float, p: float, last_L: float) -> float:
 
 
 @part
-def take_out(t: int, total: Floats, calendar: Calendar) -> None:
+def take_out(t: int, total: Floats, changed: Flags, calendar: Calendar) -> None:
     """Samples whose last round was t - 1 leave their means."""
     i = calendar.head[t]
     n_learners = total.shape[1]
     while i >= 0:
         place = calendar.place[i]
         total[place // n_learners, place % n_learners] -= calendar.x[i]
+        changed[place // n_learners] = True
         after = calendar.after[i]
         calendar.after[i] = calendar.spare[0]
         calendar.spare[0] = i
@@ -114,60 +119,61 @@ def add_own(
 
 @part
 def add_dense(
-    mask: Mask, slot: int, asked: int, trimming: Trimming, ring: Ring, sums: Sums, calendar: Calendar
+    words: Words, slot: int, asked: int, trimming: Trimming, ring: Ring, sums: Sums, calendar: Calendar
 ) -> None:
-    """One hop of everybody's samples, arm by arm, four origins at a time, vectorised over the hearers.
+    """One hop of everybody's samples, arm by arm; those that surely stay for 64 hearers at a time.
 
     Within an arm the samples are added in ascending order of origin, as the readable agents do.
     """
     n, total, changed = sums
+    order, xs, need = ring.order[slot], ring.x[slot], ring.need[slot]
     for arm in range(n.shape[0]):
         i, end = ring.start[slot, arm], ring.start[slot, arm + 1]
         changed[arm] |= i < end
         while i < end:
-            sure = 0
-            while sure < 4 and i + sure < end and ring.need[slot, ring.order[slot, i + sure]] == 0.0:
+            sure = i
+            while sure < end and need[order[sure]] == 0.0:
                 sure += 1
-            if sure == 4:
-                _add_four(mask, slot, i, arm, ring.order, ring.x, n, total)
-                i += 4
-            elif sure > 0:
-                for _ in range(sure):
-                    _add_one(mask, slot, ring.order[slot, i], arm, ring.x, n, total)
-                    i += 1
-            else:
-                origin = ring.order[slot, i]
-                x, need, power = ring.x[slot, origin], ring.need[slot, origin], ring.power[slot, origin]
-                for j in range(n.shape[1]):
-                    if mask[origin, j] != 0.0:
-                        n[arm, j] += 1.0
-                        if n[arm, j] >= need:
-                            total[arm, j] += x
-                        else:
-                            add_doubtful(x, power, n[arm, j], arm, j, asked, trimming, total, calendar)
+            _add_sure(words, order, i, sure, xs, n[arm], total[arm])
+            i = sure
+            if i < end:
+                _add_to_hearers(words, order[i], slot, arm, asked, trimming, ring, sums, calendar)
                 i += 1
 
 
-@masked_part
-def _add_four(
-    mask: Mask, slot: int, i: int, arm: int, order: Ids, xs: Floats, n: Floats, total: Floats
+@part
+def _add_sure(words: Words, order: Ids, first: int, last: int, xs: Floats, n: Floats, total: Floats) -> None:
+    """Samples that stay to the end, whoever hears them."""
+    for i in range(first, last, MOST):
+        for w in range(words.shape[0]):
+            add_lanes(words[w], order, i, min(i + MOST, last), xs, n, total, w * LANES)
+
+
+@part
+def _add_to_hearers(
+    words: Words,
+    origin: int,
+    slot: int,
+    arm: int,
+    asked: int,
+    trimming: Trimming,
+    ring: Ring,
+    sums: Sums,
+    calendar: Calendar,
 ) -> None:
-    a, b, c, d = order[slot, i], order[slot, i + 1], order[slot, i + 2], order[slot, i + 3]
-    xa, xb, xc, xd = xs[slot, a], xs[slot, b], xs[slot, c], xs[slot, d]
-    for j in range(n.shape[1]):
-        n[arm, j] += (mask[a, j] + mask[b, j]) + (mask[c, j] + mask[d, j])
-        total[arm, j] = (((total[arm, j] + xa * mask[a, j]) + xb * mask[b, j]) + xc * mask[c, j]) + xd * mask[
-            d, j
-        ]
-
-
-@masked_part
-def _add_one(mask: Mask, slot: int, origin: int, arm: int, xs: Floats, n: Floats, total: Floats) -> None:
-    x, m = xs[slot, origin], mask[origin]
-    n_k, total_k = n[arm], total[arm]
-    for j in range(n_k.shape[0]):
-        n_k[j] += m[j]
-        total_k[j] += x * m[j]
+    """A sample that some hearer may have to drop."""
+    n, total = sums.n, sums.total
+    x, need, power = ring.x[slot, origin], ring.need[slot, origin], ring.power[slot, origin]
+    for w in range(words.shape[0]):
+        word = words[w, origin]
+        while word != 0:
+            j = w * LANES + lowest_bit(word)
+            word &= word - np.uint64(1)
+            n[arm, j] += 1.0
+            if n[arm, j] >= need:
+                total[arm, j] += x
+            else:
+                add_doubtful(x, power, n[arm, j], arm, j, asked, trimming, total, calendar)
 
 
 @part

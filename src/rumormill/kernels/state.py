@@ -14,6 +14,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Ids = NDArray[np.int32]
 Mask = NDArray[np.float32]
+Words = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 
 shrinkage = step(formulas.shrinkage)
@@ -55,9 +56,11 @@ class Hearing(NamedTuple):
     learner_of: Ids
     """The learner of each agent, or -1."""
     dense: Ids
-    """Per hop, which of `masks` it uses, or -1 for the sparse form."""
-    masks: Mask
-    """[mask, origin, learner], 1 where the learner is exactly so many hops away."""
+    """Per hop, which of `words` it uses, or -1 for the sparse form."""
+    words: Words
+    """[., word, origin]: a bit for every learner that is exactly so many hops away, 64 in a word."""
+    by_origin: Words
+    """[., origin, word]: the same, for KMP-UCB only."""
     ptr: Ints
     """[hop, origin]: where the hearers of an origin begin in `hearers` (empty for dense hops)."""
     hearers: Ids
@@ -167,10 +170,27 @@ class Rows(NamedTuple):
     mean: Floats
     n: Floats
     top: Ids
-    """[slot, arm, .]: who knows most (for dense hops)."""
+    """[slot, arm, .]: all agents, those who know most first, equal ones by id (for dense hops)."""
     news: Ids
     """[slot, arm, .]: who knows more than a round ago; so many as `n_news` says (for sparse hops)."""
     n_news: Ids
+    left: Words
+    """Who has not heard anybody yet, while one row after the other is told (for dense hops)."""
+
+
+class Bounds(NamedTuple):
+    """What indices are between: [arm, learner] and, from `first` on, [learner]."""
+
+    power: Floats
+    """n^-exponent when the count that decides was `since`, and in `least_power` when it will be `until`."""
+    least_power: Floats
+    since: Floats
+    until: Floats
+    first: Floats
+    """The largest and the second largest upper bound, and the lower bound of the arm with the largest. In
+    `first` also the largest index itself, of estimators that bring their own."""
+    second: Floats
+    low: Floats
 
 
 class State(NamedTuple):
@@ -181,15 +201,12 @@ class State(NamedTuple):
     total: Floats
     """Sum of those in the mean (RUNNING)."""
     mean: Floats
-    power: Floats
-    """n^-exponent."""
     known: Floats
     """For what `mean` holds, with `groups`: size and number of groups, or n and L (stored samples)."""
     groups: Floats
     best_mean: Floats
     """The best informed estimates in reach (KMP-UCB)."""
     best_n: Floats
-    best_power: Floats
     heard_n: Floats
     """The largest count ever heard of an arm, from whom, and how many hops away that agent is (KMP-UCB)."""
     heard_from: Ids
@@ -203,7 +220,7 @@ class State(NamedTuple):
     """Per arm, a sample of at most this size stays to the end in every learner's mean."""
     action: Ids
     """Per learner."""
-    best_index: Floats
+    bounds: Bounds
     pulls: Ints
     """[agent, arm]."""
     mark: Ints

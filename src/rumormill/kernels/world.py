@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rumormill.kernels.keyed import Keys
 from rumormill.kernels.origins import Origins
-from rumormill.kernels.state import Flags, Floats, Ids, Ints, Mask
+from rumormill.kernels.state import Flags, Floats, Ids, Ints, Words
 
 Late = NDArray[np.int16]
 
@@ -153,14 +153,14 @@ class Hearsay(NamedTuple):
 
 
 class Nearby(NamedTuple):
-    """Who hears whom, [origin, hearer], where one hop at once on a dense network is all; else empty."""
+    """Who hears whom, a bit per hearer, where one hop at once on a dense network is all; else empty."""
 
     keys: Keys
-    """Of the losses."""
-    base: Mask
-    """Where nothing fails."""
-    mask: Mask
-    """In the present round; the rows of those who tell."""
+    """Of the losses, [origin, word, bit]."""
+    base: Words
+    """[word, origin], where nothing fails."""
+    words: Words
+    """In the present round, of those who tell."""
     top: Ids
     """The best informed agents of an arm."""
 

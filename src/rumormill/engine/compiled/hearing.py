@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.graphs import Network
+from rumormill.kernels.lanes import LANES
 from rumormill.kernels.state import Hearing
 
-# A hop uses a dense mask when so many of its entries are set, and there are learners enough to fill
-# the vector units. Measured: below, walking the lists is faster.
-DENSE_FROM = 0.1
-DENSE_LEARNERS = 24
+# A hop is held in words of bits, a bit per learner, when so many bits of a word are set on average.
+# Measured: below, walking lists of hearers is faster.
+DENSE_FROM = 2.5
 DENSE_BYTES = 1 << 28
 
 
@@ -37,7 +37,7 @@ def build_hearing(
     source_ptr = np.cumsum(per_hop).reshape(n_learners, gamma + 1)
 
     dense = np.full(max(gamma, 1), -1, dtype=np.int32)
-    masks: list[NDArray[np.float32]] = []
+    words: list[NDArray[np.uint64]] = []
     ptr = np.zeros((max(gamma, 1), n_agents + 1), dtype=np.int64)
     hearers: list[NDArray[np.int32]] = []
     offset = 0
@@ -45,10 +45,8 @@ def build_hearing(
         here = hop == h
         count = int(here.sum())
         if dense_enough(count, n_agents, n_learners):
-            mask = np.zeros((n_agents, n_learners), dtype=np.float32)
-            mask[origin[here], hearer[here]] = 1.0
-            dense[h - 1] = len(masks)
-            masks.append(mask)
+            dense[h - 1] = len(words)
+            words.append(in_words(origin[here], hearer[here], n_agents, n_learners))
             ptr[h - 1] = offset
             continue
         order = np.lexsort((hearer[here], origin[here]))
@@ -61,7 +59,8 @@ def build_hearing(
         learners=learners.astype(np.int32),
         learner_of=learner_of,
         dense=dense,
-        masks=np.stack(masks) if masks else np.zeros((0, 1, 1), dtype=np.float32),
+        words=np.stack(words) if words else np.zeros((0, 1, 1), dtype=np.uint64),
+        by_origin=np.zeros((0, 1, 1), dtype=np.uint64),
         ptr=ptr,
         hearers=np.concatenate(hearers) if hearers else np.zeros(0, dtype=np.int32),
         source_ptr=source_ptr,
@@ -70,9 +69,24 @@ def build_hearing(
 
 
 def dense_enough(pairs: int, n_agents: int, n_learners: int) -> bool:
-    """Whether so many pairs that hear each other are better held in a mask than in lists."""
-    cells = n_agents * n_learners
-    return n_learners >= DENSE_LEARNERS and pairs >= DENSE_FROM * cells and 4 * cells <= DENSE_BYTES
+    """Whether so many pairs that hear each other are better held in words than in lists."""
+    words = n_agents * words_of(n_learners)
+    return pairs >= DENSE_FROM * words and 8 * words <= DENSE_BYTES
+
+
+def words_of(n_learners: int) -> int:
+    """Words for a bit per learner."""
+    return -(-n_learners // LANES)
+
+
+def in_words(
+    origin: NDArray[np.int64], hearer: NDArray[np.int64], n_agents: int, n_learners: int
+) -> NDArray[np.uint64]:
+    """[word, origin]: bit j mod 64 of word j // 64 is set if learner j hears the origin."""
+    words = np.zeros(words_of(n_learners) * n_agents, dtype=np.uint64)
+    bits = np.uint64(1) << (hearer % LANES).astype(np.uint64)
+    np.bitwise_or.at(words, hearer // LANES * n_agents + origin, bits)
+    return words.reshape(-1, n_agents)
 
 
 def messages_sent(network: Network, gamma: int, horizon: int) -> NDArray[np.int64]:

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource
 from rumormill.engine.compiled.base import Ground, finished, rounds_for
-from rumormill.engine.compiled.hearing import build_hearing, dense_enough
+from rumormill.engine.compiled.hearing import build_hearing, in_words
 from rumormill.engine.compiled.links import links_of
 from rumormill.engine.compiled.means import BY_ORIGIN, MEANS, Room
-from rumormill.engine.compiled.memory import TOP
 from rumormill.engine.compiled.message_passing import (
     MessagePassingLayout,
     MessagePassingTrial,
@@ -56,7 +55,10 @@ LONGEST_DELAY = 1 << 14
 LARGEST_SCALE = 1e50
 # Rows of bits for every agent up to this size; lists take less on large, sparse networks.
 MOST_BYTES_OF_BITS = 1 << 26
-MOST_AGENTS_IN_MASKS = 4096
+# One hop at once: every pair's chances are worked out, whether there is a link or not.
+DENSE_FROM = 0.1
+FEWEST_IN_BITS, MOST_IN_BITS = 24, 4096
+TOP = 16  # best informed agents that are looked at before all others
 
 
 class Apart(NamedTuple):
@@ -279,27 +281,27 @@ def no_traffic(layout: ImperfectLayout) -> Traffic:
 
 
 def nearby_of(layout: ImperfectLayout, links: Links, rules: Rules) -> Nearby:
-    """Masks, where they do."""
+    """Bits, where they do."""
     network = layout.network
     n_agents, corruption = network.n_agents, layout.world.corruption
     simple = layout.gamma == 1 and links.delay == AT_ONCE and layout.hold == 1 and layout.shares_kept is None
     heard_alike = corruption is None or corruption.at == "origin"
-    dense = dense_enough(len(network.indices), n_agents, n_agents) and n_agents <= MOST_AGENTS_IN_MASKS
+    dense = FEWEST_IN_BITS <= n_agents <= MOST_IN_BITS and len(network.indices) >= DENSE_FROM * n_agents**2
     if not (simple and heard_alike and dense and rules.kind == RUNNING):
-        empty = np.zeros((0, 0), dtype=np.float32)
-        return Nearby(np.zeros((0, 0), dtype=np.uint64), empty, empty, np.zeros(0, dtype=np.int32))
-    base = np.zeros((n_agents, n_agents), dtype=np.float32)
+        empty = np.zeros((0, 0), dtype=np.uint64)
+        return Nearby(np.zeros((0, 0, 0), dtype=np.uint64), empty, empty, np.zeros(0, dtype=np.int32))
     hearer = np.repeat(np.arange(n_agents), network.degrees)
     listens = np.ones(len(hearer), dtype=np.bool_)
     if len(layout.group_of):
         listens = layout.group_of[hearer] == layout.group_of[network.indices]
-    base[network.indices, hearer] = listens
-    keys = np.zeros((n_agents, n_agents) if links.loses else (0, 0), dtype=np.uint64)
+    base = in_words(network.indices[listens].astype(np.int64), hearer[listens], n_agents, n_agents)
+    keys = np.zeros((n_agents, len(base) * WORD) if links.loses else (0, 0), dtype=np.uint64)
     if links.loses:
         keys[network.indices, hearer] = links.loss
         if links.per_copy:  # of one hop there is one message on a link: its origin is where it begins
             keys = key_with(keys, np.arange(n_agents, dtype=np.uint64)[:, None])
-    return Nearby(keys, base, np.zeros_like(base), np.zeros(min(TOP, n_agents), dtype=np.int32))
+    bits = keys.reshape(len(keys), len(base), WORD)
+    return Nearby(bits, base, np.zeros_like(base), np.zeros(min(TOP, n_agents), dtype=np.int32))
 
 
 def origins_of(layout: ImperfectLayout, rules: Rules) -> Origins:

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from rumormill.engine.compiled.hearing import words_of
 from rumormill.engine.compiled.means import MeanLayout, Room
-from rumormill.kernels.state import CATONI, Calendar, Hearing, Memory, Ring, Rows, Rules, State, Streams
-
-TOP = 16  # best informed agents kept per arm in KMP-UCB
+from rumormill.kernels.state import (
+    CATONI,
+    Bounds,
+    Calendar,
+    Hearing,
+    Memory,
+    Ring,
+    Rows,
+    Rules,
+    State,
+    Streams,
+)
 
 
 def empty_memory(hearing: Hearing, slots: int, mean: MeanLayout, rules: Rules, room: Room) -> Memory:
@@ -33,13 +43,13 @@ def empty_memory(hearing: Hearing, slots: int, mean: MeanLayout, rules: Rules, r
     )
     told = (slots, n_arms, n_agents) if rules.shares_rows else (1, 1, 1)
     dense = rules.shares_rows and bool((hearing.dense >= 0).any())
-    sparse = rules.shares_rows and bool((hearing.dense[: hearing.gamma] < 0).any())
     rows = Rows(
         mean=np.zeros(told),
         n=np.zeros(told),
-        top=np.zeros((slots, n_arms, min(TOP, n_agents) if dense else 0), dtype=np.int32),
-        news=np.zeros((slots, n_arms, n_agents + 1 if sparse else 0), dtype=np.int32),
+        top=np.tile(np.arange(n_agents if dense else 0, dtype=np.int32), (slots, n_arms, 1)),
+        news=np.zeros((slots, n_arms, n_agents + 1 if rules.shares_rows else 0), dtype=np.int32),
         n_news=np.zeros((slots, n_arms), dtype=np.int32),
+        left=np.zeros(words_of(n_learners), dtype=np.uint64),
     )
     best = shape if rules.shares_rows else (1, 1)
     most_heard = 1 + int((hearing.source_ptr[:, -1] - hearing.source_ptr[:, 0]).max(initial=0))
@@ -47,12 +57,10 @@ def empty_memory(hearing: Hearing, slots: int, mean: MeanLayout, rules: Rules, r
         n=np.zeros(shape),
         total=np.zeros(shape),
         mean=np.zeros(shape),
-        power=np.zeros(shape),
         known=np.full(shape, -1.0),
         groups=np.zeros(shape),
         best_mean=np.zeros(best),
         best_n=np.zeros(best),
-        best_power=np.zeros(best),
         heard_n=np.zeros(best),
         heard_from=np.zeros(best, dtype=np.int32),
         heard_hop=np.zeros(best, dtype=np.int32),
@@ -61,7 +69,15 @@ def empty_memory(hearing: Hearing, slots: int, mean: MeanLayout, rules: Rules, r
         changed=np.ones(n_arms, dtype=np.bool_),
         sure_x=np.full(n_arms, -1.0),
         action=np.zeros(n_learners, dtype=np.int32),
-        best_index=np.zeros(n_learners),
+        bounds=Bounds(
+            power=np.zeros(shape),
+            least_power=np.zeros(shape),
+            since=np.full(shape, -1.0),
+            until=np.full(shape, -1.0),
+            first=np.zeros(n_learners),
+            second=np.zeros(n_learners),
+            low=np.zeros(n_learners),
+        ),
         pulls=np.zeros((n_agents, n_arms), dtype=np.int64),
         mark=np.zeros(1, dtype=np.int64),
         scratch=np.zeros(int(1 + 8 * rules.L[-1]) + 2 if mean.pool_rows else 0),

@@ -29,7 +29,7 @@ from rumormill.text import memory as in_memory
 
 # Bytes of samples that one trial may have to store before it is refused.
 STORE_LIMIT = 4 << 30
-POWERS_TABULATED = 1 << 21
+POWERS_TABULATED = 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +74,8 @@ class MessagePassingLayout:
             decides[:] = True
         learners = np.flatnonzero(decides).astype(np.int32)
         hearing = build_hearing(network, gamma, learners, group_of)
+        if shares_rows:
+            hearing = hearing._replace(by_origin=np.ascontiguousarray(hearing.words.transpose(0, 2, 1)))
         heard = hearing.source_ptr[:, -1] - hearing.source_ptr[:, 0]
         mean = MEANS[type(policy.estimator)]
         return cls(
