@@ -11,7 +11,6 @@ from rumormill.estimators import Radius
 from rumormill.formulas import Confidence, log_confidence
 from rumormill.kernels.state import fill_factor_scales, fill_powers, fill_radius_scales
 
-
 # Smaller tables than 2^16 are not worth a size of their own.
 SMALLEST_TABLE = 16
 
@@ -25,8 +24,8 @@ def confidence_levels(schedule: Confidence, horizon: int, n_agents: int) -> NDAr
 def powers_table(exponent: float, size: int) -> NDArray[np.float64]:
     """n^-exponent for n < size at least.
 
-    Every trial on a network of its own asks for another size, so sizes are rounded up to a few: a table of two
-    million powers takes as long as some trials do.
+    Every trial on a network of its own asks for another size, so sizes are rounded up to a few: a table of
+    two million powers takes as long as some trials do.
     """
     return _powers(exponent, 1 << max(SMALLEST_TABLE, (size - 1).bit_length()))
 
