@@ -15,6 +15,7 @@ from rumormill.engine import limits
 from rumormill.engine.compiled import crowd, hearing
 from rumormill.engine.trial import prepare
 from rumormill.errors import InputError
+from rumormill.kernels.lanes import LANES
 
 ARMS = 5
 BANDIT = rm.Bandit([rm.AlphaStable(alpha=1.6, loc=0.1 + 0.2 * k) for k in range(ARMS)])
@@ -48,7 +49,7 @@ def crowds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crowd, "MANY_AGENTS", 1)
     monkeypatch.setattr(crowd, "HUGE_CROWD", 1)
     monkeypatch.setattr(crowd, "PART_AGENTS", 10)
-    monkeypatch.setattr(hearing, "DENSE_FROM", 1 + hearing.LANES)
+    monkeypatch.setattr(hearing, "DENSE_FROM", 1 + LANES)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -59,7 +60,7 @@ def test_parts_and_threads_change_nothing(name: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(crowd, "MANY_AGENTS", 1)
     monkeypatch.setattr(crowd, "HUGE_CROWD", 1)
     monkeypatch.setattr(crowd, "PART_AGENTS", 10)
-    monkeypatch.setattr(hearing, "DENSE_FROM", 1 + hearing.LANES)
+    monkeypatch.setattr(hearing, "DENSE_FROM", 1 + LANES)
     layout = prepare(policy, TREE, ARMS, engine="fast").layout
     assert getattr(layout, "divides", False), "this network was to be sparse at every distance"
     for workers in (1, 2, 3):
