@@ -347,9 +347,14 @@ def compare(commit: str, rounds: int) -> None:
         for network, gamma, horizon, policy, _ in WORKLOADS:
             call = json.dumps([network, gamma, horizon, policy])
             old, new = np.inf, np.inf
-            for _ in range(rounds):
-                old = min(old, earlier.one(call)["trial_s"])
-                new = min(new, in_own_process(call)["trial_s"])
+            try:
+                for _ in range(rounds):
+                    old = min(old, earlier.one(call)["trial_s"])
+                    new = min(new, in_own_process(call)["trial_s"])
+            except subprocess.CalledProcessError as failed:
+                why = failed.stderr.strip().splitlines()[-1]
+                print(f"{network:30} {gamma:2} {horizon:6} {policy:14} not measured: {why}", flush=True)
+                continue
             print(
                 f"{network:30} {gamma:2} {horizon:6} {policy:14} {old:8.3f} {new:8.3f} {new / old:6.2f}",
                 flush=True,

@@ -25,7 +25,9 @@ def fed(estimator: Any, samples: Any, terms: Terms | None = None) -> Any:
     return stream
 
 
-@pytest.mark.parametrize("estimator", [rm.CatoniBound(), rm.MRUCB(), rm.MRUCB(c=0.3, p=1.5)], ids=repr)
+@pytest.mark.parametrize(
+    "estimator", [rm.CatoniBound(), rm.MRUCB(), rm.MRUCB(c=0.3, p=1.5), rm.Catoni(slack=0.02)], ids=repr
+)
 def test_they_keep_the_contract(estimator: rm.Estimator) -> None:
     check_estimator(estimator)
 
@@ -118,6 +120,57 @@ def test_a_mean_of_mr_is_kept_from_fifty_samples_on_while_the_bonus_is_fresh() -
     few.mean(1.0)
     few.update(x[48])
     assert few.mean(1.0) == fed(rm.MRUCB(), x[:49], terms).mean(1.0)
+
+
+def test_catonis_mean_is_kept_only_with_slack() -> None:
+    x = np.random.default_rng(5).standard_normal(103).tolist()
+    for slack in (0.0, 0.02):
+        stream, fresh = (fed(rm.Catoni(slack=s), x[:100]) for s in (slack, 0.0))
+        first = stream.mean(5.0)
+        assert (stream.mean(5.1) == first) == (slack > 0)
+        assert stream.mean(5.11) != first
+        second = stream.mean(5.11)
+        for late in x[100:102]:
+            stream.update(late)
+            assert (stream.mean(5.11) == second) == (slack > 0)
+        stream.update(x[102])
+        for late in x[100:]:
+            fresh.update(late)
+        assert stream.mean(5.11) == pytest.approx(fresh.mean(5.11), rel=1e-12) != second
+
+
+def test_a_kept_root_is_given_up_where_there_is_none() -> None:
+    """eps = 1 and n <= 2 L: no root. What was kept before does not come back when L is small again."""
+    stream = fed(rm.Catoni(slack=1.0), [0.0, 1.0, 5.0])
+    stream.mean(1.0)
+    assert stream.mean(1.5) == math.inf
+    assert stream.mean(0.7) == pytest.approx(fed(rm.Catoni(), [0.0, 1.0, 5.0]).mean(0.7), rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "arms", [(rm.Gaussian(), 0.8), (rm.AlphaStable(alpha=1.5), 0.6)], ids=["eps 1", "eps < 1"]
+)
+@pytest.mark.parametrize("policy", [rm.DecentralizedMPUCB, rm.KMPUCB])
+def test_both_engines_keep_a_root_as_long(arms: tuple[rm.Arm, float], policy: Any) -> None:
+    law, gap = arms
+    bandit = rm.Bandit([law.at_mean(0.0), law.at_mean(gap), law.at_mean(gap / 2)])
+    estimator = rm.Catoni(slack=0.1)
+    ring, made = rm.Network.ring(5), policy(gamma=1, estimator=estimator, c=0.5)
+    fast = rm.simulate(bandit, ring, made, horizon=120, rng=2, engine="fast", actions=True)
+    slow = rm.simulate(bandit, ring, made, horizon=120, rng=2, engine="reference", actions=True)
+    assert fast.actions is not None
+    assert slow.actions is not None
+    assert np.array_equal(fast.actions, slow.actions)
+
+
+def test_medians_of_means_stay_while_their_groups_do() -> None:
+    x = np.random.default_rng(6).standard_cauchy(400).tolist()
+    stream, moments = rm.MedianOfMeans().online(MOMENTS), MOMENTS
+    for n, value in enumerate(x, 1):
+        stream.update(value)
+        for L in (0.3, 2.0):
+            expected = rm.MedianOfMeans().of(x[:n], L, moments)
+            assert stream.mean(L) == pytest.approx(expected, rel=1e-12, abs=1e-12)
 
 
 # --- coverage ---------------------------------------------------------------------------------------------

@@ -62,6 +62,12 @@ def test_what_is_shipped() -> None:
         named_spec("fig1g")
 
 
+@pytest.mark.parametrize("name", PANELS)
+def test_the_panels_find_leaders_the_paper_s_way(name: str) -> None:
+    (centralized,) = (part for part in named_spec(name).policies if part.type == "centralized")
+    assert centralized.settings["leaders"] == "qubo"
+
+
 @pytest.mark.parametrize("name", spec_names())
 def test_every_shipped_spec_has_both_scales_and_says_what_it_asks(name: str) -> None:
     spec = named_spec(name)

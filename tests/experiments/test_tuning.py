@@ -221,6 +221,7 @@ def test_constants_are_named_as_resolved(played: RunFolder, summary: Summary) ->
     assert "ζ = 1" in rows["er", 1.5, "KMP"]
     assert "γ = " in rows["ring", 1.8, "KMP"]
     assert rows["er", 1.8, "Consensus"].startswith("radius = printed, ζ = 1, ε = 0.68, ρ = ")
+    assert rows["er", 1.8, "Consensus"].endswith("epsilon_v = exact")
     assert "C = 2" in rows["er", 1.5, "Self-tuned"]
 
 

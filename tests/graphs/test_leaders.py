@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import sys
 from typing import Any
 
@@ -21,6 +22,7 @@ from rumormill.graphs import (
     independent_set,
     leaders,
     qubo,
+    search,
     sets,
     solver,
 )
@@ -92,12 +94,46 @@ def test_each_solver_alone_finds_the_best(seed: int) -> None:
         assert bound >= best
 
 
+@pytest.mark.parametrize("method", ["qubo", "search"])
 @pytest.mark.parametrize("seed", range(4))
-def test_annealing_finds_the_best_of_small_networks(seed: int) -> None:
+def test_the_best_of_small_networks_is_found(seed: int, method: Any) -> None:
     network = Network.erdos_renyi(13, 0.3, rng=seed, connected=False)
     near = network.power(1).dense()
-    found = independent_set(network, 1, rng=seed)
+    found = independent_set(network, 1, method=method, rng=seed)
     assert found.weight == heaviest(near, near.sum(axis=1) + 1.0)
+
+
+def test_annealing_up_to_a_number_of_links_then_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network.erdos_renyi(40, 0.3, rng=1)
+    annealed = independent_set(network, 1)
+    assert annealed == independent_set(network, 1, method="qubo")
+    assert annealed.method == "qubo"
+    monkeypatch.setattr(leaders, "QUBO_LINKS", network.n_edges - 1)
+    assert independent_set(network, 1) == independent_set(network, 1, method="search")
+    assert independent_set(network, 1).method == "search"
+    monkeypatch.setattr(leaders, "QUBO_LINKS", network.n_edges)
+    assert independent_set(network, 1).method == "qubo"
+    monkeypatch.setattr(leaders, "QUBO_AGENTS", 39)
+    unbounded = independent_set(network, 1, bounded=False)
+    assert (unbounded.method, unbounded.bound, unbounded.optimal) == ("search", math.inf, False)
+
+
+def test_an_exchange_of_one_and_one_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "MOST_PUSHES", 0)
+    monkeypatch.setattr(search, "greedy_independent", lambda power, weights: [1])
+    path = Network.path(3)
+    assert search.search_independent(path.power(1), np.array([9.0, 1.0, 1.0])) == [0, 2]
+    assert search.search_independent(path.power(1), np.array([2.0, 3.0, 2.0])) == [0, 2]
+    assert search.search_independent(path.power(1), np.array([2.0, 4.0, 2.0])) == [1]
+    triangle = Network.complete(3)  # 0 and 2 hear each other: no pair
+    assert search.search_independent(triangle.power(1), np.array([2.0, 3.0, 2.0])) == [1]
+
+
+@pytest.mark.parametrize("gamma", [1, 2])
+def test_the_search_beats_its_start(gamma: int) -> None:
+    network = Network.erdos_renyi(120, 0.05, rng=3)
+    found, start = (independent_set(network, gamma, method=method) for method in ("search", "greedy"))
+    assert found.weight > start.weight
 
 
 @settings(deadline=None, max_examples=25)
@@ -105,7 +141,7 @@ def test_annealing_finds_the_best_of_small_networks(seed: int) -> None:
 def test_sets_are_independent_maximal_and_dominating(n: int, p: float, gamma: int, seed: int) -> None:
     network = Network.erdos_renyi(n, p, rng=seed, connected=False)
     near = network.power(gamma).dense()
-    for method in ("qubo", "greedy"):
+    for method in ("qubo", "search", "greedy"):
         found = independent_set(network, gamma, method=method)
         assert list(found.leaders) == sorted(set(found.leaders))
         assert is_independent(near, found.leaders)
@@ -131,7 +167,7 @@ def test_samples_that_break_links_are_repaired() -> None:
 
 def test_weights_decide() -> None:
     star = Network.star(5)
-    for method in ("qubo", "greedy", "exact"):
+    for method in ("qubo", "search", "greedy", "exact"):
         assert independent_set(star, 1, method=method, weights=[9, 1, 1, 1, 1]).leaders == (0,)
         assert independent_set(star, 1, method=method, weights=[0.5, 1, 1, 1, 1]).leaders == (1, 2, 3, 4)
 
@@ -153,7 +189,7 @@ def test_bad_weights(weights: Any, words: str) -> None:
 
 def test_bad_questions() -> None:
     network = Network.ring(7)
-    with pytest.raises(InputError, match=r"method = 'best' .* 'qubo', 'greedy' or 'exact'"):
+    with pytest.raises(InputError, match=r"method = 'best' .* 'qubo', 'search', 'greedy' or 'exact'"):
         independent_set(network, 1, method="best")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"method = 'qubo' .* 'greedy' or 'exact'"):
         dominating_set(network, 1, method="qubo")  # type: ignore[arg-type]

@@ -9,6 +9,10 @@
               as long as this radius is at most (0.1 p v)^(1/p).
 
 Here v >= E|X - mu|^p. At L = 0, a is 0 and the root is read as its limit for a -> 0, the empirical mean.
+
+A question goes through all samples, so T rounds of it cost T^2. With `slack` > 0 the root is kept until n or
+L has grown by that share (the rule of Catoni's bound; 0.02 is a good choice): some 50 ln n questions, linear
+in T. In between it is the estimate of that earlier n and L, and the lemma's radius holds with theirs.
 """
 
 from __future__ import annotations
@@ -29,8 +33,9 @@ from rumormill.estimators.base import (
     check_level,
     theory_power,
 )
-from rumormill.estimators.kept import OnlineKept
+from rumormill.estimators.kept import OnlineKept, outgrown
 from rumormill.formulas import catoni_curvature, catoni_defined, catoni_psi, catoni_step, catoni_width
+from rumormill.validate import between
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,6 +43,12 @@ Floats = npt.NDArray[np.float64]
 @dataclass(frozen=True, kw_only=True)
 class Catoni(Estimator):
     """Catoni's mean for a finite variance (eps = 1), and its extension to eps < 1."""
+
+    slack: float = 0.0
+    """By how much n or L may grow before the root is worked out again; 0: always (the paper)."""
+
+    def __post_init__(self) -> None:
+        between("slack", self.slack, 0, 1)
 
     def moment(self, moments: Moments) -> float:
         return moments.rho
@@ -67,7 +78,7 @@ class Catoni(Estimator):
         return _root(x, L, moments.eps, moments.rho, float(x[len(x) // 2]))
 
     def online(self, moments: Moments, *, last_L: float = math.inf) -> OnlineCatoni:
-        return OnlineCatoni(float(moments.eps), float(moments.rho))
+        return OnlineCatoni(float(moments.eps), float(moments.rho), slack=float(self.slack))
 
 
 def _factor(moments: Moments) -> float:
@@ -79,24 +90,35 @@ def _factor(moments: Moments) -> float:
 class OnlineCatoni(OnlineKept):
     """Catoni's mean of a stream: keeps every sample; a question is a few Newton steps over all of them."""
 
-    def __init__(self, eps: float, v: float, samples: Sequence[float] = ()) -> None:
+    def __init__(self, eps: float, v: float, samples: Sequence[float] = (), *, slack: float = 0.0) -> None:
         super().__init__(samples)
-        self._eps = eps
-        self._v = v
+        self._eps, self._v, self._slack = eps, v, slack
         self._last_root: float | None = None
+        self._n, self._L = 0, 0.0  # for which it was worked out; 0: for none that counts any more
 
     @property
     def parameters(self) -> dict[str, float]:
-        return {"eps": self._eps, "v": self._v}
+        return {"eps": self._eps, "v": self._v, "slack": self._slack}
 
     def mean(self, L: float) -> float:
         check_level(L)
         x = self._samples.values
         if not catoni_defined(len(x), L, self._eps):
+            self._n = 0
             return math.inf
+        if self._last_root is not None and self._slack and not self._outgrown(L):
+            return self._last_root
         start = float(x[len(x) // 2]) if self._last_root is None else self._last_root
         self._last_root = _root(x, L, self._eps, self._v, start)
+        self._n, self._L = len(x), L
         return self._last_root
+
+    def _outgrown(self, L: float) -> bool:
+        return outgrown(self.count, self._n, self._slack) or outgrown(L, self._L, self._slack)
+
+    def merge(self, other: Self) -> None:
+        super().merge(other)
+        self._n = 0
 
     def state(self) -> dict[str, Any]:
         return {
@@ -104,12 +126,15 @@ class OnlineCatoni(OnlineKept):
             **self.parameters,
             "samples": self._samples.values.tolist(),
             "last_root": self._last_root,
+            "n": self._n,
+            "L": self._L,
         }
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         check_kind(state, "catoni")
-        stream = cls(float(state["eps"]), float(state["v"]), state["samples"])
+        stream = cls(float(state["eps"]), float(state["v"]), state["samples"], slack=float(state["slack"]))
+        stream._n, stream._L = int(state["n"]), float(state["L"])
         last_root = state["last_root"]
         stream._last_root = None if last_root is None else float(last_root)
         return stream

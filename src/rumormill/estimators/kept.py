@@ -79,6 +79,6 @@ class OnlineKept(OnlineMean):
         self._samples.extend(other._samples)
 
 
-def outgrown(now: float, last: float) -> bool:
+def outgrown(now: float, last: float, slack: float = SLACK) -> bool:
     """Whether what was worked out at `last` is too old."""
-    return now > (1.0 + SLACK) * last
+    return now > (1.0 + slack) * last

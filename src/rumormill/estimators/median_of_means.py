@@ -6,7 +6,8 @@
 Its lemma: radius (12 v)^(1/p) (16 (L + 1/8) / n)^(eps/p) with v >= E|X - mu|^p, for n >= 16 L + 2, that is
 c = 16 * 12^(1/eps) with L + 1/8 in place of L.
 
-Prefix sums give a group's sum as a difference, so a question costs O(k), not O(n). Plain prefix sums would
+Prefix sums give a group's sum as a difference, so a question costs O(k), not O(n); and the groups stay what
+they are while k and N do, that is for k samples: O(1) a sample. Plain prefix sums would
 fail on heavy tails: after one sample of 1e12 every later difference has lost twelve digits. They are kept
 as pairs of floats (hi + lo, some 32 digits), so that a group's sum is good to 1e-31 or so of the largest
 prefix sum.
@@ -77,6 +78,7 @@ class OnlineMedianOfMeans(OnlineMean):
         self._count = 0
         # Row 0 is hi, row 1 is lo; entry i is the sum of the first i samples.
         self._prefix = np.zeros((2, 64))
+        self._groups, self._median = (0, 0), math.inf
 
     @property
     def count(self) -> int:
@@ -96,11 +98,14 @@ class OnlineMedianOfMeans(OnlineMean):
             return math.inf
         k = group_count(n, L)
         size = n // k
+        if (k, size) == self._groups:  # the same groups as before: a new sample is mostly in none of them yet
+            return self._median
         ends = self._prefix[:, : k * size + 1 : size]
         steps = ends[:, 1:] - ends[:, :-1]
         means = (steps[0] + steps[1]) / size
         means.sort()
-        return _median_of_sorted(means)
+        self._groups, self._median = (k, size), _median_of_sorted(means)
+        return self._median
 
     def merge(self, other: Self) -> None:
         """Append the other stream: its samples come behind the ones here, in their order."""

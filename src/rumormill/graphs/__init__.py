@@ -4,7 +4,13 @@ from rumormill.graphs.cover import Cover, clique_cover, verify_cover
 from rumormill.graphs.leaders import Assignment, LeaderSet, assign_followers, dominating_set, independent_set
 from rumormill.graphs.neighbourhoods import Neighbourhoods
 from rumormill.graphs.network import Network
-from rumormill.graphs.spectrum import consensus_epsilon, consensus_matrix, consensus_weights
+from rumormill.graphs.spectrum import (
+    consensus_epsilon,
+    consensus_matrix,
+    consensus_weights,
+    epsilon_is_exact,
+    second_size,
+)
 from rumormill.graphs.topologies import Topology
 
 __all__ = [
@@ -20,6 +26,8 @@ __all__ = [
     "consensus_matrix",
     "consensus_weights",
     "dominating_set",
+    "epsilon_is_exact",
     "independent_set",
+    "second_size",
     "verify_cover",
 ]

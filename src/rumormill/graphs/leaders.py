@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +16,7 @@ from rumormill.graphs.cover import first_fit, some_agents
 from rumormill.graphs.exact import exact_dominating, exact_independent
 from rumormill.graphs.network import Network
 from rumormill.graphs.qubo import anneal
+from rumormill.graphs.search import search_independent
 from rumormill.graphs.sets import (
     disjoint_reaches,
     greedy_dominating,
@@ -26,6 +28,9 @@ from rumormill.seeds import RandomSource as Rng
 from rumormill.seeds import fresh_seed, generator
 
 Gamma = int | Literal["half-diameter"]
+
+# On larger power graphs annealing takes many times longer than the search, and finds no more.
+QUBO_AGENTS, QUBO_LINKS = 5_000, 200_000
 
 
 @dataclass(frozen=True)
@@ -55,29 +60,38 @@ def independent_set(
     network: Network,
     gamma: Gamma,
     *,
-    method: Literal["qubo", "greedy", "exact"] = "qubo",
+    method: Literal["auto", "qubo", "search", "greedy", "exact"] = "auto",
     weights: ArrayLike | None = None,
     time_limit: float = 10.0,
     rng: Rng = 0,
+    bounded: bool = True,
 ) -> LeaderSet:
     """Leaders that do not hear each other, of large total weight; no agent can be added.
 
-    The default weight of an agent is its degree in the power graph plus one. "qubo" anneals (rng seeds it),
-    "exact" proves optimality within time_limit seconds or returns the best set and bound it has.
+    The default weight of an agent is its degree in the power graph plus one. "qubo" anneals (the paper's way;
+    rng seeds it), "search" exchanges agents while it pays, "greedy" takes one after the other, "exact" proves
+    optimality within time_limit seconds or returns the best set and bound it has. "auto" is "qubo" where the
+    power graph has at most 5,000 agents and 200,000 links, else "search": the answer says which.
+    A bound on the weight takes as long as a search: bounded=False leaves it at infinity.
     """
     power = network.power(gamma)
     value = _weights(power, weights)
     stream = generator(rng)
+    if method == "auto":
+        small = power.n_agents <= QUBO_AGENTS and power.n_edges <= QUBO_LINKS
+        method = "qubo" if small else "search"
     if method == "qubo":
         chosen = anneal(power, value, fresh_seed(stream))
+    elif method == "search":
+        chosen = search_independent(power, value)
     elif method == "greedy":
         chosen = greedy_independent(power, value)
     elif method == "exact":
         chosen, bound = exact_independent(power, value, anneal(power, value, fresh_seed(stream)), time_limit)
         return _independent(power, value, chosen, min(bound, _clique_bound(power, value)), method)
     else:
-        raise InputError(f"method = {method!r} is not allowed: 'qubo', 'greedy' or 'exact'")
-    return _independent(power, value, chosen, _clique_bound(power, value), method)
+        raise InputError(f"method = {method!r} is not allowed: 'auto', 'qubo', 'search', 'greedy' or 'exact'")
+    return _independent(power, value, chosen, _clique_bound(power, value) if bounded else math.inf, method)
 
 
 def dominating_set(
@@ -114,22 +128,19 @@ def assign_followers(network: Network, gamma: Gamma, leaders: Sequence[int]) -> 
             raise InputError(f"agent {v} is named twice among the leaders: name it once")
         leading[v] = True
     near = network.neighbourhoods(gamma)
-    leader_of = np.arange(network.n_agents)
+    leader_of = np.where(leading, np.arange(network.n_agents), -1)
     distance = np.zeros(network.n_agents, np.int64)
-    lost = []
-    for v in np.flatnonzero(~leading).tolist():
-        ids, hops = near.row(v)
-        at = np.flatnonzero(leading[ids])
-        if not len(at):
-            lost.append(v)
-            continue
-        # Rows are sorted by (distance, id) and argmax takes the first: that settles the ties.
-        best = at[np.argmax(near.sizes[ids[at]])]
-        leader_of[v], distance[v] = ids[best], hops[best]
-    if lost:
+    follower = np.repeat(np.arange(network.n_agents), np.diff(near.indptr))
+    heard = np.flatnonzero(leading[near.indices] & ~leading[follower])
+    # Rows are sorted by (distance, id), and stay so where degrees are equal: that settles the ties.
+    heard = heard[np.lexsort((-near.sizes[near.indices[heard]], follower[heard]))]
+    who, first = np.unique(follower[heard], return_index=True)
+    leader_of[who], distance[who] = near.indices[heard[first]], near.distances[heard[first]]
+    lost = np.flatnonzero(leader_of < 0)
+    if len(lost):
         raise InputError(
-            f"{some_agents(lost)} cannot hear any leader within gamma = {near.gamma} hops: add leaders or "
-            "raise gamma"
+            f"{some_agents(lost.tolist())} cannot hear any leader within gamma = {near.gamma} hops: add "
+            "leaders or raise gamma"
         )
     return Assignment(frozen(leader_of), frozen(distance))
 

@@ -38,7 +38,7 @@ from rumormill.kernels.state import (
     Sums,
     Trimming,
 )
-from rumormill.kernels.stored import catoni, group_count, median_of_means, store
+from rumormill.kernels.stored import catoni, catoni_defined, group_count, median_of_means, store
 from rumormill.kernels.streams import choose_by_index, deliver_streams, estimate_streams
 
 # How large a sample surely stays is noted in each of the first rounds, then now and then.
@@ -163,7 +163,7 @@ def estimate(kind: int, t: int, rules: Rules, memory: Memory) -> None:
     elif kind == MEDIAN_OF_MEANS:
         estimate_by_medians(rules.L[t], state)
     elif kind == CATONI:
-        estimate_by_roots(rules.L[t], rules.p, rules.rho, state)
+        estimate_by_roots(rules.L[t], rules.p, rules.rho, rules.tuning.slack, state)
     else:
         estimate_streams(kind, t, rules, memory)
 
@@ -205,25 +205,31 @@ def estimate_by_medians(L: float, state: State) -> None:
             groups = group_count(n, L)
             if n == 0.0:  # in an imperfect world somebody may still know nothing of an arm
                 state.mean[arm, j] = np.inf
-            elif state.known[arm, j] != n or state.groups[arm, j] != groups:
-                state.known[arm, j] = n
+                continue
+            size = float(int(n) // groups)  # the same number of groups of the same size are the same groups
+            if state.known[arm, j] != size or state.groups[arm, j] != groups:
+                state.known[arm, j] = size
                 state.groups[arm, j] = groups
                 start = state.pool_start[arm, j]
                 state.mean[arm, j] = median_of_means(n, groups, start, state.pool, state.scratch)
 
 
 @step
-def estimate_by_roots(L: float, p: float, rho: float, state: State) -> None:
-    """Catoni's means; they move with L, so there is nothing to reuse but the last root."""
+def estimate_by_roots(L: float, p: float, rho: float, slack: float, state: State) -> None:
+    """Catoni's means. They move with L: beyond the slack there is nothing to reuse but the last root."""
+    most = 1.0 + slack
     for arm in range(state.n.shape[0]):
         for j in range(state.n.shape[1]):
             if not state.asks[j]:
                 continue
-            start = state.pool_start[arm, j]
-            x = state.pool[0, start : start + int(state.n[arm, j])]
+            start, n = state.pool_start[arm, j], state.n[arm, j]
+            x = state.pool[0, start : start + int(n)]
             has_guess = state.known[arm, j] > 0.0 and state.mean[arm, j] < np.inf
+            recent = n <= most * state.known[arm, j] and most * state.groups[arm, j] >= L
+            if slack > 0.0 and has_guess and recent and catoni_defined(n, L, p - 1.0):
+                continue
             state.mean[arm, j] = catoni(x, L, p, rho, has_guess, state.mean[arm, j])
-            state.known[arm, j] = state.n[arm, j]
+            state.known[arm, j], state.groups[arm, j] = n, L
 
 
 @step

@@ -94,6 +94,8 @@ class Tuning(NamedTuple):
     """Per learner, T group / K."""
     edges: Floats
     """Upper edges of the histogram's bins."""
+    slack: float
+    """By how much n or L may grow before a root is worked out again (CATONI)."""
 
 
 class Rules(NamedTuple):
@@ -200,7 +202,7 @@ class State(NamedTuple):
     """Sum of those in the mean (RUNNING)."""
     mean: Floats
     known: Floats
-    """The n and, in `groups`, the number of groups for which `mean` holds (stored samples)."""
+    """For what `mean` holds, with `groups`: size and number of groups, or n and L (stored samples)."""
     groups: Floats
     best_mean: Floats
     """The best informed estimates in reach (KMP-UCB)."""

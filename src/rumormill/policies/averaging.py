@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
@@ -42,6 +42,8 @@ class ConsensusPlan:
 
     weight: float
     epsilon: NDArray[np.float64]
+    ways: dict[str, str] = field(default_factory=dict)
+    """How ε_v was found, where there is one."""
 
     def part(self, agent: int) -> ConsensusPart:
         return ConsensusPart(self.weight, float(self.epsilon[agent]))

@@ -33,6 +33,7 @@ from rumormill.validate import is_number, refused
 
 # Rounds of silence: near the best both where leaders vanish and where much is lost.
 PATIENCE = 32
+INDEPENDENT = ("independent", "qubo", "search")
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,8 @@ class LeaderPlan(HopPlan):
 
     leader_of: NDArray[np.int64]
     distance: NDArray[np.int64]
+    ways: dict[str, str]
+    """How the leaders were found."""
 
     @property
     def leaders(self) -> NDArray[np.int64]:
@@ -70,8 +73,9 @@ class CentralizedMPUCB(MessagePassingPolicy):
     """
 
     label: ClassVar[str] = "Centralized"
-    leaders: Literal["independent", "dominating"] | Sequence[int] = "independent"
-    """Who leads: an "independent" set of large weight (the paper), a "dominating" set, or these agents."""
+    leaders: Literal["independent", "qubo", "search", "dominating"] | Sequence[int] = "independent"
+    """Who leads: an "independent" set of large weight, found by annealing a "qubo" (the paper's way, taken on
+    all but large networks) or by local "search"; a "dominating" set; or these agents."""
     patience: float | None = PATIENCE
     """After how many silent rounds (beyond the distance) a follower decides for itself; None: never."""
 
@@ -80,23 +84,33 @@ class CentralizedMPUCB(MessagePassingPolicy):
         for_ever = self.patience is None or self.patience == math.inf
         if not (for_ever or (is_number(self.patience) and float(self.patience or 0) >= 0)):
             raise refused("patience", self.patience, "a number of rounds >= 0, or None for ever")
-        if isinstance(self.leaders, str) and self.leaders in ("independent", "dominating"):
+        if isinstance(self.leaders, str) and self.leaders in (*INDEPENDENT, "dominating"):
             return
         if isinstance(self.leaders, str) or not isinstance(self.leaders, Iterable):
-            raise refused("leaders", self.leaders, '"independent", "dominating" or a list of agents')
+            raise refused(
+                "leaders", self.leaders, '"independent", "qubo", "search", "dominating" or a list of agents'
+            )
         object.__setattr__(self, "leaders", tuple(self.leaders))
 
     def plan(self, network: Network) -> LeaderPlan:
         gamma = network.resolve_gamma(self.gamma)
-        if self.leaders == "independent":
-            chosen: Sequence[int] = independent_set(network, gamma).leaders
+        if self.independent:
+            method: Any = "auto" if self.leaders == "independent" else self.leaders
+            best = independent_set(network, gamma, method=method, bounded=False)
+            chosen: Sequence[Any] = best.leaders
+            way = best.method
         elif self.leaders == "dominating":
-            chosen = dominating_set(network, gamma).leaders
+            chosen, way = dominating_set(network, gamma).leaders, "dominating"
         else:
-            chosen = self.leaders
+            chosen, way = self.leaders, "given"
         found = assign_followers(network, gamma, chosen)
         near = network.neighbourhoods(gamma)
-        return LeaderPlan(gamma, found.leader_of, found.distance, near=near)
+        return LeaderPlan(gamma, found.leader_of, found.distance, {"leaders": way}, near=near)
+
+    @property
+    def independent(self) -> bool:
+        """Whether leaders do not hear each other."""
+        return isinstance(self.leaders, str) and self.leaders in INDEPENDENT
 
     def plan_key(self) -> object:
         return (type(self), self.gamma, self.leaders)

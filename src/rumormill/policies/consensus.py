@@ -26,7 +26,7 @@ import numpy as np
 from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.formulas import consensus_scale, coop_scale, variance_scale
-from rumormill.graphs import Network, consensus_epsilon
+from rumormill.graphs import Network, consensus_epsilon, epsilon_is_exact
 from rumormill.policies.averaging import (
     AveragingPolicy,
     AveragingRule,
@@ -49,7 +49,8 @@ class ConsensusUCB(AveragingPolicy):
     kappa: float | None = None
     """The weight of the neighbours in P = I - kappa/d_max Laplacian; d_max/(d_max + 1) if left out."""
     epsilon: float | Sequence[float] | None = None
-    """A number, or one per agent, in place of ε_v, which comes from the spectrum of P."""
+    """A number, or one per agent, in place of ε_v, which comes from the spectrum of P: exactly up to 5,000
+    agents, beyond as an estimate of an upper bound."""
     radius: Literal["printed", "variance", "logarithmic"] = "printed"
     """The printed radius, the "variance" one for every eps, or the "logarithmic" one of coop-UCB."""
 
@@ -73,11 +74,12 @@ class ConsensusUCB(AveragingPolicy):
     def plan(self, network: Network) -> ConsensusPlan:
         weight = link_weight(network, self.kappa)
         if self.epsilon is None:
-            return ConsensusPlan(weight, consensus_epsilon(network, self.kappa))
+            way = "exact" if epsilon_is_exact(network) else "estimated"
+            return ConsensusPlan(weight, consensus_epsilon(network, self.kappa), {"epsilon_v": way})
         given = np.asarray(self.epsilon, dtype=np.float64)
         if given.ndim == 1 and len(given) != network.n_agents:
             raise InputError(f"epsilon has {len(given)} values for {network.n_agents} agents")
-        return ConsensusPlan(weight, np.broadcast_to(given, network.n_agents).copy())
+        return ConsensusPlan(weight, np.broadcast_to(given, network.n_agents).copy(), {"epsilon_v": "given"})
 
     def plan_key(self) -> object:
         return (type(self), self.kappa, self.epsilon)

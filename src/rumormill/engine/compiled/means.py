@@ -55,6 +55,7 @@ NO_TUNING = Tuning(
     reach=0.0,
     budgets=np.zeros(0),
     edges=np.zeros(0),
+    slack=0.0,
 )
 
 
@@ -84,6 +85,10 @@ def _clipped(estimator: ClippedMean, terms: Sequence[Terms], term_of: Ints) -> F
     moments = _moments(terms)
     room = Room(top=sketch_room(moments.p, terms[0].last_L))
     return {"clip_budget": clip_budget(moments.u, moments.p)}, room
+
+
+def _catoni(estimator: Catoni, terms: Sequence[Terms], term_of: Ints) -> Fitted:
+    return {"slack": float(estimator.slack)}, Room()
 
 
 def _self_tuned(estimator: SelfTuned, terms: Sequence[Terms], term_of: Ints) -> Fitted:
@@ -147,7 +152,7 @@ MEANS: dict[type[Estimator], MeanLayout] = {
     TrimmedMean: MeanLayout(RUNNING, trims=True, knows=lambda estimator: estimator.variant == "exact"),
     EmpiricalMean: MeanLayout(RUNNING),
     MedianOfMeans: MeanLayout(MEDIAN_OF_MEANS, pool_rows=2, prefix_sums=True, slow=16),
-    Catoni: MeanLayout(CATONI, pool_rows=1, slow=16),
+    Catoni: MeanLayout(CATONI, pool_rows=1, slow=16, fit=_catoni),
     ClippedMean: MeanLayout(CLIPPED, slow=8, fit=_clipped),
     SelfTuned: MeanLayout(SELF_TUNED, slow=8, fit=_self_tuned),
     MedianBound: MeanLayout(MEDIAN_BOUND, slow=8, fit=_median_bound),

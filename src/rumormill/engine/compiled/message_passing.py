@@ -153,7 +153,7 @@ class MessagePassingLayout:
         if not estimator.brings_index:
             radius = policy.radius(bounds)
             scale, least = radius_scales(radius, levels), least_samples(radius, levels, most_samples)
-            powers = min(most_samples, POWERS_TABULATED) + 1
+            powers = min(most_samples + 1, POWERS_TABULATED)
         rules = Rules(
             n_arms=source.n_arms,
             horizon=horizon,

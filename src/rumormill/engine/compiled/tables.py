@@ -11,6 +11,9 @@ from rumormill.estimators import Radius
 from rumormill.formulas import Confidence, log_confidence
 from rumormill.kernels.state import fill_factor_scales, fill_powers, fill_radius_scales
 
+# Smaller tables than 2^16 are not worth a size of their own.
+SMALLEST_TABLE = 16
+
 
 @lru_cache(maxsize=8)
 def confidence_levels(schedule: Confidence, horizon: int, n_agents: int) -> NDArray[np.float64]:
@@ -18,9 +21,17 @@ def confidence_levels(schedule: Confidence, horizon: int, n_agents: int) -> NDAr
     return np.array([0.0, *(log_confidence(schedule, t, n_agents) for t in range(1, horizon + 1))])
 
 
-@lru_cache(maxsize=4)
 def powers_table(exponent: float, size: int) -> NDArray[np.float64]:
-    """n^-exponent for n < size."""
+    """n^-exponent for n < size at least.
+
+    Every trial on a network of its own asks for another size, so sizes are rounded up to a few: a table of
+    two million powers takes as long as some trials do.
+    """
+    return _powers(exponent, 1 << max(SMALLEST_TABLE, (size - 1).bit_length()))
+
+
+@lru_cache(maxsize=16)
+def _powers(exponent: float, size: int) -> NDArray[np.float64]:
     powers = np.empty(size)
     fill_powers(powers, exponent)
     return powers

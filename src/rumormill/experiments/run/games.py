@@ -63,6 +63,7 @@ def resolved_constants(spec: Spec, point: SweepPoint, site: Site) -> dict[str, C
         found[part.label] = {
             **ready.policy.constants(moments),
             **({} if gamma is None else {"gamma": int(gamma)}),
+            **getattr(ready.plan, "ways", {}),  # how what it needs was found: exactly, by search, ...
         }
     return found
 

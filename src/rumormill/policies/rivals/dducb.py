@@ -24,10 +24,10 @@ from typing import Any, ClassVar
 from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.formulas import chebyshev_step, consensus_average, delayed_index, delayed_scale
-from rumormill.graphs import Network
+from rumormill.graphs import Network, second_size
 from rumormill.policies.averaging import heard_sums, link_weight, neighbours_gate, newest_rows, root_moment
 from rumormill.policies.base import Policy
-from rumormill.policies.rivals.stages import DelayedPlan, second_eigenvalue, stage_steps
+from rumormill.policies.rivals.stages import DelayedPlan, stage_steps
 from rumormill.policies.samples import first_best
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Imperfect, Message, World
@@ -69,7 +69,7 @@ class DDUCB(Policy):
 
     def plan(self, network: Network) -> DelayedPlan:
         weight = link_weight(network)
-        forward, back = stage_steps(second_eigenvalue(network), network.n_agents, self.accelerated)
+        forward, back = stage_steps(second_size(network), network.n_agents, self.accelerated)
         return DelayedPlan(weight, tuple(forward), tuple(back))
 
     def require_bearable(self, world: World) -> None:

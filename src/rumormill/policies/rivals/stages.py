@@ -5,12 +5,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-
-from rumormill.errors import InputError
-from rumormill.graphs import Network, consensus_matrix
-from rumormill.graphs.spectrum import MOST_AGENTS
-
 ERROR = 1 / 22
 # Where gossip is exact in one step there is nothing to accelerate.
 EXACT = 1e-9
@@ -31,14 +25,6 @@ class DelayedPlan:
 
     def part(self, agent: int) -> DelayedPlan:
         return self
-
-
-def second_eigenvalue(network: Network) -> float:
-    """λ; 0 for a single agent."""
-    if network.n_agents > MOST_AGENTS:
-        raise InputError(f"the spectrum of {network.n_agents} agents is too much: at most {MOST_AGENTS}")
-    sizes = np.sort(np.abs(np.linalg.eigvalsh(consensus_matrix(network))))
-    return float(sizes[-2]) if len(sizes) > 1 else 0.0
 
 
 def stage_steps(second: float, n_agents: int, accelerated: bool) -> tuple[list[float], list[float]]:

@@ -46,7 +46,7 @@ class Centralized(SampledFamily):
         return terms, self.rests_on(Assumption(text))
 
     def printed(self) -> Parts:
-        if self.policy.leaders == "independent":
+        if self.policy.independent:
             size, source = independent_size(self.network, self.gamma)
         else:
             size = len(self.plan.leaders)
