@@ -12,13 +12,14 @@ import pytest
 
 import rumormill as rm
 from rumormill.engine import limits
-from rumormill.engine.compiled import crowd
+from rumormill.engine.compiled import crowd, hearing
 from rumormill.engine.trial import prepare
 from rumormill.errors import InputError
+from rumormill.kernels.lanes import LANES
 
 ARMS = 5
 BANDIT = rm.Bandit([rm.AlphaStable(alpha=1.6, loc=0.1 + 0.2 * k) for k in range(ARMS)])
-# Sparse at every distance up to 3, with a hub: the parts have very different work.
+# A hub: the parts have very different work. So few agents would be heard by words; a crowd is by lists.
 TREE = rm.Network.from_edges([(0, v) for v in range(1, 12)] + [(v // 2, v) for v in range(12, 75)])
 
 POLICIES = {
@@ -48,6 +49,7 @@ def crowds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crowd, "MANY_AGENTS", 1)
     monkeypatch.setattr(crowd, "HUGE_CROWD", 1)
     monkeypatch.setattr(crowd, "PART_AGENTS", 10)
+    monkeypatch.setattr(hearing, "DENSE_FROM", 1 + LANES)
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -58,6 +60,7 @@ def test_parts_and_threads_change_nothing(name: str, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(crowd, "MANY_AGENTS", 1)
     monkeypatch.setattr(crowd, "HUGE_CROWD", 1)
     monkeypatch.setattr(crowd, "PART_AGENTS", 10)
+    monkeypatch.setattr(hearing, "DENSE_FROM", 1 + LANES)
     layout = prepare(policy, TREE, ARMS, engine="fast").layout
     assert getattr(layout, "divides", False), "this network was to be sparse at every distance"
     for workers in (1, 2, 3):
