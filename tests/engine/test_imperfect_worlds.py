@@ -124,7 +124,6 @@ def same(game: Played, seed: int, form: str = "as it comes") -> None:
         if form == "lists":
             patch.setattr(imperfect, "MOST_BYTES_OF_BITS", 0)
         if form == "masks":
-            patch.setattr(hearing, "DENSE_LEARNERS", 1)
             patch.setattr(hearing, "DENSE_FROM", 0.0)
         slow, fast = (
             rm.simulate(
