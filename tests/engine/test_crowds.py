@@ -12,13 +12,13 @@ import pytest
 
 import rumormill as rm
 from rumormill.engine import limits
-from rumormill.engine.compiled import crowd
+from rumormill.engine.compiled import crowd, hearing
 from rumormill.engine.trial import prepare
 from rumormill.errors import InputError
 
 ARMS = 5
 BANDIT = rm.Bandit([rm.AlphaStable(alpha=1.6, loc=0.1 + 0.2 * k) for k in range(ARMS)])
-# Sparse at every distance up to 3, with a hub: the parts have very different work.
+# With a hub: the parts have very different work.
 TREE = rm.Network.from_edges([(0, v) for v in range(1, 12)] + [(v // 2, v) for v in range(12, 75)])
 
 POLICIES = {
@@ -41,6 +41,12 @@ def play(policy: Any, workers: int, horizon: int = 150, **more: Any) -> rm.Resul
 def same(a: rm.Result, b: rm.Result) -> bool:
     arrays = [(a.actions, b.actions), (a.agent_regret, b.agent_regret), (a.messages, b.messages)]
     return all(x is not None and y is not None and np.array_equal(x, y) for x, y in arrays)
+
+
+@pytest.fixture(autouse=True)
+def no_dense_hops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A crowd is sparse at every distance, which few agents are not."""
+    monkeypatch.setattr(hearing, "DENSE_BYTES", 0)
 
 
 @pytest.fixture
@@ -105,7 +111,15 @@ def test_the_estimate_of_memory_covers_the_arrays(crowds: None) -> None:
     trial = layout.start(BANDIT, 100, np.array([50, 100]), False, np.random.SeedSequence(1))
     assert isinstance(trial, crowd.CrowdTrial)
     arrays: list[Any] = [*trial.said, *trial.told, *trial.output]
-    desks = {"mean", "counts", "power", "best", "action", "sure_x"}  # a tile at work, however many agents
+    desks = {
+        "mean",
+        "counts",
+        "power",
+        "best",
+        "action",
+        "changed",
+        "sure_x",
+    }  # a tile at work, however many agents
     for part in trial.parts:
         arrays += [value for name, value in part._asdict().items() if name not in desks]
     counted = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
