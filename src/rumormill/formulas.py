@@ -17,6 +17,19 @@ Confidence = Literal["paper", "anytime"]
 CONFIDENCES = ("paper", "anytime")
 LN_2 = math.log(2.0)
 HALF_CIRCLE = math.sqrt(math.pi / 2.0)
+# Taylor's coefficients of sin(pi x / 2), enough for |x| <= 1 to within 3e-16.
+SINE = tuple((-1) ** k * (math.pi / 2) ** (2 * k + 1) / math.factorial(2 * k + 1) for k in range(10))
+_S0, _S1, _S2, _S3, _S4, _S5, _S6, _S7, _S8, _S9 = SINE
+
+
+# --- draws ----------------------------------------------------------------------------------------------
+
+
+def quarter_sine(x: float) -> float:
+    """sin(pi x / 2) for |x| <= 1 by Horner's rule."""
+    q = x * x
+    high = ((((q * _S9 + _S8) * q + _S7) * q + _S6) * q + _S5) * q
+    return (((((high + _S4) * q + _S3) * q + _S2) * q + _S1) * q + _S0) * x
 
 
 # --- schedules and radii --------------------------------------------------------------------------------

@@ -107,8 +107,8 @@ def block_kernel(given_kind: int | None, given_rows: bool | None, manners: bool)
                 # What has to leave leaves, then come the own samples, then the farthest hop first, by origin.
                 # The round of the next question, if there is one.
                 asked = min(t + 1 if shared_start else max(t, n_arms) + 1, rules.horizon)
-                if rules.trims and (t >= n_arms or shared_start):
-                    take_out(t + 1, state.total, state.changed, calendar)
+                if rules.trims and (t >= n_arms or shared_start) and take_out(t + 1, state.total, calendar):
+                    state.changed[:] = True
                 add_own(slot, asked, hearing.learners, trimming, ring, sums, calendar)
                 for hop in range(min(hearing.gamma, t), 0, -1):
                     then = (t - hop + 1) % slots

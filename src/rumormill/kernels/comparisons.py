@@ -17,6 +17,7 @@ from rumormill.kernels import (
     choosing,
     consensus,
     delayed,
+    draws,
     keyed,
     manners,
     origins,
@@ -50,6 +51,10 @@ def _sizes(rng: np.random.Generator, n: int) -> Any:
     wild = rng.standard_cauchy(n) * 10.0 ** rng.integers(-30, 31, n)
     wild[:4] = 0.0, 1e100, -1e100, 1e-300
     return wild
+
+
+def _units(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(np.append(rng.uniform(-1, 1, n - 3), [0.0, 1.0, -1.0]))
 
 
 def _p(rng: np.random.Generator, n: int) -> Any:
@@ -319,6 +324,7 @@ COMPARISONS = (
     Comparison("uniform_at", keyed.uniform_at, lambda key: formulas.uniform_at(int(key)), _keys),
     Comparison("even_delay", keyed.even_delay, formulas.even_delay, _late),
     Comparison("geometric_delay", keyed.geometric_delay, formulas.geometric_delay, _geometric),
+    Comparison("quarter_sine", draws.quarter_sine, formulas.quarter_sine, _units),
     Comparison("power_of_size", running.power_of_size, formulas.power_of_size, _powers),
     Comparison("leaving_level", running.leaving_level, formulas.leaving_level, _trimming),
     Comparison("shrinkage", state.shrinkage, formulas.shrinkage, _shrinking),

@@ -22,18 +22,7 @@ import numpy as np
 from rumormill import formulas
 from rumormill.kernels.jit import kernel, step
 from rumormill.kernels.running import add_doubtful, power_of_size, rank_needed, sure_size, take_out
-from rumormill.kernels.state import (
-    Calendar,
-    Flags,
-    Floats,
-    Ids,
-    Ints,
-    Law,
-    Output,
-    Rules,
-    Trimming,
-    shrinkage,
-)
+from rumormill.kernels.state import Calendar, Floats, Ids, Ints, Law, Output, Rules, Trimming, shrinkage
 
 upper_index = step(formulas.upper_index)
 
@@ -83,8 +72,6 @@ class Part(NamedTuple):
     power: Floats
     best: Floats
     action: Ids
-    changed: Flags
-    """Per arm, whether samples have left; nobody asks here, where every mean is worked out in every round."""
     sure_x: Floats
     """Per arm, a sample of at most this size stays to the end in everybody's mean."""
 
@@ -118,7 +105,7 @@ def crowd_kernel(rows: bool) -> Callable[..., None]:
             t = first + row
             asked = min(max(t, n_arms + 1), rules.horizon)
             if rules.trims and t > n_arms:
-                take_out(t, part.total, part.changed, calendar)
+                take_out(t, part.total, calendar)
             if rules.trims:
                 find_sure_sizes(fewest[(t - 1) % 2], last_L, trimming, part.sure_x)
             if t > 1:

@@ -40,8 +40,9 @@ def play_imperfect_block(
         note(t, rules, memory, world, output)
         if t == rules.horizon:
             return
-        if rules.trims and (t >= rules.n_arms or rules.shared_start):
-            take_out(t + 1, memory.state.total, memory.state.changed, memory.calendar)
+        leaving = rules.trims and (t >= rules.n_arms or rules.shared_start)
+        if leaving and take_out(t + 1, memory.state.total, memory.calendar):
+            memory.state.changed[:] = True
         if world.nearby.words.shape[0] > 0:
             listen_nearby(t, up, rules, memory, world)
         else:

@@ -12,7 +12,7 @@ from rumormill import formulas
 from rumormill.kernels.bits import lowest_bit
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.lanes import LANES, MOST, add_lanes
-from rumormill.kernels.state import Calendar, Flags, Floats, Ids, Ints, Ring, Sums, Trimming, Words
+from rumormill.kernels.state import Calendar, Floats, Ids, Ints, Ring, Sums, Trimming, Words
 
 leaving_level = step(formulas.leaving_level)
 power_of_size = step(formulas.power_of_size)
@@ -46,19 +46,20 @@ def sure_size(fewest: float, u: float, p: float, last_L: float) -> float:
 
 
 @part
-def take_out(t: int, total: Floats, changed: Flags, calendar: Calendar) -> None:
-    """Samples whose last round was t - 1 leave their means."""
+def take_out(t: int, total: Floats, calendar: Calendar) -> bool:
+    """Samples whose last round was t - 1 leave their means; whether there are any."""
     i = calendar.head[t]
+    some = i >= 0
     n_learners = total.shape[1]
     while i >= 0:
         place = calendar.place[i]
         total[place // n_learners, place % n_learners] -= calendar.x[i]
-        changed[place // n_learners] = True
         after = calendar.after[i]
         calendar.after[i] = calendar.spare[0]
         calendar.spare[0] = i
         i = after
     calendar.head[t] = -1
+    return some
 
 
 @part

@@ -133,7 +133,6 @@ class CrowdTrial:
                     power=np.zeros(TILE),
                     best=np.zeros(TILE),
                     action=np.zeros(TILE, dtype=np.int32),
-                    changed=np.zeros(rules.n_arms, dtype=np.bool_),
                     sure_x=np.full(rules.n_arms, -1.0),
                 )
             )

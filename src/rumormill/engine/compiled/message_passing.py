@@ -29,7 +29,7 @@ from rumormill.text import memory as in_memory
 
 # Bytes of samples that one trial may have to store before it is refused.
 STORE_LIMIT = 4 << 30
-POWERS_TABULATED = 1 << 14
+POWERS_TABULATED = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
