@@ -16,6 +16,7 @@ from rumormill import catalogue
 NEEDED: dict[str, dict[str, dict[str, Any]]] = {
     "policy": {},
     "estimator": {},
+        "slack": [0.02],
     "law": {
         "alpha-stable": {"alpha": 1.7},
         "student-t": {"df": 2.5},
@@ -61,6 +62,7 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "eta": [1.2],
     },
     "estimator": {
+        "slack": [0.02],
         "C": [0.7],
         "kappa": [2.0],
         "omega": [1.0],

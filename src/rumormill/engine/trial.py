@@ -138,7 +138,7 @@ def require_memory(
             agents,
             source.n_arms,
             pairs=contender.layout.deliveries,
-            slots=(contender.gamma or 0) + 1,
+            slots=min(contender.gamma or 0, horizon) + 1,
             shares_rows=bool(getattr(contender.policy, "shares_rows", False)),
             marks=n_marks,
             columns=1 if shared else source.n_arms,
