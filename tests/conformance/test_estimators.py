@@ -48,14 +48,14 @@ def test_equals_the_oracle(name: str, table: dict[str, Any], moments: rm.Moments
     x = np.random.default_rng(5).standard_cauchy(300).tolist()
     online = estimator.online(moments)
     grown = 1.0 + table.get("slack", 0.0)  # by how much n or L grows before a mean is worked out again
-    last_n, last_L, last = 0.0, 0.0, math.inf
+    last_n, last_L, last = 0, 0.0, math.inf
     for n, sample in enumerate(x, 1):
         online.update(sample)
         L = 2 * math.log(n + 1)
         expected = oracle.ESTIMATORS[words[name]](x[:n], L, rules)
         assert estimator.of(x[:n], L, moments) == pytest.approx(expected, rel=1e-9, abs=1e-9)
         if math.isinf(expected) or n > grown * last_n or L > grown * last_L:
-            last_n, last_L, last = (0.0, 0.0, expected) if math.isinf(expected) else (n, L, expected)
+            last_n, last_L, last = (0, 0.0, expected) if math.isinf(expected) else (n, L, expected)
         assert online.mean(L) == pytest.approx(last, rel=1e-9, abs=1e-9)
         if not estimator.has_lemma:
             with pytest.raises(rm.InputError, match="theory"):
