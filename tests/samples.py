@@ -16,7 +16,6 @@ from rumormill import catalogue
 NEEDED: dict[str, dict[str, dict[str, Any]]] = {
     "policy": {},
     "estimator": {},
-        "slack": [0.02],
     "law": {
         "alpha-stable": {"alpha": 1.7},
         "student-t": {"df": 2.5},
