@@ -9,8 +9,10 @@ import pytest
 
 import rumormill as rm
 from oracle import Floats, Rules
+from rumormill.engine.compiled import hearing
 from sides import EngineName, actions_of, policy_of, ties_against_oracle, ties_between_engines
 
+ENGINES: tuple[EngineName, ...] = ("fast", "reference")
 PATH, STAR = nx.path_graph(4), nx.star_graph(4)
 IN_PARTS = nx.Graph([(0, 1), (1, 2), (3, 4)])
 SMALL: dict[str, Any] = {"eps": 0.8, "u": 0.4, "rho": 2.0}
@@ -104,3 +106,18 @@ def test_compilation_is_as_the_environment_says() -> None:
     import numba
 
     assert bool(numba.config.DISABLE_JIT) == (os.environ.get("NUMBA_DISABLE_JIT", "0") == "1")
+
+
+@pytest.mark.parametrize("gamma", [1, 2])
+def test_rows_over_dense_hops(gamma: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """KMP by words of hearers on networks that are small enough for many ties of counts."""
+    monkeypatch.setattr(hearing, "DENSE_FROM", 0.0)
+    bandit = rm.Bandit([rm.AlphaStable(alpha=1.8, loc=mean) for mean in (0.1, 0.5, 0.9)])
+    for seed in range(4):
+        network = rm.Network.erdos_renyi(12, 0.35, rng=seed)
+        policy = rm.KMPUCB(gamma=gamma, zeta=0.3)
+        fast, slow = (
+            rm.simulate(bandit, network, policy, horizon=40, rng=seed, engine=engine, actions=True).actions
+            for engine in ENGINES
+        )
+        np.testing.assert_array_equal(fast, slow)
