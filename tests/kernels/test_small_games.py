@@ -121,3 +121,17 @@ def test_rows_over_dense_hops(gamma: int, monkeypatch: pytest.MonkeyPatch) -> No
             for engine in ENGINES
         )
         np.testing.assert_array_equal(fast, slow)
+
+
+def test_arms_that_are_nearly_as_good() -> None:
+    """Long enough for bounds on old powers, with indices that lie closer than those."""
+    bandit = rm.Bandit([rm.Gaussian(loc=0.5), rm.Gaussian(loc=0.51)])
+    policy = rm.DecentralizedMPUCB(gamma=1, clique_filter=False)
+    for seed in range(2):
+        fast, slow = (
+            rm.simulate(
+                bandit, rm.Network.complete(3), policy, horizon=500, rng=seed, engine=engine, actions=True
+            ).actions
+            for engine in ENGINES
+        )
+        np.testing.assert_array_equal(fast, slow)
