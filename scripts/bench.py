@@ -23,6 +23,7 @@ import numpy as np
 
 import rumormill as rm
 from rumormill.engine import play_trial, prepare
+from rumormill.engine.opening import Opening
 from rumormill.seeds import Role, root_seed, stream_seed
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -145,7 +146,7 @@ def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> di
     def trial(rounds: int) -> tuple[float, float]:
         kernel_s = draw_s = 0.0
         started = time.thread_time()
-        run = layout.start(source, horizon, marks, False, stream_seed(root_seed(7), 0))
+        run = layout.start(Opening(source, horizon, marks, False, stream_seed(root_seed(7), 0)))
         kernel_s += time.thread_time() - started
         rewards = source.stream(seed, network.n_agents, horizon)
         step = max(64, 64 * (layout.rounds_per_block // 64))
@@ -190,7 +191,7 @@ def measure_imperfect(
         assert layout is not None
         rewards = source.stream(stream_seed(root_seed(7), 0, Role.REWARDS), network.n_agents, horizon)
         kernel_s = -time.thread_time()
-        run = layout.start(source, horizon, marks, False, own)
+        run = layout.start(Opening(source, horizon, marks, False, own))
         kernel_s += time.thread_time()
         step = max(64, 64 * (layout.rounds_per_block // 64))
         for start in range(0, rounds, step):

@@ -13,6 +13,7 @@ import pytest
 import rumormill as rm
 from rumormill.engine import limits
 from rumormill.engine.compiled import crowd, hearing
+from rumormill.engine.opening import Opening
 from rumormill.engine.trial import prepare
 from rumormill.errors import InputError
 from rumormill.kernels.lanes import LANES
@@ -105,7 +106,7 @@ def test_the_estimate_of_memory_covers_the_arrays(crowds: None) -> None:
     policy = POLICIES["kmp far"]
     layout = prepare(policy, TREE, ARMS, engine="fast").layout
     assert layout is not None
-    trial = layout.start(BANDIT, 100, np.array([50, 100]), False, np.random.SeedSequence(1))
+    trial = layout.start(Opening(BANDIT, 100, np.array([50, 100]), False, np.random.SeedSequence(1)))
     assert isinstance(trial, crowd.CrowdTrial)
     arrays: list[Any] = [*trial.said, *trial.told, *trial.output]
     desks = {"mean", "counts", "power", "best", "action", "sure_x"}  # a tile at work, however many agents

@@ -11,6 +11,7 @@ import pytest
 import rumormill as rm
 from rumormill.engine import prepare
 from rumormill.engine.compiled.sums import empty_table, heard_by_blocks
+from rumormill.engine.opening import Opening
 from rumormill.formulas import NEARBY, NEARBY_ERROR, nearby_power
 from rumormill.kernels.consensus import choose_by_consensus, exact_choice
 from rumormill.kernels.rows import Sums, add_up
@@ -82,7 +83,7 @@ def test_the_quick_choice_is_the_exact_one(n_arms: int, seed: int) -> None:
     network, rng = rm.Network.ring(40), np.random.default_rng([seed, n_arms])
     bandit = rm.Bandit([rm.Gaussian(loc=float(k)) for k in range(n_arms)])
     layout: Any = prepare(rm.ConsensusUCB(), network, n_arms, engine="fast").layout
-    trial = layout.start(bandit, 100, np.array([100]), False, np.random.SeedSequence(1))
+    trial = layout.start(Opening(bandit, 100, np.array([100]), False, np.random.SeedSequence(1)))
     rules, state = trial.rules, trial.state
     for t in range(n_arms + 1, 101):
         sums = rng.standard_normal((network.n_agents, n_arms)) * rng.choice([1e-3, 1.0, 1e3])

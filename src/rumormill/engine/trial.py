@@ -19,6 +19,7 @@ from rumormill.engine.crew import Crew
 from rumormill.engine.game import Game, seats
 from rumormill.engine.imperfect import ImperfectGame
 from rumormill.engine.limits import refuse_without_memory, trial_bytes
+from rumormill.engine.opening import Opening
 from rumormill.engine.regret import needs_actions, with_regret
 from rumormill.engine.result import Trial
 from rumormill.errors import InputError, SlowEngineNotice
@@ -29,7 +30,7 @@ from rumormill.seeds import Role, stream_seed
 from rumormill.validate import is_whole, one_of
 
 if TYPE_CHECKING:
-    from rumormill.engine.compiled import CompiledTrial, Layout
+    from rumormill.engine.compiled import Layout
 
 Engine = Literal["auto", "reference", "fast"]
 OnRounds = Callable[[int], None]
@@ -187,10 +188,8 @@ def play_trial(
         for n_agents, members in together.items():
             rewards = source.stream(stream_seed(seed, Role.REWARDS), n_agents, horizon)
             layouts = {i: layout for i in members if (layout := contenders[i].layout) is not None}
-            runs = {
-                i: _start(layout, source, horizon, marks, keep_actions, seed, crew)
-                for i, layout in layouts.items()
-            }
+            opening = Opening(source, horizon, marks, keep_actions, seed, crew)
+            runs = {i: layout.start(opening) for i, layout in layouts.items()}
             columns = n_agents * (1 if rewards.shared else source.n_arms)
             hold = DRAW_ROUNDS * max(1, min(4, DRAWS_PER_BLOCK // (columns * DRAW_ROUNDS)))
             for start, draws in blocks(rewards, horizon, hold, crew):
@@ -202,22 +201,6 @@ def play_trial(
                         on_rounds(len(piece))
             trials.update({i: run.finish() for i, run in runs.items()})
     return [with_regret(trials[i], source, marks, wanted) for i in range(len(contenders))]
-
-
-def _start(
-    layout: Layout,
-    source: RewardSource,
-    horizon: int,
-    marks: NDArray[np.int64],
-    keep_actions: bool,
-    seed: np.random.SeedSequence,
-    crew: Crew | None,
-) -> CompiledTrial:
-    from rumormill.engine.compiled import Divisible
-
-    if crew is not None and isinstance(layout, Divisible):
-        return layout.start(source, horizon, marks, keep_actions, seed, crew)
-    return layout.start(source, horizon, marks, keep_actions, seed)
 
 
 def blocks(

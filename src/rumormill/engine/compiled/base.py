@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms import RewardSource, RewardStream
-from rumormill.engine.crew import Crew
+from rumormill.arms import RewardStream
+from rumormill.engine.opening import Opening
 from rumormill.engine.result import Trial
 from rumormill.graphs import Network
 from rumormill.kernels.state import Law, Output
@@ -52,35 +52,8 @@ class Layout(Protocol):
     def rounds_per_block(self) -> int:
         """How many rounds to play between two looks at the outside world."""
 
-    def start(
-        self,
-        source: RewardSource,
-        horizon: int,
-        marks: NDArray[np.int64],
-        keep_actions: bool,
-        seed: np.random.SeedSequence,
-    ) -> CompiledTrial:
-        """A trial before its first round; the seed is the trial's own."""
-
-
-@runtime_checkable
-class Divisible(Layout, Protocol):
-    """A layout whose trials several threads may play together; that changes no result."""
-
-    @property
-    def divides(self) -> bool:
-        """Whether it is worth while here."""
-
-    def start(
-        self,
-        source: RewardSource,
-        horizon: int,
-        marks: NDArray[np.int64],
-        keep_actions: bool,
-        seed: np.random.SeedSequence,
-        crew: Crew | None = None,
-    ) -> CompiledTrial:
-        """The same trial, played by all of the crew."""
+    def start(self, opening: Opening) -> CompiledTrial:
+        """A trial before its first round."""
 
 
 def rounds_for(cost: int) -> int:
@@ -93,9 +66,9 @@ def law_of(rewards: RewardStream) -> Law:
     return Law(rewards.shared, rewards.loc, rewards.scale)
 
 
-def empty_output(n_agents: int, horizon: int, marks: NDArray[np.int64], keep_actions: bool) -> Output:
+def empty_output(n_agents: int, opening: Opening) -> Output:
     """Where a trial writes."""
-    rows = horizon if keep_actions else 0
+    marks, rows = opening.marks, opening.horizon if opening.keep_actions else 0
     return Output(
         marks,
         np.empty((len(marks), n_agents)),

@@ -11,12 +11,12 @@ from rumormill.arms import RewardSource, RewardStream
 from rumormill.engine.compiled.base import Ground, empty_output, finished, law_of, rounds_for
 from rumormill.engine.compiled.links import links_of
 from rumormill.engine.compiled.sums import empty_table, heard_by_blocks
+from rumormill.engine.opening import Opening
 from rumormill.engine.result import Trial
 from rumormill.kernels.averaging import play_averaging_block
 from rumormill.kernels.consensus import ConsensusRules, ConsensusState, play_consensus_block
 from rumormill.kernels.world import LOST
 from rumormill.policies import ConsensusPlan
-from rumormill.protocol import Conditions
 
 # Sums and counts of all arms cost about so many deliveries of one sample.
 COST_PER_LINK = 2
@@ -40,36 +40,20 @@ class ConsensusLayout:
         self.deliveries = int(network.degrees.sum())
         self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
 
-    def start(
-        self,
-        source: RewardSource,
-        horizon: int,
-        marks: NDArray[np.int64],
-        keep_actions: bool,
-        seed: np.random.SeedSequence,
-    ) -> ConsensusTrial:
-        if self.world.plain:
-            return ConsensusTrial(self, source, horizon, marks, keep_actions)
-        conditions = self.world.of_trial(self.network, source, horizon, seed)
-        return AveragingTrial(self, source, horizon, marks, keep_actions, conditions)
+    def start(self, opening: Opening) -> ConsensusTrial:
+        return ConsensusTrial(self, opening) if self.world.plain else AveragingTrial(self, opening)
 
 
 class ConsensusTrial:
     """One trial of such a policy."""
 
-    def __init__(
-        self,
-        layout: ConsensusLayout,
-        source: RewardSource,
-        horizon: int,
-        marks: NDArray[np.int64],
-        keep_actions: bool,
-    ) -> None:
+    def __init__(self, layout: ConsensusLayout, opening: Opening) -> None:
+        source, horizon = opening.source, opening.horizon
         network, n_arms = layout.network, source.n_arms
         n_agents = network.n_agents
         rule = layout.policy.rule(moments_for(layout.policy, source))
         self.layout, self.n_arms = layout, n_arms
-        self.output = empty_output(n_agents, horizon, marks, keep_actions)
+        self.output = empty_output(n_agents, opening)
         rounds = range(1, horizon + 1)
         clip = rule.clip or (lambda t: 0.0)
         self.rules = ConsensusRules(
@@ -109,18 +93,10 @@ class ConsensusTrial:
 class AveragingTrial(ConsensusTrial):
     """One trial where links fail, in both directions, and agents are away."""
 
-    def __init__(
-        self,
-        layout: ConsensusLayout,
-        source: RewardSource,
-        horizon: int,
-        marks: NDArray[np.int64],
-        keep_actions: bool,
-        conditions: Conditions,
-    ) -> None:
-        super().__init__(layout, source, horizon, marks, keep_actions)
-        self.conditions = conditions
-        links = links_of(layout.network, 1, conditions)
+    def __init__(self, layout: ConsensusLayout, opening: Opening) -> None:
+        super().__init__(layout, opening)
+        self.conditions = layout.world.of_trial(layout.network, opening.source, opening.horizon, opening.seed)
+        links = links_of(layout.network, 1, self.conditions)
         self.roads = (
             links,
             np.full((1, len(links.indices)), LOST, dtype=np.int16),

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms import RewardSource, RewardStream
+from rumormill.arms import RewardStream
 from rumormill.engine.compiled.base import Ground, empty_output, finished, law_of, rounds_for
 from rumormill.engine.compiled.consensus import COST_PER_LINK, moments_for
 from rumormill.engine.compiled.sums import empty_table, heard_by_blocks
+from rumormill.engine.opening import Opening
 from rumormill.engine.result import Trial
 from rumormill.kernels.delayed import DelayedRules, DelayedState, play_delayed_block
 from rumormill.policies import DDUCB, DelayedPlan
@@ -24,32 +25,19 @@ class DelayedLayout:
         self.deliveries = int(network.degrees.sum())
         self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
 
-    def start(
-        self,
-        source: RewardSource,
-        horizon: int,
-        marks: NDArray[np.int64],
-        keep_actions: bool,
-        seed: np.random.SeedSequence,
-    ) -> DelayedTrial:
-        return DelayedTrial(self, source, horizon, marks, keep_actions)
+    def start(self, opening: Opening) -> DelayedTrial:
+        return DelayedTrial(self, opening)
 
 
 class DelayedTrial:
     """One trial of DDUCB."""
 
-    def __init__(
-        self,
-        layout: DelayedLayout,
-        source: RewardSource,
-        horizon: int,
-        marks: NDArray[np.int64],
-        keep_actions: bool,
-    ) -> None:
+    def __init__(self, layout: DelayedLayout, opening: Opening) -> None:
+        source = opening.source
         policy, network, n_arms = layout.policy, layout.network, source.n_arms
         n_agents = network.n_agents
         self.layout, self.n_arms = layout, n_arms
-        self.output = empty_output(n_agents, horizon, marks, keep_actions)
+        self.output = empty_output(n_agents, opening)
         self.rules = DelayedRules(
             n_arms=n_arms,
             weight=layout.plan.weight,

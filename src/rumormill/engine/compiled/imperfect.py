@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms import RewardSource
 from rumormill.engine.compiled.base import Ground, finished, rounds_for
 from rumormill.engine.compiled.hearing import build_hearing, in_words
 from rumormill.engine.compiled.links import links_of
@@ -20,6 +19,7 @@ from rumormill.engine.compiled.message_passing import (
     MessagePassingTrial,
     refuse_too_large,
 )
+from rumormill.engine.opening import Opening
 from rumormill.engine.result import Trial
 from rumormill.formulas import CORRUPT, DISCARD, key_of, key_with
 from rumormill.kernels.imperfect import play_imperfect_block
@@ -150,10 +150,8 @@ class ImperfectLayout(MessagePassingLayout):
     def divides(self) -> bool:
         return False
 
-    def _trial(
-        self, rules: Rules, room: Room, output: Output, source: RewardSource, seed: np.random.SeedSequence
-    ) -> ImperfectTrial:
-        conditions = self.world.of_trial(self.network, source, rules.horizon, seed)
+    def _trial(self, rules: Rules, room: Room, output: Output, opening: Opening) -> ImperfectTrial:
+        conditions = self.world.of_trial(self.network, opening.source, rules.horizon, opening.seed)
         layout, most = self, rules.horizon  # rounds that a message is held or on its way; none comes later
         if self.gamma > most:
             layout = replace(layout, gamma=most)

@@ -16,6 +16,7 @@ from rumormill.engine.compiled.means import MEANS, NO_TUNING, MeanLayout, Room
 from rumormill.engine.compiled.memory import empty_memory
 from rumormill.engine.compiled.tables import confidence_levels, least_samples, powers_table, radius_scales
 from rumormill.engine.crew import Crew
+from rumormill.engine.opening import Opening
 from rumormill.engine.result import Trial
 from rumormill.errors import InputError
 from rumormill.estimators import Terms
@@ -114,26 +115,16 @@ class MessagePassingLayout:
         most_samples = rules.horizon * (1 + int(self.heard.max(initial=0)))
         return self.divides and worth_it and most_samples < MOST_SAMPLES
 
-    def start(
-        self,
-        source: RewardSource,
-        horizon: int,
-        marks: NDArray[np.int64],
-        keep_actions: bool,
-        seed: np.random.SeedSequence,
-        crew: Crew | None = None,
-    ) -> CompiledTrial:
-        self.policy.require_moments_below(source.tail_index)
-        rules, room = self._rules(source, horizon)
-        output = empty_output(self.network.n_agents, horizon, marks, keep_actions)
-        if self._in_parts(rules, crew):
-            return CrowdTrial(self, rules, output, crew)
-        return self._trial(rules, room, output, source, seed)
+    def start(self, opening: Opening) -> CompiledTrial:
+        self.policy.require_moments_below(opening.source.tail_index)
+        rules, room = self._rules(opening.source, opening.horizon)
+        output = empty_output(self.network.n_agents, opening)
+        if self._in_parts(rules, opening.crew):
+            return CrowdTrial(self, rules, output, opening.crew)
+        return self._trial(rules, room, output, opening)
 
-    def _trial(
-        self, rules: Rules, room: Room, output: Output, source: RewardSource, seed: np.random.SeedSequence
-    ) -> CompiledTrial:
-        del source, seed  # nothing but the rewards is left to chance
+    def _trial(self, rules: Rules, room: Room, output: Output, opening: Opening) -> CompiledTrial:
+        del opening  # nothing but the rewards is left to chance
         return MessagePassingTrial(self, rules, room, output)
 
     def _rules(self, source: RewardSource, horizon: int) -> tuple[Rules, Room]:
