@@ -130,7 +130,18 @@ def test_every_estimator_is_light() -> None:
 
 @pytest.mark.parametrize(
     "room",
-    ["arms", "catalogue", "estimators", "formulas", "graphs", "policies", "protocol", "seeds", "validate"],
+    [
+        "arms",
+        "catalogue",
+        "estimators",
+        "formulas",
+        "graphs",
+        "keyed",
+        "policies",
+        "protocol",
+        "seeds",
+        "validate",
+    ],
 )
 def test_the_rooms_of_the_core_import_nothing_else(room: str) -> None:
     done = run_in_the_core(f"import rumormill.{room}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rumormill import formulas
+from rumormill import keyed
 from rumormill.graphs import Network
 from rumormill.kernels.bits import lowest_bit, ones
 from rumormill.kernels.keyed import key_of_three, key_of_two, limit_of, link_keys, uniform_at
@@ -23,14 +23,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
     ],
 )
 def test_uniforms_by_the_book(seed: int, purpose: int, numbers: tuple[int, int, int], value: float) -> None:
-    begin = np.uint64(formulas.key_of(seed, purpose))
+    begin = np.uint64(keyed.key_of(seed, purpose))
     assert uniform_at(np.uint64(key_of_three(begin, *numbers))) == value
 
 
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_every_link_has_the_key_of_its_ends(symmetric: bool) -> None:
     network = Network.erdos_renyi(9, 0.5, rng=1)
-    begin = np.uint64(formulas.key_of(11, formulas.LOSS))
+    begin = np.uint64(keyed.key_of(11, keyed.LOSS))
     keys = np.zeros(len(network.indices), dtype=np.uint64)
     link_keys(begin, network.indptr, network.indices, symmetric, keys)
     for b in range(9):
@@ -38,8 +38,8 @@ def test_every_link_has_the_key_of_its_ends(symmetric: bool) -> None:
             a = int(network.indices[i])
             ends = (min(a, b), max(a, b)) if symmetric else (a, b)
             assert keys[i] == np.uint64(key_of_two(begin, *ends))
-            expected = formulas.uniform(11, formulas.LOSS, *ends)
-            assert formulas.uniform_at(int(keys[i])) == expected
+            expected = keyed.uniform(11, keyed.LOSS, *ends)
+            assert keyed.uniform_at(int(keys[i])) == expected
 
 
 @pytest.mark.parametrize("p", [0.0, 2.0**-53, 1e-9, 0.25, 0.3, 0.7, 1 - 2.0**-53, 1.0])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import rumormill as rm
-from rumormill.formulas import DISCARD, key_of, key_with, uniform
+from rumormill.keyed import DISCARD, key_of, key_with, uniform
 from rumormill.policies.averaging import ConsensusPart
 from rumormill.policies.centralized import LeaderPart
 from rumormill.policies.decentralized import CliquePart

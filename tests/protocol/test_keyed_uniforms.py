@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rumormill.formulas import (
+from rumormill.keyed import (
     even_delay,
     geometric_delay,
     key_of,

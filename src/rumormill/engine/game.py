@@ -14,8 +14,8 @@ import numpy as np
 
 from rumormill.arms import Moments, RewardSource, RewardStream
 from rumormill.errors import ContractError, InputError
-from rumormill.formulas import DISCARD, key_of, key_with
 from rumormill.graphs import Network
+from rumormill.keyed import DISCARD, key_of, key_with
 from rumormill.policies import Agent, HopPart, Plan, Policy, Seat
 from rumormill.protocol import Carrier, Conditions, Message
 from rumormill.seeds import private_generator, stream_seed

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from rumormill import formulas
+from rumormill import keyed as plain_keyed
 from rumormill.kernels import (
     choosing,
     consensus,
@@ -317,13 +318,13 @@ def _geometric(rng: np.random.Generator, n: int) -> list[Case]:
 
 
 COMPARISONS = (
-    Comparison("mix", keyed.mix, lambda key: formulas.mix(int(key)), _keys),
+    Comparison("mix", keyed.mix, lambda key: plain_keyed.mix(int(key)), _keys),
     Comparison(
-        "key_with", keyed.key_with, lambda key, x: formulas.key_with(int(key), int(x)), _keys_and_numbers
+        "key_with", keyed.key_with, lambda key, x: plain_keyed.key_with(int(key), int(x)), _keys_and_numbers
     ),
-    Comparison("uniform_at", keyed.uniform_at, lambda key: formulas.uniform_at(int(key)), _keys),
-    Comparison("even_delay", keyed.even_delay, formulas.even_delay, _late),
-    Comparison("geometric_delay", keyed.geometric_delay, formulas.geometric_delay, _geometric),
+    Comparison("uniform_at", keyed.uniform_at, lambda key: plain_keyed.uniform_at(int(key)), _keys),
+    Comparison("even_delay", keyed.even_delay, plain_keyed.even_delay, _late),
+    Comparison("geometric_delay", keyed.geometric_delay, plain_keyed.geometric_delay, _geometric),
     Comparison("quarter_sine", draws.quarter_sine, formulas.quarter_sine, _units),
     Comparison("power_of_size", running.power_of_size, formulas.power_of_size, _powers),
     Comparison("leaving_level", running.leaving_level, formulas.leaving_level, _trimming),

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import numba
 import numba.core.event
 
-from rumormill import formulas
+from rumormill import formulas, keyed
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -100,7 +100,7 @@ numba.core.event.register("numba:compile", COMPILING)
 
 def _stamp() -> str:
     digest = hashlib.sha256()
-    for path in [*sorted(Path(__file__).parent.glob("*.py")), Path(formulas.__file__)]:
+    for path in [*sorted(Path(__file__).parent.glob("*.py")), Path(formulas.__file__), Path(keyed.__file__)]:
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 

@@ -11,17 +11,17 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill import formulas
+from rumormill import keyed
 from rumormill.kernels.jit import kernel, linked, part, step
 from rumormill.kernels.state import Ids, Ints
 
 Keys = NDArray[np.uint64]
 
-mix = part(formulas.mix)
-key_with = linked(formulas.key_with, mix=mix)
-uniform_at = part(formulas.uniform_at)
-even_delay = part(formulas.even_delay)
-geometric_delay = part(formulas.geometric_delay)
+mix = part(keyed.mix)
+key_with = linked(keyed.key_with, mix=mix)
+uniform_at = part(keyed.uniform_at)
+even_delay = part(keyed.even_delay)
+geometric_delay = part(keyed.geometric_delay)
 
 
 def limit_of(p: float) -> np.uint64:

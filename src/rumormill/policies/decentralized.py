@@ -20,8 +20,8 @@ from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from rumormill.errors import InputError
-from rumormill.formulas import key_with, uniform_at
 from rumormill.graphs import Network, clique_cover, verify_cover
+from rumormill.keyed import key_with, uniform_at
 from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.passer import Passer
 from rumormill.policies.seat import Seat

@@ -15,8 +15,8 @@ from typing import Literal
 
 import numpy as np
 
-from rumormill.formulas import DELAY, LOSS, even_delay, geometric_delay, key_of, key_with, uniform_at
 from rumormill.graphs import Network
+from rumormill.keyed import DELAY, LOSS, even_delay, geometric_delay, key_of, key_with, uniform_at
 from rumormill.protocol.channel import Channel
 from rumormill.protocol.message import Message
 from rumormill.seeds import seed_word

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, RewardStream, stream_of
 from rumormill.errors import InputError
-from rumormill.formulas import CORRUPT, key_of, key_with, uniform_at
 from rumormill.graphs import Network
+from rumormill.keyed import CORRUPT, key_of, key_with, uniform_at
 from rumormill.protocol.channel import Carrier, Channel, PerfectChannel
 from rumormill.protocol.churn import (
     Absence,

@@ -21,7 +21,6 @@ from rumormill.engine.compiled.message_passing import (
 )
 from rumormill.engine.opening import Opening
 from rumormill.engine.result import Trial
-from rumormill.formulas import CORRUPT, DISCARD, key_of, key_with
 from rumormill.kernels.imperfect import play_imperfect_block
 from rumormill.kernels.keyed import limit_of
 from rumormill.kernels.origins import ALL, Origins
@@ -43,6 +42,7 @@ from rumormill.kernels.world import (
     Weather,
 )
 from rumormill.kernels.world import World as KernelWorld
+from rumormill.keyed import CORRUPT, DISCARD, key_of, key_with
 from rumormill.policies import HopPlan, RobustPolicy
 from rumormill.protocol import Conditions, Corruption, World
 from rumormill.protocol.falsehood import CLAIMED_COUNT

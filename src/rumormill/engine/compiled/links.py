@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.formulas import DELAY, LOSS, key_of
 from rumormill.graphs import Network
 from rumormill.kernels.keyed import Keys, limit_of, link_keys
 from rumormill.kernels.world import AT_ONCE, EVEN, GEOMETRIC, Links
+from rumormill.keyed import DELAY, LOSS, key_of
 from rumormill.protocol import Conditions, Imperfect
 
 
