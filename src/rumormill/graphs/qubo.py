@@ -44,9 +44,16 @@ def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[in
     )
     columns = np.argsort(np.array(samples.variables))
     lowest = np.argsort(samples.record.energy, kind="stable")
-    rows = list(dict.fromkeys(tuple(samples.record.sample[i, columns].tolist()) for i in lowest))
-    found = [complete(power, weights, np.flatnonzero(row)) for row in rows[:REPAIRED]]
-    return max(found, key=lambda chosen: float(weights[chosen].sum()))
+    rows = dict.fromkeys(samples.record.sample[i, columns].astype(np.int8).tobytes() for i in lowest)
+    found = [np.frombuffer(row, np.int8) for row in list(rows)[:REPAIRED]]
+    # Most need no repair: whoever is in hears nobody who is, whoever is out hears one. A product tells.
+    near = power.matrix(np.int32) @ np.array(found, np.int32).T
+    sound = [bool(((near[:, i] > 0) != (row > 0)).all()) for i, row in enumerate(found)]
+    sets = [
+        np.flatnonzero(row).tolist() if good else complete(power, weights, np.flatnonzero(row))
+        for row, good in zip(found, sound, strict=True)
+    ]
+    return max(sets, key=lambda chosen: float(weights[chosen].sum()))
 
 
 def complete(power: Adjacency, weights: NDArray[np.float64], sample: NDArray[np.int64]) -> list[int]:
