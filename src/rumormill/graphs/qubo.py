@@ -7,6 +7,8 @@ sample is repaired and then completed greedily.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -20,31 +22,24 @@ MOST_SWEEPS, LEAST_SWEEPS = 500, 50
 UPDATES = 12_500_000
 # From "most moves are taken" to "hardly any is", in units of the largest and of the smallest weight.
 HOT, COLD = 5.0, 10.0
+# Above this share of all pairs, adding a whole row of the matrix is quicker than picking out the links.
+FULL_AGENTS, FULL_SHARE = 3_000, 1 / 8
 # Samples that are worth the repair.
 REPAIRED = 20
 
 
 def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[int]:
     """The heaviest independent set among the repaired samples of simulated annealing."""
-    import dimod
-    from dwave.samplers import SimulatedAnnealingSampler
-
-    low, high = power.edges().T
-    model = dimod.BinaryQuadraticModel.from_numpy_vectors(
-        -weights, (low, high, np.minimum(weights[low], weights[high]) + 1), 0.0, "BINARY"
-    )
+    if not power.n_edges:
+        return list(range(power.n_agents))
     n = power.n_agents
     reads = int(np.clip(50_000 // n, LEAST_READS, MOST_READS))
-    samples = SimulatedAnnealingSampler().sample(
-        model,
-        num_reads=reads,
-        num_sweeps=int(np.clip(UPDATES // (reads * n), LEAST_SWEEPS, MOST_SWEEPS)),
-        beta_range=(HOT / float(weights.max()), COLD / float(weights.min())),
-        seed=seed,
-    )
-    columns = np.argsort(np.array(samples.variables))
-    lowest = np.argsort(samples.record.energy, kind="stable")
-    rows = dict.fromkeys(samples.record.sample[i, columns].astype(np.int8).tobytes() for i in lowest)
+    sweeps = int(np.clip(UPDATES // (reads * n), LEAST_SWEEPS, MOST_SWEEPS))
+    drawn = samples(power, weights, seed, reads, sweeps)
+    low, high = power.edges().T
+    broken = (drawn[:, low] & drawn[:, high]) @ _penalties(weights, low, high)
+    lowest = np.argsort(broken - drawn @ weights, kind="stable")
+    rows = dict.fromkeys(drawn[i].tobytes() for i in lowest)
     found = [np.frombuffer(row, np.int8) for row in list(rows)[:REPAIRED]]
     # Most need no repair: whoever is in hears nobody who is, whoever is out hears one. A product tells.
     near = power.matrix(np.int32) @ np.array(found, np.int32).T
@@ -54,6 +49,31 @@ def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[in
         for row, good in zip(found, sound, strict=True)
     ]
     return max(sets, key=lambda chosen: float(weights[chosen].sum()))
+
+
+def samples(
+    power: Adjacency, weights: NDArray[np.float64], seed: int, reads: int, sweeps: int
+) -> NDArray[np.int8]:
+    """Who is in (1) at the end of each read, (reads, agents); beginnings are drawn too."""
+    from rumormill.kernels.annealing import anneal_sets
+
+    n = power.n_agents
+    tails = np.repeat(np.arange(n), power.degrees)
+    penalties = _penalties(weights, tails, power.indices)
+    full = np.zeros((0, 0))
+    if n <= FULL_AGENTS and len(tails) > FULL_SHARE * n * n:
+        full = np.zeros((n, n))
+        full[tails, power.indices] = penalties
+    states = np.random.RandomState(seed).randint(2, size=(reads, n)).astype(np.int8)
+    betas = np.geomspace(HOT / float(weights.max()), COLD / float(weights.min()), sweeps)
+    with np.errstate(over="ignore"):  # draws are sums modulo 2^64
+        anneal_sets(states, np.empty(n), weights, power.indptr, power.indices, penalties, full, betas, seed)
+    return states
+
+
+def _penalties(weights: NDArray[np.float64], low: Any, high: Any) -> NDArray[np.float64]:
+    between: NDArray[np.float64] = np.minimum(weights[low], weights[high]) + 1
+    return between
 
 
 def complete(power: Adjacency, weights: NDArray[np.float64], sample: NDArray[np.int64]) -> list[int]:
