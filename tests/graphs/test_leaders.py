@@ -133,8 +133,9 @@ def test_annealing_is_that_of_dwave_samplers(name: str, seed: int) -> None:
         seed=seed,
     )
     columns = np.argsort(np.array(theirs.variables))
-    ours = qubo.samples(power, weights, seed, reads=12, sweeps=70)
+    ours, energies = qubo.samples(power, weights, seed, reads=12, sweeps=70)
     np.testing.assert_array_equal(ours, theirs.record.sample[:, columns])
+    np.testing.assert_array_equal(energies, theirs.record.energy)
 
 
 def test_without_links_everybody_leads() -> None:

@@ -7,8 +7,6 @@ sample is repaired and then completed greedily.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -35,11 +33,8 @@ def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[in
     n = power.n_agents
     reads = int(np.clip(50_000 // n, LEAST_READS, MOST_READS))
     sweeps = int(np.clip(UPDATES // (reads * n), LEAST_SWEEPS, MOST_SWEEPS))
-    drawn = samples(power, weights, seed, reads, sweeps)
-    low, high = power.edges().T
-    broken = (drawn[:, low] & drawn[:, high]) @ _penalties(weights, low, high)
-    lowest = np.argsort(broken - drawn @ weights, kind="stable")
-    rows = dict.fromkeys(drawn[i].tobytes() for i in lowest)
+    drawn, energies = samples(power, weights, seed, reads, sweeps)
+    rows = dict.fromkeys(drawn[i].tobytes() for i in np.argsort(energies, kind="stable"))
     found = [np.frombuffer(row, np.int8) for row in list(rows)[:REPAIRED]]
     # Most need no repair: whoever is in hears nobody who is, whoever is out hears one. A product tells.
     near = power.matrix(np.int32) @ np.array(found, np.int32).T
@@ -53,27 +48,24 @@ def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[in
 
 def samples(
     power: Adjacency, weights: NDArray[np.float64], seed: int, reads: int, sweeps: int
-) -> NDArray[np.int8]:
-    """Who is in (1) at the end of each read, (reads, agents); beginnings are drawn too."""
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """Who is in (1) at the end of each read, (reads, agents), and its energy; beginnings are drawn too."""
     from rumormill.kernels.annealing import anneal_sets
 
     n = power.n_agents
     tails = np.repeat(np.arange(n), power.degrees)
-    penalties = _penalties(weights, tails, power.indices)
+    penalties = np.minimum(weights[tails], weights[power.indices]) + 1
     full = np.zeros((0, 0))
     if n <= FULL_AGENTS and len(tails) > FULL_SHARE * n * n:
         full = np.zeros((n, n))
         full[tails, power.indices] = penalties
     states = np.random.RandomState(seed).randint(2, size=(reads, n)).astype(np.int8)
+    energies = np.empty(reads)
     betas = np.geomspace(HOT / float(weights.max()), COLD / float(weights.min()), sweeps)
     with np.errstate(over="ignore"):  # draws are sums modulo 2^64
-        anneal_sets(states, np.empty(n), weights, power.indptr, power.indices, penalties, full, betas, seed)
-    return states
-
-
-def _penalties(weights: NDArray[np.float64], low: Any, high: Any) -> NDArray[np.float64]:
-    between: NDArray[np.float64] = np.minimum(weights[low], weights[high]) + 1
-    return between
+        links = power.indptr, power.indices, penalties, full
+        anneal_sets(states, energies, np.empty(n), weights, *links, betas, seed)
+    return states, energies
 
 
 def complete(power: Adjacency, weights: NDArray[np.float64], sample: NDArray[np.int64]) -> list[int]:

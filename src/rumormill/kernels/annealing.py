@@ -24,6 +24,7 @@ ROUNDING = np.uint64(32)
 @kernel
 def anneal_sets(
     states: NDArray[np.int8],
+    energies: NDArray[np.float64],
     field: NDArray[np.float64],
     weights: NDArray[np.float64],
     indptr: NDArray[np.int64],
@@ -33,7 +34,7 @@ def anneal_sets(
     betas: NDArray[np.float64],
     seed: int,
 ) -> None:
-    """Anneal every row of states, which says who is in (1) at first and in the end.
+    """Anneal every row of states, which says who is in (1) at first and in the end, with its energy then.
 
     penalties[k] is that of link k; `full` is the matrix of penalties, or empty where the links are few. field
     is room for one number per agent: what putting it in would cost.
@@ -72,3 +73,7 @@ def anneal_sets(
                     for k in range(indptr[v], indptr[v + 1]):
                         field[indices[k]] += sign * penalties[k]
                 inside[v] ^= 1
+        energies[row] = 0.0
+        for v in range(n):
+            if inside[v]:  # half of what its links cost, for both ends count them
+                energies[row] += (field[v] - weights[v]) / 2.0
