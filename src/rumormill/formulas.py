@@ -32,14 +32,23 @@ def quarter_sine(x: Any) -> Any:
     return (((((high + _S4) * q + _S3) * q + _S2) * q + _S1) * q + _S0) * x
 
 
-def stable_parts(t: Any, wait: Any, alpha: float) -> tuple[Any, Any]:
+def centred(u: Any) -> Any:
+    """Uniform on (-1/2, 1/2), from a generator's u; neither the ends nor 0 come up (also arrays).
+
+    The generator's numbers are k 2^-53, so half a step less than 1/2 has to be taken off.
+    """
+    return u - (0.5 - 2.0**-54)
+
+
+def stable_parts(u: Any, wait: Any, alpha: float) -> tuple[Any, Any]:
     """The first times the second^((1-alpha)/alpha) is a symmetric alpha-stable draw (also arrays).
 
-    With U = pi t uniform on (-pi/2, pi/2) and W = wait exponential, Chambers, Mallows and Stuck have
+    With U = pi t, t uniform on (-1/2, 1/2), and W = wait exponential, Chambers, Mallows and Stuck have
     sin(aU) / cos(U)^(1/a) (cos((1-a)U) / W)^((1-a)/a), which is, with one power,
     sin(aU) / cos(U) (cos((1-a)U) / (W cos U))^((1-a)/a). Sign apart, each of the three is sin(pi x / 2)
     for some x in [0, 1].
     """
+    t = centred(u)
     size = abs(t)
     cosine = quarter_sine(1.0 - 2.0 * size)
     other = quarter_sine(1.0 - 2.0 * abs(1.0 - alpha) * size)

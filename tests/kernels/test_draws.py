@@ -12,10 +12,9 @@ from rumormill.kernels.draws import shape_stable
 @pytest.mark.parametrize("alpha", [0.02, 0.4, 1.0, 1.1, 1.5, 1.9, 1.999])
 def test_the_same_bits_in_a_loop_and_on_whole_arrays(alpha: float) -> None:
     rng = np.random.default_rng(3)
-    ends = [2.0**-54, -(2.0**-54), 0.5 - 2.0**-54, 2.0**-54 - 0.5]  # the largest and smallest t there are
-    t = np.append(rng.random(20_000) - 0.5, ends)
-    wait = rng.standard_exponential(len(t))
-    plain, compiled = (t.copy(), wait.copy()), (t.copy(), wait.copy())
+    u = np.append(rng.random(20_000), [0.0, 0.5 - 2.0**-53, 0.5, 1 - 2.0**-53])  # ends and middle
+    wait = rng.standard_exponential(len(u))
+    plain, compiled = (u.copy(), wait.copy()), (u.copy(), wait.copy())
     plain_shaping(*plain, alpha)
     shape_stable(*compiled, alpha)
     for one, other in zip(plain, compiled, strict=True):

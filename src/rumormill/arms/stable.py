@@ -14,7 +14,7 @@ from rumormill.arms.base import Arm, require_finite, require_positive
 from rumormill.arms.light import Gaussian
 from rumormill.arms.quadrature import integrate
 from rumormill.errors import InputError
-from rumormill.formulas import stable_parts
+from rumormill.formulas import centred, stable_parts
 from rumormill.validate import above, between
 
 # Draws are made in pieces that stay in the processor's cache. The size is part of what
@@ -67,17 +67,23 @@ class AlphaStable(Arm):
 
     def standard(self) -> tuple[Arm, float, float]:
         if self.alpha == 2:
-            return Gaussian(loc=0.0, scale=1.0), float(self.loc), math.sqrt(2) * self.scale
+            return Gaussian(loc=0.0, scale=1.0), *self._place()
+        # Adding 0.0 makes -0.0 and 0.0 the same law, as they compare.
+        return AlphaStable(alpha=float(self.alpha), beta=float(self.beta) + 0.0), *self._place()
+
+    def _place(self) -> tuple[float, float]:
+        """Where the standard law is moved, and by how much it is stretched before."""
         loc = float(self.loc)
+        if self.alpha == 2:
+            return loc, math.sqrt(2) * self.scale
         if self.alpha == 1:
             # With alpha = 1 a skewed law moves when it is stretched.
             loc += self.beta * (2 / math.pi) * self.scale * math.log(self.scale)
-        # Adding 0.0 makes -0.0 and 0.0 the same law, as they compare.
-        return AlphaStable(alpha=float(self.alpha), beta=float(self.beta) + 0.0), loc, float(self.scale)
+        return loc, float(self.scale)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        law, loc, scale = self.standard()
-        if isinstance(law, Gaussian):
+        loc, scale = self._place()
+        if self.alpha == 2:
             draws = rng.standard_normal(size)
         else:
             draws = np.empty(size)
@@ -97,7 +103,7 @@ class AlphaStable(Arm):
     def _moment(self, p: float, center: float) -> float:
         if self.alpha == 2:
             return Gaussian(loc=self.loc, scale=math.sqrt(2) * self.scale)._moment(p, center)
-        _, loc, scale = self.standard()
+        loc, scale = self._place()
         shift = (loc - center) / scale
         return float(scale**p * _shifted_moment(p, self.alpha, self.beta, shift))
 
@@ -111,7 +117,7 @@ def _fill_symmetric(rng: np.random.Generator, alpha: float, out: NDArray[np.floa
     room = np.empty(min(PIECE, out.size))
     for start in range(0, out.size, PIECE):
         draws = out[start : start + PIECE]
-        _fill_uniform(rng, draws)
+        rng.random(out=draws)
         if alpha == 1:  # the power is 1, and no W is drawn
             draws[:] = stable_parts(draws, 1.0, alpha)[0]
             continue
@@ -137,25 +143,14 @@ def _shaping() -> Shaping:
     return shape_stable
 
 
-def plain_shaping(t: NDArray[np.float64], wait: NDArray[np.float64], alpha: float) -> None:
-    """Put `formulas.stable_parts` of t and wait in their places."""
-    t[:], wait[:] = stable_parts(t, wait, alpha)
-
-
-def _fill_uniform(rng: np.random.Generator, out: NDArray[np.float64]) -> None:
-    """Uniform on (-1/2, 1/2): symmetric, and the ends and 0 never come up.
-
-    The generator's numbers are k 2^-53, so half a step less than 1/2 has to be taken off.
-    """
-    rng.random(out=out)
-    out -= 0.5 - 2.0**-54
+def plain_shaping(u: NDArray[np.float64], wait: NDArray[np.float64], alpha: float) -> None:
+    """Put `formulas.stable_parts` of u and wait in their places."""
+    u[:], wait[:] = stable_parts(u, wait, alpha)
 
 
 def _fill_skewed(rng: np.random.Generator, alpha: float, beta: float, out: NDArray[np.float64]) -> None:
     """Chambers–Mallows–Stuck with skew (Weron's form, location 0 and scale 1)."""
-    angle = np.empty(out.size)
-    _fill_uniform(rng, angle)
-    angle *= np.pi
+    angle = np.pi * centred(rng.random(out.size))
     wait = rng.standard_exponential(out.size)
     cosine = np.cos(angle)
     if alpha == 1:
