@@ -59,6 +59,10 @@ def _units(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(np.append(rng.uniform(-1, 1, n - 3), [0.0, 1.0, -1.0]))
 
 
+def _stable(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.random(n), rng.standard_exponential(n), rng.uniform(0.05, 2.0, n))
+
+
 def _p(rng: np.random.Generator, n: int) -> Any:
     return np.where(rng.random(n) < 0.2, 2.0, 1.001 + 0.999 * rng.random(n))
 
@@ -327,6 +331,8 @@ COMPARISONS = (
     Comparison("even_delay", keyed.even_delay, plain_keyed.even_delay, _late),
     Comparison("geometric_delay", keyed.geometric_delay, plain_keyed.geometric_delay, _geometric),
     Comparison("quarter_sine", draws.quarter_sine, formulas.quarter_sine, _units),
+    Comparison("centred", draws.centred, formulas.centred, lambda rng, n: _columns(rng.random(n))),
+    Comparison("stable_parts", draws.stable_parts, formulas.stable_parts, _stable),
     Comparison("power_of_size", running.power_of_size, formulas.power_of_size, _powers),
     Comparison("leaving_level", running.leaving_level, formulas.leaving_level, _trimming),
     Comparison("shrinkage", state.shrinkage, formulas.shrinkage, _shrinking),
