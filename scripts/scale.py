@@ -23,7 +23,7 @@ from rumormill.errors import RumormillError
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "performance.md"
 BEGIN, END = "<!-- scale: begin -->", "<!-- scale: end -->"
-PATIENCE = 600.0
+PATIENCE = 3_600.0
 # Processor seconds after which a cell has played enough.
 MOST_CPU = 30.0
 
