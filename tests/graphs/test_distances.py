@@ -90,7 +90,7 @@ def test_a_reach_beyond_memory_is_refused_in_words(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(rooms, "available_bytes", lambda: 1e5)
     monkeypatch.setattr(rooms, "MATRIX_AGENTS", 0)
     network.neighbourhoods(1)
-    with pytest.raises(InputError, match=r"gamma = 3 is not possible here: within 2 hops .* smaller gamma"):
+    with pytest.raises(InputError, match=r"gamma = 3 is not possible here: .* the 300 agents hears"):
         network.neighbourhoods(3)
 
 

@@ -30,6 +30,8 @@ DEAR_FOR_DIAMETER = 0.1
 STEPS_FOR_DIAMETER = 3_000_000
 # What a pair in reach takes while the frontiers are made and put together.
 BYTES_PER_PAIR = 50
+# How many agents are asked how far they hear before all are; always the same ones.
+SAMPLED, SEED = 16, 1
 # Agents whose messages are followed together when only the diameter is asked for.
 SOURCES_AT_ONCE = 1_024
 
@@ -72,13 +74,13 @@ class Neighbourhoods:
 
 def neighbourhoods(adjacency: Adjacency, gamma: int) -> Neighbourhoods:
     """The gamma-neighbourhoods of every agent."""
+    _refuse_without_memory(adjacency, gamma)
     layers: list[Layer] = []
     walk = frontiers(adjacency)
     while len(layers) < gamma:
         dear = layers and _steps_per_pair(adjacency, layers[-1]) > DEAR_FOR_ROWS
         if dear and adjacency.n_agents <= MATRIX_AGENTS:
             return _from_matrix(_distance_matrix(adjacency), gamma)
-        _refuse_without_memory(adjacency, layers, gamma)
         layer = next(walk, None)
         if layer is None:
             break
@@ -86,19 +88,20 @@ def neighbourhoods(adjacency: Adjacency, gamma: int) -> Neighbourhoods:
     return _from_layers(adjacency.n_agents, layers, gamma)
 
 
-def _refuse_without_memory(adjacency: Adjacency, layers: list[Layer], gamma: int) -> None:
-    """Refuse a frontier that would not fit, before it is made: each step finds at most one pair."""
-    if not layers:
+def _refuse_without_memory(adjacency: Adjacency, gamma: int) -> None:
+    """Refuse a reach that would not fit, before it is worked out: it is that of some agents, times all."""
+    n = adjacency.n_agents
+    if gamma < 2 or n <= MATRIX_AGENTS:
         return
-    known = sum(len(ids) for _, ids in layers)
-    pairs = min(known + _steps(adjacency, layers[-1]), adjacency.n_agents**2)
-    needed, there = float(BYTES_PER_PAIR) * pairs, available_bytes()
+    some = np.random.default_rng(SEED).integers(0, n, SAMPLED)
+    reach = [int(((hops := hops_from(adjacency, int(v))) >= 1).sum() - (hops > gamma).sum()) for v in some]
+    pairs = n * float(np.mean(reach))
+    needed, there = BYTES_PER_PAIR * pairs, available_bytes()
     if needed > there:
-        reach = len(layers)
         raise InputError(
-            f"gamma = {gamma} is not possible here: within {reach + 1} hops up to {amount(pairs)} pairs of "
-            f"{adjacency.n_agents:,} agents hear each other, which takes about {memory(needed)} of memory, "
-            f"{memory(there)} are there; take a smaller gamma (within {reach} there are {amount(known)})"
+            f"gamma = {gamma} is not possible here: so far each of the {n:,} agents hears about "
+            f"{amount(pairs / n)} others, which takes about {memory(needed)} of memory, {memory(there)} are "
+            "there; take a smaller gamma or fewer agents"
         )
 
 
