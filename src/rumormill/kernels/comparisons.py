@@ -27,6 +27,7 @@ from rumormill.kernels import (
     stored,
     streams,
 )
+from rumormill.kernels.jit import alone
 
 Case = tuple[Any, ...]
 
@@ -356,7 +357,9 @@ COMPARISONS = (
     Comparison("worth_telling", manners.worth_telling, formulas.worth_telling, _tellings),
     Comparison("clip_level", streams.clip_level, formulas.clip_level, _clip_levels),
     Comparison("clipped", streams.clipped, formulas.clipped, _clips),
-    Comparison("sketch_add", _on_a_copy(streams.sketch_add), _on_a_copy(formulas.sketch_add), _additions),
+    Comparison(
+        "sketch_add", _on_a_copy(alone(streams.sketch_add)), _on_a_copy(formulas.sketch_add), _additions
+    ),
     Comparison("sketch_clipsum", streams.sketch_clipsum, formulas.sketch_clipsum, _clipsums),
     Comparison("sketch_root", streams.sketch_root, formulas.sketch_root, _roots),
     Comparison("tuned_reach", streams.tuned_reach, formulas.tuned_reach, _four),
