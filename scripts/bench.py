@@ -363,20 +363,25 @@ def main() -> None:
     parser.add_argument("--out", default="bench.json", help="where the numbers go")
     parser.add_argument("--against", metavar="COMMIT", help="measure another commit in the same run")
     parser.add_argument("--rounds", type=int, default=2, help="how often both commits take turns")
+    parser.add_argument("--only", default="", help="against: only workloads whose line contains this")
     options = parser.parse_args()
     if options.one:
         print(json.dumps(one(json.loads(options.one))))
     elif options.against:
-        compare(options.against, options.rounds)
+        compare(options.against, options.rounds, options.only)
     else:
         everything(Path(options.out))
 
 
-def compare(commit: str, rounds: int) -> None:
-    """Every workload on both commits in turns; the best of each."""
-    print(f"CPU seconds per trial: {commit}, this tree, and new / old\n")
+def compare(commit: str, rounds: int, only: str = "") -> None:
+    """Every workload on both commits in turns, the best of each: a table for a page."""
+    print(f"| CPU seconds a trial | γ | T | policy | {commit} | this tree | new / old |")
+    print("|---|---|---|---|---|---|---|")
     with Earlier(commit) as earlier:
         for network, gamma, horizon, policy, _ in WORKLOADS:
+            head = f"| {network} | {gamma} | {horizon:,} | {policy} |"
+            if only not in head:
+                continue
             call = json.dumps([network, gamma, horizon, policy])
             old, new = np.inf, np.inf
             try:
@@ -385,12 +390,9 @@ def compare(commit: str, rounds: int) -> None:
                     new = min(new, in_own_process(call)["trial_s"])
             except subprocess.CalledProcessError as failed:
                 why = failed.stderr.strip().splitlines()[-1]
-                print(f"{network:30} {gamma:2} {horizon:6} {policy:14} not measured: {why}", flush=True)
+                print(f"{head} not measured: {why} | | |", flush=True)
                 continue
-            print(
-                f"{network:30} {gamma:2} {horizon:6} {policy:14} {old:8.3f} {new:8.3f} {new / old:6.2f}",
-                flush=True,
-            )
+            print(f"{head} {old:.3f} | {new:.3f} | {new / old:.2f} |", flush=True)
 
 
 def imperfect_rows() -> list[dict[str, Any]]:

@@ -45,8 +45,17 @@ def play(pulls):
         arm = policy.choice()
         policy.getReward(arm, MEANS[arm] + random.gauss(0, 1))
 """,
-    "banditpylib": "",
-    "contextualbandits": "",
+    "banditpylib": """
+from banditpylib.arms import GaussianArm
+from banditpylib.bandits import MultiArmedBandit
+from banditpylib.learners.mab_learner import UCB
+def play(pulls):
+    bandit = MultiArmedBandit([GaussianArm(mu=mean, std=1.0) for mean in MEANS])
+    learner = UCB(arm_num=len(MEANS))
+    learner.reset()
+    for _ in range(pulls):
+        learner.update(bandit.feed(learner.actions()))
+""",
 }
 
 CLOCK = """
@@ -72,15 +81,20 @@ def of_peer(name: str, sources: Path | None) -> float | str:
         venv.create(folder, with_pip=True)
         python = str(Path(folder) / "bin" / "python")
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", given]
-        if subprocess.run(install, capture_output=True, check=False).returncode:
-            return "pip does not find it, or cannot install it, on this machine"
-        if not PEERS[name]:
-            return "installs, but nobody has written down yet how it is played"
+        done = subprocess.run(install, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return f"pip does not install it here: {_last_line(done.stderr)}"
         code = CLOCK.format(means=MEANS, code=PEERS[name], pulls=PULLS)
         done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
         if done.returncode:
-            return f"installs, but does not start: {done.stderr.strip().splitlines()[-1]}"
+            return f"installs, but does not start: {_last_line(done.stderr)}"
         return float(json.loads(done.stdout.splitlines()[-1])) / PULLS
+
+
+def _last_line(text: str) -> str:
+    """What went wrong, in a cell of a table."""
+    lines = [each for each in text.strip().splitlines() if each and not each.startswith(("note:", "hint:"))]
+    return (lines or ["no word"])[-1].replace("|", "/")
 
 
 def of_rumormill(network: rm.Network, policy: object, engine: str, horizon: int) -> float:

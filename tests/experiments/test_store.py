@@ -1,6 +1,7 @@
 """The folder of a run: nothing half-written counts, nothing damaged is read, one run at a time."""
 
 import errno
+import hashlib
 import itertools
 import json
 import os
@@ -11,13 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 import rumormill
 from rumormill.errors import DataError, InputError
-from rumormill.experiments.run import store
+from rumormill.experiments.analyse.summary import summarise
+from rumormill.experiments.figures.network import network_figures
+from rumormill.experiments.run import networks, store
 from rumormill.experiments.run.files import StoreError
 from rumormill.experiments.run.manifest import fingerprint, read_manifest, write_manifest
 from rumormill.experiments.run.runner import run
@@ -73,6 +77,24 @@ def test_the_numbers_of_the_table_fit_together(swept_run: RunFolder) -> None:
     # Without messages every agent is alone, whatever the policy is called.
     alone = [silent.filter(pl.col("policy") == label)["regret"].to_list() for label in ("KMP", "Centralized")]
     assert alone[0] == alone[1]
+
+
+def test_what_nobody_can_draw_is_only_counted(monkeypatch: pytest.MonkeyPatch, swept_run: RunFolder) -> None:
+    spec = swept_run.spec
+    small = networks.describe_networks(spec)
+    monkeypatch.setattr(networks, "DRAWN_AGENTS", 29)
+    large = networks.describe_networks(spec)
+    assert large.keys() == small.keys()
+    for point, facts in large.items():
+        assert (facts.edges, facts.edges_of, facts.cliques, facts.leaders) == (None, None, None, None)
+        assert facts.n_leaders == len(small[point].leaders or [])
+        assert (facts.n_edges, facts.diameter, facts.gamma) == (60, small[point].diameter, small[point].gamma)
+    links = np.array(small["0"].edges, "<i8")
+    assert {facts.edges_sha256 for facts in large.values()} == {hashlib.sha256(links.tobytes()).hexdigest()}
+    summary = summarise(swept_run)
+    assert network_figures(summary)
+    monkeypatch.setattr(summary.manifest, "networks", large)
+    assert network_figures(summary) == {}
 
 
 def test_the_manifest_says_what_was_run(swept_run: RunFolder) -> None:

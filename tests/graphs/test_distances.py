@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rumormill.errors import InputError
 from rumormill.graphs import Network
 from rumormill.graphs import neighbourhoods as rooms
+from rumormill.graphs import network as networks
 
 
 @st.composite
@@ -71,7 +72,9 @@ def test_the_ways_through_a_full_matrix_and_bit_sets_agree(graph: nx.Graph, gamm
         patch.setattr(rooms, "DEAR_FOR_DIAMETER", -1.0)
         patch.setattr(rooms, "SOURCES_AT_ONCE", 3)
         check_rows(rooms.neighbourhoods(network.power(1), gamma), full, gamma)
-        assert rooms.longest_distance(network.power(1)) == full.max()
+        assert rooms.longest_distance(network.power(1)) == (full.max(), full.max())
+        low, high = rooms.longest_distance(network.power(1), work=gamma)  # gives up sooner or later
+        assert low <= full.max() <= high
 
 
 @pytest.mark.parametrize("make", [lambda: Network.erdos_renyi(700, 0.5, rng=3), lambda: Network.ring(601)])
@@ -80,6 +83,23 @@ def test_large_dense_and_long_thin_networks(make: Any) -> None:
     full = hops_by_networkx(network.to_networkx())
     assert network.diameter == full.max()
     check_rows(network.neighbourhoods(4), full, 4)
+
+
+def test_a_reach_beyond_memory_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    network = Network.barabasi_albert(300, 2, rng=1)
+    monkeypatch.setattr(rooms, "available_bytes", lambda: 1e5)
+    monkeypatch.setattr(rooms, "MATRIX_AGENTS", 0)
+    network.neighbourhoods(1)
+    with pytest.raises(InputError, match=r"gamma = 3 is not possible here: within 2 hops .* smaller gamma"):
+        network.neighbourhoods(3)
+
+
+def test_half_of_an_unknown_diameter_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(networks, "DIAMETER_WORK", 50.0)
+    ring = Network.ring(41)
+    with pytest.raises(InputError, match=r"diameter of these 41 agents lies between 20 and 40"):
+        ring.resolve_gamma("half-diameter")
+    assert ring.diameter == 20
 
 
 def test_one_distance_at_a_time() -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rumormill.errors import InputError
+from rumormill.machine import available_bytes
 from rumormill.text import memory
 
 # Tables per round (levels, scales, leaving samples), and numbers kept per agent and round if asked for.
@@ -48,13 +47,3 @@ def refuse_without_memory(needed: float, what: str) -> None:
             f"{what} takes about {memory(needed)} of memory, {memory(there)} are there; take fewer agents, "
             "arms, checkpoints or trials at a time (workers=1, jobs=1), or a smaller gamma"
         )
-
-
-def available_bytes() -> float:
-    """Memory that can be had now without swapping; the usual limit where the system does not say."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return MOST_BYTES
-    found = [line.split()[1] for line in lines if line.startswith("MemAvailable:")]
-    return float(found[0]) * 1024 if found else MOST_BYTES

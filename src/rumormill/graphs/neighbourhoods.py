@@ -8,7 +8,7 @@ anyway, and the network is not too large, breadth-first searches into a full mat
 
 from __future__ import annotations
 
-import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,13 +16,20 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from rumormill.errors import InputError
 from rumormill.graphs.adjacency import Adjacency, frozen
+from rumormill.machine import available_bytes
+from rumormill.text import amount, memory
 
 # A full matrix is used up to this size: 300 MB while it is made.
 MATRIX_AGENTS = 6_000
 # Steps per pair of agents from which a frontier is too dear: beside a full matrix, and beside bit sets.
 DEAR_FOR_ROWS = 2.0
 DEAR_FOR_DIAMETER = 0.1
+# More steps than these in one frontier take longer than spreading bits from the outermost agents.
+STEPS_FOR_DIAMETER = 3_000_000
+# What a pair in reach takes while the frontiers are made and put together.
+BYTES_PER_PAIR = 50
 # Agents whose messages are followed together when only the diameter is asked for.
 SOURCES_AT_ONCE = 1_024
 
@@ -71,11 +78,28 @@ def neighbourhoods(adjacency: Adjacency, gamma: int) -> Neighbourhoods:
         dear = layers and _steps_per_pair(adjacency, layers[-1]) > DEAR_FOR_ROWS
         if dear and adjacency.n_agents <= MATRIX_AGENTS:
             return _from_matrix(_distance_matrix(adjacency), gamma)
+        _refuse_without_memory(adjacency, layers, gamma)
         layer = next(walk, None)
         if layer is None:
             break
         layers.append(layer)
     return _from_layers(adjacency.n_agents, layers, gamma)
+
+
+def _refuse_without_memory(adjacency: Adjacency, layers: list[Layer], gamma: int) -> None:
+    """Refuse a frontier that would not fit, before it is made: each step finds at most one pair."""
+    if not layers:
+        return
+    known = sum(len(ids) for _, ids in layers)
+    pairs = min(known + _steps(adjacency, layers[-1]), adjacency.n_agents**2)
+    needed, there = float(BYTES_PER_PAIR) * pairs, available_bytes()
+    if needed > there:
+        reach = len(layers)
+        raise InputError(
+            f"gamma = {gamma} is not possible here: within {reach + 1} hops up to {amount(pairs)} pairs of "
+            f"{adjacency.n_agents:,} agents hear each other, which takes about {memory(needed)} of memory, "
+            f"{memory(there)} are there; take a smaller gamma (within {reach} there are {amount(known)})"
+        )
 
 
 def _from_layers(n: int, layers: list[Layer], gamma: int) -> Neighbourhoods:
@@ -129,9 +153,14 @@ def _without(pairs: Any, gone: Any) -> Any:
     return rest
 
 
+def _steps(adjacency: Adjacency, layer: Layer) -> int:
+    """What the next frontier costs."""
+    return int(adjacency.degrees[layer[1]].sum())
+
+
 def _steps_per_pair(adjacency: Adjacency, layer: Layer) -> float:
-    """What the next frontier costs, beside the number of all pairs."""
-    return float(adjacency.degrees[layer[1]].sum() / adjacency.n_agents**2)
+    """The same beside the number of all pairs."""
+    return _steps(adjacency, layer) / adjacency.n_agents**2
 
 
 def _distance_matrix(adjacency: Adjacency) -> NDArray[np.int16]:
@@ -153,29 +182,75 @@ def hops_from(adjacency: Adjacency, v: int) -> NDArray[np.int64]:
     return np.where(np.isinf(hops), -1, hops).astype(np.int64)
 
 
-def longest_distance(adjacency: Adjacency) -> int:
-    """The largest finite distance between two agents."""
-    longest = 0
+def longest_distance(adjacency: Adjacency, work: float = math.inf) -> tuple[int, int]:
+    """The largest finite distance between two agents: it lies between these two, which are mostly the same.
+
+    They differ only where finding it out would take more than so many operations.
+    """
+    longest, most = 0, min(DEAR_FOR_DIAMETER * adjacency.n_agents**2, STEPS_FOR_DIAMETER)
     for layer in frontiers(adjacency):
         longest += 1
-        if _steps_per_pair(adjacency, layer) > DEAR_FOR_DIAMETER:
-            return _longest_by_bits(adjacency)
-    return longest
+        steps = _steps(adjacency, layer)
+        work -= steps
+        if steps > most or work <= 0:
+            return _longest_from_outside(adjacency, work)
+    return longest, longest
 
 
-def _longest_by_bits(adjacency: Adjacency) -> int:
-    """The same by spreading sets of agents, 64 to a machine word, until none grows any more."""
+def _longest_from_outside(adjacency: Adjacency, work: float) -> tuple[int, int]:
+    """The same, part by part, from the agents outermost around one in the middle.
+
+    When all farther than i hops from it are looked at, any two others are within 2 i hops of each other: as
+    soon as a distance as long as that is known, it is the longest (Crescenzi et al. 2013).
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    count, part = connected_components(adjacency.matrix(), directed=False)
+    sizes = np.bincount(part, minlength=count)
+    longest = at_most = 0
+    for one in np.argsort(-sizes, kind="stable").tolist():
+        if sizes[one] - 1 <= longest:
+            break
+        found, hops = _around_the_middle(adjacency, np.flatnonzero(part == one))
+        longest = max(longest, found)
+        outside = np.argsort(-hops, kind="stable")
+        first, step = 0, min(64, SOURCES_AT_ONCE)  # then twice as many at a time
+        while first < len(outside) and longest < 2 * hops[outside[first]]:
+            if work <= 0:
+                at_most = max(at_most, 2 * int(hops[outside[first]]))
+                break
+            sources = outside[first : first + step]
+            longest = max(longest, reached := _farthest(adjacency, sources))
+            work -= float(len(adjacency.indices)) * -(-len(sources) // 64) * (reached + 1)
+            first, step = first + step, min(2 * step, SOURCES_AT_ONCE)
+    return longest, max(longest, at_most)
+
+
+def _around_the_middle(adjacency: Adjacency, part: NDArray[np.int64]) -> tuple[int, NDArray[np.int64]]:
+    """A long distance within this part, and all hops from an agent in the middle of it.
+
+    That is one with many links, or one halfway between two agents far apart: whichever is nearer to all.
+    """
+    hub = hops_from(adjacency, int(part[np.argmax(adjacency.degrees[part])]))
+    one = hops_from(adjacency, int(np.argmax(hub)))
+    other = hops_from(adjacency, int(np.argmax(one)))
+    found = int(one.max())
+    between = np.flatnonzero((one + other == found) & (one == found // 2))
+    halfway = hops_from(adjacency, int(between[len(between) // 2]))
+    return max(found, int(other.max())), min(hub, halfway, key=lambda hops: int(hops.max()))
+
+
+def _farthest(adjacency: Adjacency, sources: NDArray[np.int64]) -> int:
+    """The longest distance from these agents: sets of them, 64 to a machine word, spread until none grows."""
     linked = np.flatnonzero(adjacency.degrees)
     starts = adjacency.indptr[linked]
-    longest = 0
-    for sources in np.array_split(linked, len(linked) // SOURCES_AT_ONCE + 1):
-        heard = np.zeros((adjacency.n_agents, len(sources) // 64 + 1), np.uint64)
-        bit = np.arange(len(sources))
-        heard[sources, bit // 64] = np.uint64(1) << (bit % 64).astype(np.uint64)
-        for hops in itertools.count(1):
-            fresh = np.bitwise_or.reduceat(heard[adjacency.indices], starts, axis=0) | heard[linked]
-            if np.array_equal(fresh, heard[linked]):
-                break
-            heard[linked] = fresh
-            longest = max(longest, hops)
-    return longest
+    heard = np.zeros((adjacency.n_agents, -(-len(sources) // 64)), np.uint64)
+    bit = np.arange(len(sources))
+    heard[sources, bit // 64] = np.uint64(1) << (bit % 64).astype(np.uint64)
+    hops = 0
+    while True:
+        fresh = np.bitwise_or.reduceat(heard[adjacency.indices], starts, axis=0) | heard[linked]
+        if np.array_equal(fresh, heard[linked]):
+            return hops
+        heard[linked] = fresh
+        hops += 1

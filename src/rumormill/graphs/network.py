@@ -24,6 +24,8 @@ from rumormill.validate import NamedArguments, named_arguments, whole
 if TYPE_CHECKING:
     import networkx
 
+# Operations for a diameter: half a minute or so.
+DIAMETER_WORK = 2e9
 # A full distance matrix of this many agents takes 400 MB.
 FULL_MATRIX_AGENTS = 10_000
 
@@ -145,8 +147,14 @@ class Network(metaclass=NamedArguments):
 
     @cached_property
     def diameter(self) -> int:
-        """The largest finite hop distance."""
-        return longest_distance(self._adjacency)
+        """The largest finite hop distance. Of long chains of very many agents, that can take hours."""
+        low, high = self.diameter_between
+        return low if low == high else longest_distance(self._adjacency)[0]
+
+    @cached_property
+    def diameter_between(self) -> tuple[int, int]:
+        """The diameter lies between these two: mostly the same, unless it takes minutes to find out."""
+        return longest_distance(self._adjacency, DIAMETER_WORK)
 
     @cached_property
     def _distance_found(self) -> int:
@@ -159,7 +167,13 @@ class Network(metaclass=NamedArguments):
         if isinstance(gamma, str):
             if gamma != "half-diameter":
                 raise InputError(f"gamma = {gamma!r} is not allowed: give a whole number or 'half-diameter'")
-            return (self.diameter + 1) // 2
+            low, high = self.diameter_between
+            if low != high:
+                raise InputError(
+                    f"gamma = 'half-diameter' is not possible here: the diameter of these {self.n_agents:,} "
+                    f"agents lies between {low} and {high}, and would take long to find; give a number"
+                )
+            return (low + 1) // 2
         gamma = whole("gamma", gamma, 0)
         # The exact diameter of a large network is dear: ask for it only when it can matter.
         known = gamma == 0 or (gamma == 1 and self.n_edges > 0) or gamma <= self._distance_found

@@ -168,7 +168,7 @@ def layout(n_agents: int, edges: NDArray[np.int64]) -> NDArray[np.float64]:
     graph.add_edges_from(edges.tolist())
     # Rings and grids unfold only when springs start from the shape that distances give.
     start = networkx.kamada_kawai_layout(graph) if n_agents <= 150 and networkx.is_connected(graph) else None
-    steps = 30 if start is not None else 120
+    steps = 30 if start is not None else min(120, max(60_000 // n_agents, 10))
     places = networkx.spring_layout(graph, pos=start, seed=1, iterations=steps, k=1.3 / np.sqrt(n_agents))
     return np.array([places[v] for v in range(n_agents)])
 
@@ -192,14 +192,15 @@ def clustered(n_agents: int, cliques: Sequence[Sequence[int]]) -> NDArray[np.flo
 def network_figures(summary: Summary) -> dict[str, Figure]:
     """The network of the first trial, its cliques and its leaders.
 
-    With a sweep, also that of its last point if it looks different. What happens to messages is said; by
-    chance alone, it is the same for every link.
+    Very large ones are not drawn. With a sweep, also that of its last point if it looks different. What
+    happens to messages is said; by chance alone, it is the same for every link.
     """
     known = summary.manifest.networks
     # A point with the same links as an earlier one only names it.
     found = [
         facts if facts.edges_of is None else replace(facts, edges=known[facts.edges_of].edges, edges_of=None)
         for facts in known.values()
+        if facts.edges_sha256 is None
     ]
     # At gamma = 0 everyone is alone: there is nothing to see.
     found = [facts for facts in found if facts.gamma != 0] or found[:1]

@@ -48,7 +48,11 @@ QUANTILES = {
 
 @dataclass(frozen=True)
 class CellOutcome:
-    """What a cell came to. Times are processor seconds of the thread that played it."""
+    """What a cell came to.
+
+    Times are processor seconds of the thread that played it; what others in the same trial helped with (fewer
+    cells than cores) is not counted.
+    """
 
     frame: pl.DataFrame
     regret: dict[str, float]

@@ -31,17 +31,26 @@ HEAD, DIGITS = b'{\n "checksum": "', 64
 
 
 class NetworkFacts(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The network of trial 0 at one sweep point: enough to draw it with its cliques and leaders."""
+    """The network of trial 0 at one sweep point: enough to draw it with its cliques and leaders.
+
+    Where it is too large to be drawn, a checksum stands for its links, and cliques and leaders are counted.
+    """
 
     n_agents: int
     n_edges: int
     diameter: int
+    diameter_at_most: int | None = None
+    """Where finding the diameter takes too long: it lies between the two."""
     gamma: int | None = None
     cliques: list[list[int]] | None = None
     leaders: list[int] | None = None
     edges: list[tuple[int, int]] | None = None
     edges_of: str | None = None
     """The point that has the same links, where `edges` is left out."""
+    edges_sha256: str | None = None
+    """Of the pairs (smaller id, larger id), sorted, as little-endian int64."""
+    n_cliques: int | None = None
+    n_leaders: int | None = None
 
 
 class Machine(Struct, kw_only=True, forbid_unknown_fields=True):
@@ -54,7 +63,9 @@ class Machine(Struct, kw_only=True, forbid_unknown_fields=True):
 class Timings(Struct, kw_only=True, forbid_unknown_fields=True):
     """Seconds. Those of kernels and preparation are processor seconds over all cells.
 
-    Sessions that were killed could not tell how long they took: the others count the last one only.
+    They are of the thread that played a cell: those that helped in it, where there were fewer cells than
+    cores, are not counted. Sessions that were killed could not tell how long they took: the others count the
+    last one only.
     """
 
     kernel_s: float

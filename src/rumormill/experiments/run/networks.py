@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from rumormill.engine import compiled
 from rumormill.experiments.run.cell import one_blas_thread
 from rumormill.experiments.run.games import Constants, resolved_constants
@@ -12,6 +14,10 @@ from rumormill.experiments.spec.own import own_errors
 from rumormill.experiments.spec.reading import points
 from rumormill.experiments.spec.schema import Spec
 from rumormill.experiments.spec.tuning import CONSTANT, PRINTED
+from rumormill.graphs import Network
+
+# A picture of more shows nothing, and springs take minutes to lay it out.
+DRAWN_AGENTS, DRAWN_LINKS = 2_000, 100_000
 
 
 def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
@@ -24,7 +30,9 @@ def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
         with one_blas_thread(), own_errors(spec):
             ready = contenders(point.spec, 0)
         network = ready[0].network
-        facts = NetworkFacts(n_agents=network.n_agents, n_edges=network.n_edges, diameter=network.diameter)
+        low, high = network.diameter_between
+        facts = NetworkFacts(n_agents=network.n_agents, n_edges=network.n_edges, diameter=low)
+        facts.diameter_at_most = None if low == high else high
         for contender in ready:
             plan = contender.plan
             if facts.gamma is None and hasattr(contender.policy, "gamma"):
@@ -34,13 +42,23 @@ def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
             if facts.leaders is None and getattr(plan, "leaders", None) is not None:
                 facts.leaders = [int(v) for v in plan.leaders]  # type: ignore[attr-defined]
         key = repr(point.spec.network)
-        if key in seen:
+        if network.n_agents > DRAWN_AGENTS or network.n_edges > DRAWN_LINKS:
+            _count_only(facts, network)
+        elif key in seen:
             facts.edges_of = seen[key]
         else:
             seen[key] = str(point.index)
             facts.edges = [(int(u), int(v)) for u, v in network.edges()]
         described[str(point.index)] = facts
     return described
+
+
+def _count_only(facts: NetworkFacts, network: Network) -> None:
+    """What is worth keeping of a network that nobody can draw."""
+    facts.edges_sha256 = hashlib.sha256(network.edges().astype("<i8").tobytes()).hexdigest()
+    facts.n_cliques = None if facts.cliques is None else len(facts.cliques)
+    facts.n_leaders = None if facts.leaders is None else len(facts.leaders)
+    facts.cliques = facts.leaders = None
 
 
 def describe_constants(spec: Spec, known: dict[str, dict[str, Constants]]) -> dict[str, dict[str, Constants]]:
