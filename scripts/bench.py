@@ -265,6 +265,37 @@ def against_reference() -> dict[str, float]:
     return {**{f"{k}_s": v for k, v in seconds.items()}, "ratio": seconds["reference"] / seconds["fast"]}
 
 
+def drawing() -> dict[str, float]:
+    """Millions of draws a second, in blocks as the engine asks for them; the floor: numpy's numbers alone."""
+    laws = {
+        "alpha-stable": rm.AlphaStable(alpha=1.9),
+        "gaussian": rm.Gaussian(),
+        "pareto": rm.Pareto(tail=1.9),
+        "student-t": rm.StudentT(df=1.9),
+    }
+    agents, rounds, rng, room = 200, 256, np.random.default_rng(1), np.empty(12_800)
+
+    def floor(_: int) -> None:
+        """A uniform and an exponential for each draw, as a stable one takes them."""
+        for _ in range(agents * rounds // len(room)):
+            rng.random(out=room)
+            rng.standard_exponential(out=room)
+
+    def speed(call: Callable[[int], object]) -> float:
+        best = np.inf
+        for i in range(40):
+            started = time.thread_time()
+            call(i)
+            best = min(best, time.thread_time() - started)
+        return agents * rounds / best / 1e6
+
+    def block(law: Any) -> Callable[[int], object]:
+        stream = rm.Bandit([law.at_mean(0.0), law.at_mean(1.0)]).stream(root_seed(7), agents, 40 * rounds)
+        return lambda i: stream.block(i * rounds, (i + 1) * rounds)
+
+    return {"floor": speed(floor), **{name: speed(block(law)) for name, law in laws.items()}}
+
+
 def start_up() -> dict[str, float]:
     """A fresh process with compiled code on disk: until the import is done, until the first trial is done."""
     code = (
@@ -298,7 +329,7 @@ def in_own_process(
 
 def one(call: Any) -> dict[str, float]:
     """A workload by its description, or one of the special measurements by its name."""
-    special = {"reference": against_reference, "start": start_up, "formulas": formulas}
+    special = {"reference": against_reference, "start": start_up, "formulas": formulas, "draws": drawing}
     if isinstance(call, str):
         return special[call]()
     return measure(*call) if len(call) == 4 else measure_imperfect(*call)
@@ -406,6 +437,9 @@ def everything(out: Path) -> None:
     print(f"\nreference / fast on ER(50, .3), T = 1000: {reference['ratio']:.0f} (goal: 1000)")
     print(f"import {start['import_s']:.2f} s (goal 0.3)")
     print(f"first trial of a second process {start['first_trial_s']:.2f} s (goal 2)")
+    draws = in_own_process('"draws"')
+    told = ", ".join(f"{name} {speed:.0f}" for name, speed in draws.items())
+    print(f"\nmillion draws a second, 200 agents (floor: numpy's uniforms and exponentials alone): {told}")
     print("\na formula compiled, against the plain one called by an agent (times faster):")
     ratios = in_own_process('"formulas"')
     print("  ".join(f"{name} {ratio:.0f}" for name, ratio in ratios.items()))
@@ -414,6 +448,7 @@ def everything(out: Path) -> None:
         "imperfect": imperfect,
         "reference": reference,
         "start": start,
+        "draws": draws,
         "formulas": ratios,
     }
     out.write_text(json.dumps(found, indent=1))

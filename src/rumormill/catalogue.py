@@ -19,29 +19,32 @@ from typing import Any
 
 import msgspec
 
-from rumormill.arms import Arm
 from rumormill.errors import InputError
-from rumormill.estimators import Estimator
-from rumormill.graphs import Topology
 from rumormill.own_modules import import_own
-from rumormill.policies import OwnPolicy, Policy, as_policy
-from rumormill.policies.base import AGENT_METHODS
-from rumormill.protocol import Channel
 from rumormill.text import nearest, one_line, shown
 
 
 class Names(Mapping[str, type]):
     """Names ↔ classes. A class is imported when it is first asked for, so that a new one is one line here."""
 
-    def __init__(self, room: str, places: dict[str, str]) -> None:
-        self._room, self._places = room, places
+    def __init__(self, room: str, base: str, places: dict[str, str]) -> None:
+        self._room, self._base, self._places = room, base, places
         self._found: dict[str, type] = {}
 
     def __getitem__(self, name: str) -> type:
         if name not in self._found:
-            module, _, cls = self._places[name].partition(":")
-            self._found[name] = getattr(importlib.import_module(f"rumormill.{self._room}.{module}"), cls)
+            self._found[name] = self._at(self._places[name])
         return self._found[name]
+
+    @functools.cached_property
+    def base(self) -> type:
+        """What they all derive from."""
+        return self._at(self._base)
+
+    def _at(self, place: str) -> type:
+        module, _, name = place.partition(":")
+        found: type = getattr(importlib.import_module(f"rumormill.{self._room}.{module}"), name)
+        return found
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -52,6 +55,7 @@ class Names(Mapping[str, type]):
 
 POLICIES = Names(
     "policies",
+    "base:Policy",
     {
         "decentralized": "decentralized:DecentralizedMPUCB",
         "centralized": "centralized:CentralizedMPUCB",
@@ -66,6 +70,7 @@ POLICIES = Names(
 )
 ESTIMATORS = Names(
     "estimators",
+    "base:Estimator",
     {
         "trimmed": "trimmed:TrimmedMean",
         "median-of-means": "median_of_means:MedianOfMeans",
@@ -82,6 +87,7 @@ ESTIMATORS = Names(
 )
 LAWS = Names(
     "arms",
+    "base:Arm",
     {
         "alpha-stable": "stable:AlphaStable",
         "gaussian": "light:Gaussian",
@@ -94,6 +100,7 @@ LAWS = Names(
 )
 NETWORKS = Names(
     "graphs",
+    "topologies:Topology",
     {
         "erdos_renyi": "topologies:ErdosRenyi",
         "barabasi_albert": "topologies:BarabasiAlbert",
@@ -113,6 +120,7 @@ ALSO = {"channel": {"lossy": "imperfect"}}
 """Other words for the same, understood but not listed."""
 CHANNELS = Names(
     "protocol",
+    "channel:Channel",
     {
         "perfect": "channel:PerfectChannel",
         "imperfect": "imperfect:Imperfect",
@@ -128,17 +136,21 @@ class Kind:
     tag: str
     """The key that names the class in a spec; "type" is understood everywhere."""
     classes: Names
-    base: type
     needs: tuple[str, ...]
     """Methods that make a class one of this kind, whatever it derives from; none: it must derive."""
 
+    @property
+    def base(self) -> type:
+        """What classes of this kind derive from."""
+        return self.classes.base
+
 
 KINDS = {
-    "policy": Kind("policy", "type", POLICIES, Policy, ("agent",)),
-    "estimator": Kind("estimator", "type", ESTIMATORS, Estimator, ()),
-    "law": Kind("law", "law", LAWS, Arm, ()),
-    "network": Kind("network", "kind", NETWORKS, Topology, ("build",)),
-    "channel": Kind("channel", "type", CHANNELS, Channel, ("open",)),
+    "policy": Kind("policy", "type", POLICIES, ("agent",)),
+    "estimator": Kind("estimator", "type", ESTIMATORS, ()),
+    "law": Kind("law", "law", LAWS, ()),
+    "network": Kind("network", "kind", NETWORKS, ("build",)),
+    "channel": Kind("channel", "type", CHANNELS, ("open",)),
 }
 
 
@@ -252,10 +264,13 @@ def make(
     where = where or kind
     cls, values = check(kind, given, where=where, folder=folder, leave_out=leave_out, beside=beside)
     try:
+        if kind != "policy":
+            return cls(**values)
+        from rumormill.policies.base import OwnPolicy, as_policy
+
         if _makes_agents_only(kind, cls):
             return OwnPolicy(cls, tuple(values.items()))
-        made = cls(**values)
-        return as_policy(made) if kind == "policy" else made
+        return as_policy(cls(**values))
     except InputError as error:
         text = str(error).removeprefix(f"{cls.__name__}: ")
         known = text.split(" ", 1)[0] in {one.name for one in settings_of(kind, cls)}
@@ -302,6 +317,8 @@ def _own(known: Kind, name: str, where: str, folder: str | Path | None) -> Any:
         if known.needs:
             needs += f", or give it {', '.join(known.needs)}"
         if known.name == "policy":
+            from rumormill.policies.base import AGENT_METHODS
+
             needs = f"give it agent(seat), or the methods {', '.join(AGENT_METHODS)} and a seat to begin with"
         kind = f"an {known.name}" if known.name[0] in "aeiou" else f"a {known.name}"
         raise InputError(f"{where} = {name!r} is not {kind}: {needs}")
@@ -321,7 +338,8 @@ def _is_of_kind(known: Kind, found: Any) -> bool:
 
 def _is_policy_class(found: Any) -> bool:
     return isinstance(found, type) and (
-        issubclass(found, Policy) or (callable(getattr(found, "agent", None)) and not _has_methods(found))
+        issubclass(found, POLICIES.base)
+        or (callable(getattr(found, "agent", None)) and not _has_methods(found))
     )
 
 
@@ -331,6 +349,8 @@ def _makes_agents(found: Any) -> bool:
 
 
 def _has_methods(found: Any) -> bool:
+    from rumormill.policies.base import AGENT_METHODS
+
     return all(callable(getattr(found, name, None)) for name in AGENT_METHODS)
 
 

@@ -15,7 +15,7 @@ import rumormill
 from rumormill import catalogue
 from rumormill.cli.app import COMMANDS
 from rumormill.experiments.run.store import open_run
-from rumormill.experiments.spec.reading import spec_names
+from rumormill.experiments.spec.reading import named_spec, spec_names
 
 
 def test_version(cli: Any) -> None:
@@ -43,19 +43,35 @@ def test_a_command_stands_in_the_file_of_its_name() -> None:
         assert place == f"{file}:{file}"
 
 
-def test_help_is_quick_because_it_imports_nothing_heavy() -> None:
-    code = """
+HEAVY = {"numba", "scipy", "networkx", "rustworkx", "matplotlib", "polars", "dimod", "ortools"}
+LATER = {"urllib.request", "rumormill.engine", "rumormill.experiments.spec.reading"}
+ROOMS = {f"rumormill.{room}" for room in ["arms", "estimators", "graphs", "policies", "protocol"]}
+
+
+NEEDED = {
+    "--help": set(),
+    "list specs": set(),
+    "list laws": {"numpy", "rumormill.arms"},
+    "list networks": {"numpy", "rumormill.graphs"},
+    "list estimators": {"numpy", "rumormill.estimators", "rumormill.arms"},
+    "list channels": {"numpy", *ROOMS} - {"rumormill.policies", "rumormill.estimators"},
+    "list policies": {"numpy", *ROOMS},
+}
+
+
+@pytest.mark.parametrize("words", NEEDED)
+def test_what_is_asked_for_first_imports_only_what_it_needs(words: str) -> None:
+    watched = {"numpy", *ROOMS, *HEAVY, *LATER}
+    code = f"""
 import sys
 from rumormill.cli import main
 try:
-    main(["--help"])
-except SystemExit:
-    pass
-heavy = {"numba", "scipy", "networkx", "rustworkx", "matplotlib", "polars", "dimod", "ortools"}
-print(sorted(heavy & set(sys.modules)))
+    main({words.split()!r})
+finally:
+    print(*sorted({watched!r} & set(sys.modules)))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.endswith("\n[]\n")
+    assert set(done.stdout.splitlines()[-1].split()) == NEEDED[words]
 
 
 # --- running --------------------------------------------------------------------------------------------
@@ -208,6 +224,15 @@ def test_list(cli: Any, kind: str, some: set[str]) -> None:
     shown = cli("list", kind)
     assert shown.code == 0
     assert all(name in shown.out for name in some)
+
+
+def test_list_tells_of_specs_what_strict_reading_finds(cli: Any) -> None:
+    told = json.loads(cli("list", "specs", "--json").out)
+    assert [row["name"] for row in told] == spec_names()
+    for row in told:
+        spec = named_spec(row["name"])
+        assert (row["title"], row["question"]) == (spec.title, spec.question)
+        assert row["scales"].split(", ") == list(spec.scale)
 
 
 def test_list_is_the_catalogue(cli: Any) -> None:

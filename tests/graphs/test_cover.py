@@ -94,6 +94,25 @@ def test_saturation_is_that_of_the_complement(n: int, p: float, seed: int) -> No
     assert cover.saturated(power).tolist() == [colour[v] for v in range(n)]
 
 
+@given(st.integers(1, 40), st.floats(0.0, 1.0), st.integers(0, 10**6))
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_first_fit_is_the_same_by_masks_and_by_counts(n: int, p: float, seed: int) -> None:
+    """By the definition too: the first group whose members all hear the agent."""
+    power = Network.erdos_renyi(n, p, rng=seed, connected=False).power(1)
+    order = np.random.default_rng(seed).permutation(n)
+    groups: list[set[int]] = []
+    for v in order.tolist():
+        near = set(power.row(v).tolist())
+        joined = next((group for group in groups if group <= near), None)
+        if joined is None:
+            groups.append({v})
+        else:
+            joined.add(v)
+    expected = [next(g for g, group in enumerate(groups) if v in group) for v in range(n)]
+    assert cover.fit_by_masks(power, order).tolist() == expected
+    assert cover.fit_by_counts(power, order).tolist() == expected
+
+
 def test_known_covers() -> None:
     assert clique_cover(Network.complete(9), 1).groups == (tuple(range(9)),)
     assert len(clique_cover(Network.path(9), 1).groups) == 5

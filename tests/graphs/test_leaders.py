@@ -103,6 +103,45 @@ def test_the_best_of_small_networks_is_found(seed: int, method: Any) -> None:
     assert found.weight == heaviest(near, near.sum(axis=1) + 1.0)
 
 
+ANNEALED = {
+    "dense": Network.erdos_renyi(60, 0.7, rng=1),
+    "hubs": Network.barabasi_albert(150, 3, rng=2),
+    "sparse": Network.erdos_renyi(90, 0.03, rng=3, connected=False),
+    "complete": Network.complete(20),
+    "one link": Network.path(2),
+}
+
+
+@pytest.mark.parametrize("name", ANNEALED)
+@pytest.mark.parametrize("seed", [0, 1, 2**31 - 1])
+def test_annealing_is_that_of_dwave_samplers(name: str, seed: int) -> None:
+    """Every sample, bit by bit; weights are whole numbers, so that the order of additions does not matter."""
+    import dimod
+    from dwave.samplers import SimulatedAnnealingSampler
+
+    power = ANNEALED[name].power(1)
+    weights = (power.degrees + 1).astype(np.float64)
+    low, high = power.edges().T
+    model = dimod.BinaryQuadraticModel.from_numpy_vectors(
+        -weights, (low, high, np.minimum(weights[low], weights[high]) + 1), 0.0, "BINARY"
+    )
+    theirs = SimulatedAnnealingSampler().sample(
+        model,
+        num_reads=12,
+        num_sweeps=70,
+        beta_range=(qubo.HOT / float(weights.max()), qubo.COLD / float(weights.min())),
+        seed=seed,
+    )
+    columns = np.argsort(np.array(theirs.variables))
+    ours, energies = qubo.samples(power, weights, seed, reads=12, sweeps=70)
+    np.testing.assert_array_equal(ours, theirs.record.sample[:, columns])
+    np.testing.assert_array_equal(energies, theirs.record.energy)
+
+
+def test_without_links_everybody_leads() -> None:
+    assert independent_set(Network.ring(7), 0, method="qubo").leaders == tuple(range(7))
+
+
 def test_annealing_up_to_a_number_of_links_then_search(monkeypatch: pytest.MonkeyPatch) -> None:
     network = Network.erdos_renyi(40, 0.3, rng=1)
     annealed = independent_set(network, 1)

@@ -13,9 +13,14 @@ from rumormill.engine import prepare
 from rumormill.engine.compiled.sums import empty_table, heard_by_blocks
 from rumormill.engine.opening import Opening
 from rumormill.formulas import NEARBY, NEARBY_ERROR, nearby_power
-from rumormill.kernels.consensus import choose_by_consensus, exact_choice
-from rumormill.kernels.rows import Sums, add_up
+from rumormill.kernels import consensus, rows
+from rumormill.kernels.jit import alone
+from rumormill.kernels.rows import Sums
 from rumormill.policies.averaging import heard_sums
+
+add_up = alone(rows.add_up)
+choose_by_consensus = alone(consensus.choose_by_consensus)
+exact_choice = alone(consensus.exact_choice)
 
 NETWORKS = [
     rm.Network.path(1),
@@ -96,5 +101,11 @@ def test_the_quick_choice_is_the_exact_one(n_arms: int, seed: int) -> None:
         for place, numbers in zip(state.place.T, np.hstack([sums, counts]).T, strict=True):
             state.table[place[0], : network.n_agents, place[1]] = numbers
         choose_by_consensus(t, rules, state)
-        expected = [exact_choice(v, t, rules, state) for v in range(network.n_agents)]
+        scale, drift, exponent = rules.scale[t], rules.drift[t], rules.exponent
+        expected = [
+            exact_choice(
+                v, n_arms, network.n_agents, epsilon + drift, scale, exponent, state.place, state.table
+            )
+            for v, epsilon in enumerate(rules.epsilon)
+        ]
         assert state.action.tolist() == expected

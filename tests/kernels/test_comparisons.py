@@ -5,21 +5,27 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
 from rumormill import formulas, kernels, keyed
 from rumormill.arms import Moments
 from rumormill.estimators import Catoni, MedianOfMeans
+from rumormill.kernels import running, stored
 from rumormill.kernels.comparisons import COMPARISONS, Comparison
-from rumormill.kernels.running import SURE, rank_needed, sure_size
-from rumormill.kernels.stored import catoni, median_of_means
+from rumormill.kernels.jit import alone
+from rumormill.kernels.running import SURE
+
+catoni, median_of_means = alone(stored.catoni), alone(stored.median_of_means)
+rank_needed, sure_size = alone(running.rank_needed), alone(running.sure_size)
 
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda c: c.name)
 def test_the_compiled_formula_has_the_bits_of_the_plain_one(comparison: Comparison) -> None:
+    compiled = alone(comparison.compiled)
     for case in comparison.cases(np.random.default_rng(5), 2_000):
-        found = np.array(comparison.compiled(*case), dtype=float)
+        found = np.array(compiled(*case), dtype=float)
         expected = np.array(comparison.plain(*case), dtype=float)
         if comparison.ulps:
             np.testing.assert_array_max_ulp(found, expected, comparison.ulps)
@@ -42,6 +48,14 @@ def test_every_formula_that_a_kernel_compiles_is_compared() -> None:
                     compiled.add(argument.attr)
     assert compiled - {"catoni_defined"} == {comparison.name for comparison in COMPARISONS}
     assert compiled <= set(vars(formulas)) | set(vars(keyed))
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_part_cannot_be_called_without_its_kernel() -> None:
+    kernels_only = running.sure_size
+    assert alone(kernels_only)(1.0, 1.0, 2.0, 1.0) > 0.0
+    with pytest.raises(TypeError, match=r"alone\(sure_size\)"):
+        kernels_only(1.0, 1.0, 2.0, 1.0)
 
 
 SAMPLES = [

@@ -7,8 +7,13 @@ import pytest
 
 from rumormill import keyed
 from rumormill.graphs import Network
+from rumormill.kernels import keyed as compiled
 from rumormill.kernels.bits import lowest_bit, ones
-from rumormill.kernels.keyed import key_of_three, key_of_two, limit_of, link_keys, uniform_at
+from rumormill.kernels.jit import alone
+from rumormill.kernels.keyed import limit_of, link_keys
+
+key_of_two, key_of_three = alone(compiled.key_of_two), alone(compiled.key_of_three)
+uniform_at = alone(compiled.uniform_at)
 
 # Words wrap; uncompiled, as the planted faults are tried, numpy remarks on it.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")

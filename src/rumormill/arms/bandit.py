@@ -196,6 +196,7 @@ class _DrawnStream(RewardStream):
             self.scale = np.array([form[2] for form in known])
         if sign < 0:  # the draws stay the same, whichever way is better
             self.loc, self.scale = 0.0 - self.loc, -self.scale
+        self._largest_loc, self._largest_scale = float(abs(self.loc).max()), float(abs(self.scale).max())
         self._seed, self._agents, self._horizon = seed, agents, horizon
         self._chunk_index = -1
         self._chunk = np.empty((0, agents, len(self._laws)))
@@ -229,9 +230,8 @@ class _DrawnStream(RewardStream):
 
     def _check_sizes(self, chunk: NDArray[np.float64]) -> None:
         """Both engines read rewards from here: this is where those beyond all measure are refused."""
-        low, high = chunk.min(), chunk.max()
-        largest = float(np.abs(self.loc).max() + np.abs(self.scale).max() * max(abs(low), abs(high)))
-        rewards_in_range(largest, "a drawn reward")
+        largest = max(-float(chunk.min()), float(chunk.max()))
+        rewards_in_range(self._largest_loc + self._largest_scale * largest, "a drawn reward")
 
 
 def check_rounds(start: int, stop: int, horizon: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from rumormill.arms.base import Arm, require_finite, require_positive
 from rumormill.arms.light import Gaussian
 from rumormill.arms.quadrature import integrate
 from rumormill.errors import InputError
-from rumormill.formulas import SINE
+from rumormill.formulas import centred, stable_parts
 from rumormill.validate import above, between
 
-# Draws are made in pieces whose few work arrays stay in the processor's cache. The size is part of what
+# Draws are made in pieces that stay in the processor's cache. The size is part of what
 # a seed means: another one gives other (equally good) draws.
 PIECE = 16384
 
@@ -67,17 +67,23 @@ class AlphaStable(Arm):
 
     def standard(self) -> tuple[Arm, float, float]:
         if self.alpha == 2:
-            return Gaussian(loc=0.0, scale=1.0), float(self.loc), math.sqrt(2) * self.scale
+            return Gaussian(loc=0.0, scale=1.0), *self._place()
+        # Adding 0.0 makes -0.0 and 0.0 the same law, as they compare.
+        return AlphaStable(alpha=float(self.alpha), beta=float(self.beta) + 0.0), *self._place()
+
+    def _place(self) -> tuple[float, float]:
+        """Where the standard law is moved, and by how much it is stretched before."""
         loc = float(self.loc)
+        if self.alpha == 2:
+            return loc, math.sqrt(2) * self.scale
         if self.alpha == 1:
             # With alpha = 1 a skewed law moves when it is stretched.
             loc += self.beta * (2 / math.pi) * self.scale * math.log(self.scale)
-        # Adding 0.0 makes -0.0 and 0.0 the same law, as they compare.
-        return AlphaStable(alpha=float(self.alpha), beta=float(self.beta) + 0.0), loc, float(self.scale)
+        return loc, float(self.scale)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        law, loc, scale = self.standard()
-        if isinstance(law, Gaussian):
+        loc, scale = self._place()
+        if self.alpha == 2:
             draws = rng.standard_normal(size)
         else:
             draws = np.empty(size)
@@ -97,85 +103,54 @@ class AlphaStable(Arm):
     def _moment(self, p: float, center: float) -> float:
         if self.alpha == 2:
             return Gaussian(loc=self.loc, scale=math.sqrt(2) * self.scale)._moment(p, center)
-        _, loc, scale = self.standard()
+        loc, scale = self._place()
         shift = (loc - center) / scale
         return float(scale**p * _shifted_moment(p, self.alpha, self.beta, shift))
 
 
 def _fill_symmetric(rng: np.random.Generator, alpha: float, out: NDArray[np.float64]) -> None:
-    """Chambers–Mallows–Stuck for beta = 0, with U uniform on (-pi/2, pi/2) and W exponential.
+    """Chambers–Mallows–Stuck for beta = 0: `formulas.stable_parts`, and one power of one of them.
 
-    sin(aU) / cos(U)^(1/a) (cos((1-a)U) / W)^((1-a)/a), written with one power as
-    sin(aU) / cos(U) (cos((1-a)U) / (W cos U))^((1-a)/a). With U = pi t, and the sign of t put in at the
-    end, each of the three is sin(pi/2 x) for some x in [0, 1].
+    The logarithm and the exponential are numpy's in either case: they are part of what a seed means.
     """
-    work = np.empty((6, min(PIECE, out.size)))
+    shape = _shaping()
+    room = np.empty(min(PIECE, out.size))
     for start in range(0, out.size, PIECE):
         draws = out[start : start + PIECE]
-        t, size, x, square, cosine, power = work[:, : draws.size]
-        _fill_uniform(rng, t)
-        np.abs(t, out=size)
-        np.multiply(size, -2.0, out=x)
-        x += 1.0
-        _Ways.sines(x, square, cosine)
-        np.multiply(size, -2.0 * abs(1 - alpha), out=x)
-        x += 1.0
-        _Ways.sines(x, square, power)
-        np.multiply(size, -2.0 * alpha, out=x)
-        x += 1.0
-        np.abs(x, out=x)
-        np.subtract(1.0, x, out=x)
-        _Ways.sines(x, square, draws)
-        draws /= cosine
-        if alpha != 1:
-            cosine *= rng.standard_exponential(out=x)
-            power /= cosine
-            np.log(power, out=power)
-            power *= (1 - alpha) / alpha
-            np.exp(power, out=power)
-            draws *= power
-        np.copysign(draws, t, out=draws)
+        rng.random(out=draws)
+        if alpha == 1:  # the power is 1, and no W is drawn
+            draws[:] = stable_parts(draws, 1.0, alpha)[0]
+            continue
+        power = room[: draws.size]
+        rng.standard_exponential(out=power)
+        shape(draws, power, alpha)
+        np.log(power, out=power)
+        power *= (1 - alpha) / alpha
+        np.exp(power, out=power)
+        draws *= power
 
 
-Sines = Callable[[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]], None]
+Shaping = Callable[[NDArray[np.float64], NDArray[np.float64], float], None]
 
 
-def plain_sines(x: NDArray[np.float64], square: NDArray[np.float64], out: NDArray[np.float64]) -> None:
-    """`formulas.quarter_sine` of every x, half the time of the library's sine; `square` is overwritten."""
-    np.multiply(x, x, out=square)
-    np.multiply(square, SINE[-1], out=out)
-    for coefficient in SINE[-2:0:-1]:
-        out += coefficient
-        out *= square
-    out += SINE[0]
-    out *= x
+@cache
+def _shaping() -> Shaping:
+    """The formula in a compiled loop, with the same bits; on whole arrays where there is no compiler."""
+    try:
+        from rumormill.kernels.draws import shape_stable
+    except ModuleNotFoundError:
+        return plain_shaping
+    return shape_stable
 
 
-class _Ways:
-    """How sines are computed: a compiled loop gives the same bits in less time."""
-
-    sines: Sines = staticmethod(plain_sines)
-
-
-def take_sines(sines: Sines) -> None:
-    """Have draws use another way to the very same sines (the compiled engine has one)."""
-    _Ways.sines = staticmethod(sines)
-
-
-def _fill_uniform(rng: np.random.Generator, out: NDArray[np.float64]) -> None:
-    """Uniform on (-1/2, 1/2): symmetric, and the ends and 0 never come up.
-
-    The generator's numbers are k 2^-53, so half a step less than 1/2 has to be taken off.
-    """
-    rng.random(out=out)
-    out -= 0.5 - 2.0**-54
+def plain_shaping(u: NDArray[np.float64], wait: NDArray[np.float64], alpha: float) -> None:
+    """Put `formulas.stable_parts` of u and wait in their places."""
+    u[:], wait[:] = stable_parts(u, wait, alpha)
 
 
 def _fill_skewed(rng: np.random.Generator, alpha: float, beta: float, out: NDArray[np.float64]) -> None:
     """Chambers–Mallows–Stuck with skew (Weron's form, location 0 and scale 1)."""
-    angle = np.empty(out.size)
-    _fill_uniform(rng, angle)
-    angle *= np.pi
+    angle = np.pi * centred(rng.random(out.size))
     wait = rng.standard_exponential(out.size)
     cosine = np.cos(angle)
     if alpha == 1:

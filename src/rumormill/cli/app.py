@@ -33,21 +33,6 @@ COMMANDS: dict[str, str] = {
     "node": "node:node",
 }
 
-app = typer.Typer(
-    name="rumormill",
-    help="Cooperative bandits with heavy tails: agents on a network that pass rumours a few hops.",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for name, place in COMMANDS.items():
-    file, _, function = place.partition(":")
-    command = getattr(import_module(f"rumormill.cli.commands.{file}"), function)
-    if isinstance(command, typer.Typer):  # a command with commands of its own
-        app.add_typer(command, name=name)
-    else:
-        app.command(name)(command)
-
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -55,7 +40,6 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
@@ -63,6 +47,26 @@ def options(
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
 ) -> None:
     """Options of every command; `--debug` is here for the help text and read in `main`."""
+
+
+def app_for(words: Sequence[str]) -> typer.Typer:
+    """The command line with the one command that is asked for; with all of them to tell what there is."""
+    app = typer.Typer(
+        name="rumormill",
+        help="Cooperative bandits with heavy tails: agents on a network that pass rumours a few hops.",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(options)
+    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+        file, _, function = COMMANDS[name].partition(":")
+        command = getattr(import_module(f"rumormill.cli.commands.{file}"), function)
+        if isinstance(command, typer.Typer):  # a command with commands of its own
+            app.add_typer(command, name=name)
+        else:
+            app.command(name)(command)
+    return app
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -76,6 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     _print_whatever_comes()
     with stoppable() as stop:
         try:
+            app = app_for(plain)
             code = app(args=plain or ["--help"], prog_name="rumormill", standalone_mode=False)
             if code == INTERRUPTED:  # typer's answer to Ctrl-C; older versions raise Abort
                 raise typer.Abort

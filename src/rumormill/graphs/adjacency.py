@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,12 @@ class Adjacency:
         tails = np.repeat(np.arange(self.n_agents), self.degrees)
         once = tails < self.indices
         return np.column_stack([tails[once], self.indices[once].astype(np.int64)])
+
+    @cached_property
+    def masks(self) -> list[int]:
+        """The rows as whole numbers: bit w of masks[v] says that v hears w. Only for some thousand agents."""
+        packed = np.packbits(self.dense(), axis=1, bitorder="little")
+        return [int.from_bytes(row.tobytes(), "little") for row in packed]
 
     def matrix(self, dtype: Any = np.int8) -> Any:
         """The 0/1 adjacency matrix as a SciPy sparse array."""

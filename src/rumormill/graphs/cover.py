@@ -25,6 +25,8 @@ from rumormill.seeds import fresh_seed, generator
 
 Groups = tuple[tuple[int, ...], ...]
 
+# Up to here who hears whom is kept as bits of whole numbers: two megabytes, and several times quicker.
+MASKED_AGENTS = 4_096
 # Up to here, counting into all groups is quicker than sorting the few that are near.
 FEW_GROUPS = 500
 # Rounds of regrouping after the first colouring: gains fade after a dozen; fewer on many agents.
@@ -104,21 +106,28 @@ def verify_cover(
                     "belongs to one group"
                 )
             seen[v] = index
-        _check_clique(power, np.sort(members), index, network.resolve_gamma(gamma))
-    missing = sorted(set(range(power.n_agents)) - set(seen))
+    group_of = np.full(power.n_agents, -1, np.int64)
+    group_of[list(seen)] = list(seen.values())
+    _check_cliques(power, group_of, network.resolve_gamma(gamma))
+    missing = np.flatnonzero(group_of < 0).tolist()
     if missing:
         raise InputError(f"the cover leaves out {some_agents(missing)}: each agent belongs to one group")
 
 
-def _check_clique(power: Adjacency, members: NDArray[np.int64], index: int, gamma: int) -> None:
-    for v in members:
-        deaf = np.setdiff1d(members, power.row(v), assume_unique=True)
-        deaf = deaf[deaf != v]
-        if len(deaf):
-            raise InputError(
-                f"agents {v} and {deaf[0]} are both in group {index} of the cover but more than "
-                f"gamma = {gamma} hops apart: a group holds agents that all hear each other"
-            )
+def _check_cliques(power: Adjacency, group_of: NDArray[np.int64], gamma: int) -> None:
+    """In a clique everybody hears as many of it as there are others."""
+    tails = np.repeat(np.arange(power.n_agents), power.degrees)
+    heard = np.bincount(tails[group_of[tails] == group_of[power.indices]], minlength=power.n_agents)
+    size = np.bincount(group_of + 1)[group_of + 1]
+    short = np.flatnonzero((group_of >= 0) & (heard < size - 1))
+    if len(short):
+        v = int(short[np.argmin(group_of[short])])  # of the first group
+        members = np.flatnonzero(group_of == group_of[v])
+        deaf = np.setdiff1d(members, [*power.row(v), v], assume_unique=True)
+        raise InputError(
+            f"agents {v} and {deaf[0]} are both in group {group_of[v]} of the cover but more than "
+            f"gamma = {gamma} hops apart: a group holds agents that all hear each other"
+        )
 
 
 def some_agents(agents: Sequence[int]) -> str:
@@ -154,6 +163,32 @@ def _n_groups(colours: NDArray[np.int64]) -> int:
 
 def first_fit(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
     """Each agent, in this order, joins the first group whose members all hear it, or opens one."""
+    return (fit_by_masks if power.n_agents <= MASKED_AGENTS else fit_by_counts)(power, order)
+
+
+def fit_by_masks(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """first_fit where every group keeps, as bits, who hears all its members."""
+    hears, degree = power.masks, power.degrees.tolist()
+    group_of = [-1] * power.n_agents
+    common: list[int] = []
+    for v in order.tolist():
+        groups: Iterable[int] = range(len(common))
+        if len(common) > degree[v]:  # only a group with a neighbour in it can fit
+            groups = sorted({group_of[w] for w in power.row(v).tolist()} - {-1})
+        bit = 1 << v
+        for group in groups:
+            if common[group] & bit:
+                common[group] &= hears[v]
+                break
+        else:
+            group = len(common)
+            common.append(hears[v])
+        group_of[v] = group
+    return np.array(group_of, np.int64)
+
+
+def fit_by_counts(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
+    """first_fit where each agent counts its neighbours in every group."""
     group_of = np.full(power.n_agents, -1, np.int64)
     sizes = np.zeros(power.n_agents, np.int64)
     n_groups = 0

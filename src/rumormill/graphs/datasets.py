@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import urllib.error
-import urllib.request
 import zlib
 from dataclasses import dataclass
-from http.client import HTTPException
 from pathlib import Path
 
 from rumormill.errors import DataError, InputError
@@ -139,6 +136,11 @@ def _write_whole(path: Path, content: bytes) -> Path:
 def _fetch(url: str) -> bytes:
     if not url.startswith(("https://", "http://")):
         raise InputError(f"{url} is not a web address: it must begin with https:// or http://")
+    # Only here: they take longer to import than all networks together.
+    import urllib.error
+    import urllib.request
+    from http.client import HTTPException
+
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as answer:
             raw: bytes = answer.read(MOST_BYTES + 1)

@@ -20,33 +20,52 @@ MOST_SWEEPS, LEAST_SWEEPS = 500, 50
 UPDATES = 12_500_000
 # From "most moves are taken" to "hardly any is", in units of the largest and of the smallest weight.
 HOT, COLD = 5.0, 10.0
+# Above this share of all pairs, adding a whole row of the matrix is quicker than picking out the links.
+FULL_AGENTS, FULL_SHARE = 3_000, 1 / 8
 # Samples that are worth the repair.
 REPAIRED = 20
 
 
 def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[int]:
     """The heaviest independent set among the repaired samples of simulated annealing."""
-    import dimod
-    from dwave.samplers import SimulatedAnnealingSampler
-
-    low, high = power.edges().T
-    model = dimod.BinaryQuadraticModel.from_numpy_vectors(
-        -weights, (low, high, np.minimum(weights[low], weights[high]) + 1), 0.0, "BINARY"
-    )
+    if not power.n_edges:
+        return list(range(power.n_agents))
     n = power.n_agents
     reads = int(np.clip(50_000 // n, LEAST_READS, MOST_READS))
-    samples = SimulatedAnnealingSampler().sample(
-        model,
-        num_reads=reads,
-        num_sweeps=int(np.clip(UPDATES // (reads * n), LEAST_SWEEPS, MOST_SWEEPS)),
-        beta_range=(HOT / float(weights.max()), COLD / float(weights.min())),
-        seed=seed,
-    )
-    columns = np.argsort(np.array(samples.variables))
-    lowest = np.argsort(samples.record.energy, kind="stable")
-    rows = list(dict.fromkeys(tuple(samples.record.sample[i, columns].tolist()) for i in lowest))
-    found = [complete(power, weights, np.flatnonzero(row)) for row in rows[:REPAIRED]]
-    return max(found, key=lambda chosen: float(weights[chosen].sum()))
+    sweeps = int(np.clip(UPDATES // (reads * n), LEAST_SWEEPS, MOST_SWEEPS))
+    drawn, energies = samples(power, weights, seed, reads, sweeps)
+    rows = dict.fromkeys(drawn[i].tobytes() for i in np.argsort(energies, kind="stable"))
+    found = [np.frombuffer(row, np.int8) for row in list(rows)[:REPAIRED]]
+    # Most need no repair: whoever is in hears nobody who is, whoever is out hears one. A product tells.
+    near = power.matrix(np.int32) @ np.array(found, np.int32).T
+    sound = [bool(((near[:, i] > 0) != (row > 0)).all()) for i, row in enumerate(found)]
+    sets = [
+        np.flatnonzero(row).tolist() if good else complete(power, weights, np.flatnonzero(row))
+        for row, good in zip(found, sound, strict=True)
+    ]
+    return max(sets, key=lambda chosen: float(weights[chosen].sum()))
+
+
+def samples(
+    power: Adjacency, weights: NDArray[np.float64], seed: int, reads: int, sweeps: int
+) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    """Who is in (1) at the end of each read, (reads, agents), and its energy; beginnings are drawn too."""
+    from rumormill.kernels.annealing import anneal_sets
+
+    n = power.n_agents
+    tails = np.repeat(np.arange(n), power.degrees)
+    penalties = np.minimum(weights[tails], weights[power.indices]) + 1
+    full = np.zeros((0, 0))
+    if n <= FULL_AGENTS and len(tails) > FULL_SHARE * n * n:
+        full = np.zeros((n, n))
+        full[tails, power.indices] = penalties
+    states = np.random.RandomState(seed).randint(2, size=(reads, n)).astype(np.int8)
+    energies = np.empty(reads)
+    betas = np.geomspace(HOT / float(weights.max()), COLD / float(weights.min()), sweeps)
+    with np.errstate(over="ignore"):  # draws are sums modulo 2^64
+        links = power.indptr, power.indices, penalties, full
+        anneal_sets(states, energies, np.empty(n), weights, *links, betas, seed)
+    return states, energies
 
 
 def complete(power: Adjacency, weights: NDArray[np.float64], sample: NDArray[np.int64]) -> list[int]:

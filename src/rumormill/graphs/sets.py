@@ -21,8 +21,9 @@ def greedy_independent(
         free[v] = False
         free[power.row(v)] = False
     links = power.degrees.copy()
-    for v in np.flatnonzero(~free).tolist():
-        links[power.row(v)] -= 1
+    if chosen:
+        for v in np.flatnonzero(free).tolist():
+            links[v] = free[power.row(v)].sum()
     queue = [(-weights[v] / (links[v] + 1), int(links[v]), int(v)) for v in np.flatnonzero(free)]
     heapq.heapify(queue)
     while queue:

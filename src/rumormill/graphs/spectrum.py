@@ -195,29 +195,17 @@ def _never_settles(kappa: float | None) -> InputError:
 
 
 def _spread(values: Floats, vectors: Floats) -> Floats:
-    """The double sum of epsilon_v, as matrix products over the positive and negative parts of the vectors."""
-    product = np.outer(values, values)
+    """The double sum of epsilon_v, as two matrix products.
+
+    The vectors are orthonormal: the b_d sum to 0 for p != j, so that w+ = |w-| = (sum of |b_d|) / 2, and are
+    no less than 0 for p = j, where w+ = 1. With A = |u| that leaves, whatever the signs of l_p l_j and b_v,
+    a_pj(v) = (A'A)_pj |b_v| / 2 for p != j, and a_pp(v) = b_v.
+    """
+    product = np.abs(np.outer(values, values))
     product[:, -1] = 0.0  # j leaves out the largest eigenvalue, which eigh puts last
-    ratio = np.abs(product) / (1 - np.abs(product))
-    plus, minus = np.maximum(vectors, 0), np.maximum(-vectors, 0)
-    # b_d > 0 where both entries have one sign, b_d < 0 where they differ.
-    positive = plus.T @ plus + minus.T @ minus
-    negative = plus.T @ minus + minus.T @ plus
-    same_sign = product >= 0
-    for_positive = np.where(same_sign, ratio * positive, 0)
-    for_negative = np.where(same_sign, ratio * negative, 0)
-    for_any = np.where(same_sign, 0, ratio * np.maximum(positive, negative))
-    total: Floats = (
-        _quadratic(plus, for_positive, plus)
-        + _quadratic(minus, for_positive, minus)
-        + _quadratic(plus, for_negative, minus)
-        + _quadratic(minus, for_negative, plus)
-        + _quadratic(plus + minus, for_any, plus + minus)
-    )
-    return total
-
-
-def _quadratic(left: Floats, middle: Floats, right: Floats) -> Floats:
-    """For each row v: sum over p and j of left[v, p] middle[p, j] right[v, j]."""
-    total: Floats = ((left @ middle) * right).sum(axis=1)
+    ratio = product / (1 - product)
+    sizes = np.abs(vectors)
+    middle: Floats = ratio * (sizes.T @ sizes)
+    own: Floats = vectors**2 @ ratio.diagonal()
+    total: Floats = (np.einsum("vj,vj->v", sizes @ middle, sizes) + own) / 2
     return total

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import numpy as np
 
 from rumormill.kernels.choosing import choose
 from rumormill.kernels.jit import kernel, part, step
-from rumormill.kernels.kmp import best_informed, publish_rows
+from rumormill.kernels.kmp import Heard, best_informed, publish_rows
 from rumormill.kernels.manners import begin, note_sent, publish_told, tell
 from rumormill.kernels.regret import record
 from rumormill.kernels.running import add_dense, add_own, add_sparse, note_ranks, sure_size, take_out
@@ -33,6 +34,7 @@ from rumormill.kernels.state import (
     Memory,
     Output,
     Ring,
+    Rows,
     Rules,
     State,
     Sums,
@@ -45,19 +47,35 @@ from rumormill.kernels.streams import choose_by_index, deliver_streams, estimate
 OFTEN, SELDOM = 64, 16
 
 
-def kernel_for(rules: Rules) -> Callable[..., None]:
-    """The kernel of a game: running sums, with or without rows, have a small one that compiles quickly."""
-    if rules.kind == RUNNING and not rules.shared_start and rules.quiet < 0.0:
-        return block_kernel(RUNNING, rules.shares_rows, False)
-    return block_kernel(None, None, True)
+def play_rounds(
+    first: int, draws: Floats, law: Law, hearing: Hearing, rules: Rules, memory: Memory, output: Output
+) -> None:
+    """Rounds first .. first + len(draws) - 1; running sums without manners have a kernel of their own."""
+    if rules.kind != RUNNING or rules.shared_start or rules.quiet >= 0.0:
+        block_kernel(False)(first, draws, law, hearing, rules, memory, output)
+        return
+    unused: Any = None  # each array takes its time to compile, whether or not anybody looks at it
+    state = memory.state._replace(
+        known=unused, groups=unused, pool=unused, pool_start=unused, scratch=unused, asks=unused, sent=unused
+    )
+    block_kernel(True)(
+        first,
+        draws,
+        law,
+        hearing._replace(source_ptr=unused, sources=unused),
+        rules._replace(tuning=unused, always_tells=unused, copies=unused),
+        memory._replace(state=state, streams=unused),
+        output._replace(messages=unused, agent_rounds=unused),
+    )
 
 
 @cache
-def block_kernel(given_kind: int | None, given_rows: bool | None, manners: bool) -> Callable[..., None]:
-    """Rounds for one kind of mean, with or without KMP's rows (None: as the rules say), and with or without
-    manners: a shared start or quiet talk.
+def block_kernel(plain: bool) -> Callable[..., None]:
+    """Rounds for running sums (plain), or for any mean and with manners: a shared start or quiet talk.
 
-    What a game does not use is not compiled: branches on what is given are cut before types are inferred.
+    What plain games do not use is not compiled for them: branches on `plain` are cut before types are
+    inferred. And what they do use are parts that take what they need, since writing a step into its caller,
+    or handing over all there is, takes longer than all else there is to compile.
     """
 
     @kernel
@@ -65,49 +83,56 @@ def block_kernel(given_kind: int | None, given_rows: bool | None, manners: bool)
         first: int, draws: Floats, law: Law, hearing: Hearing, rules: Rules, memory: Memory, output: Output
     ) -> None:
         """Rounds first .. first + len(draws) - 1."""
-        kind = rules.kind if given_kind is None else given_kind
-        rows = rules.shares_rows if given_rows is None else given_rows
         state, ring, calendar = memory.state, memory.ring, memory.calendar
         n_arms, last_L = rules.n_arms, rules.L[rules.horizon]
         slots = ring.arm.shape[0]
         by_arm = any_dense(hearing.dense)
         sums = Sums(state.n, state.total, state.changed)
         trimming = Trimming(rules.u, rules.p, rules.L)
-        shared_start = manners and rules.shared_start
         for row in range(draws.shape[0]):
             t = first + row
             slot = t % slots
-            if t > n_arms or (shared_start and t > 1):
-                decide(kind, rows, t, hearing, rules, memory)
-            if manners and t <= n_arms and shared_start:
-                begin(t, hearing, memory)
-            act(t, hearing.learner_of, rules, state, ring.arm)
-            if manners and rules.quiet >= 0.0:
-                tell(t, hearing, rules, memory)
-            if manners and rows and told_apart(t, rules):
-                publish_told(t, rows_told(kind, memory), rules, memory)
-            draw(slot, draws[row], law, ring, state.pulls)
-            if kind == RUNNING and rules.trims:
+            if plain:
+                if t > n_arms:
+                    decide_plainly(t, last_L, hearing, rules, state, memory.rows)
+            else:
+                if t > n_arms or (rules.shared_start and t > 1):
+                    decide(t, hearing, rules, memory)
+                if t <= n_arms and rules.shared_start:
+                    begin(t, hearing, memory)
+            if t <= n_arms and not rules.shared_start:
+                ring.arm[slot] = t - 1
+            else:
+                begins, leader_of, distance = state.begins, rules.leader_of, rules.leader_distance
+                act(t, t <= n_arms, begins, hearing.learner_of, leader_of, distance, state.action, ring.arm)
+            if not plain:
+                if rules.quiet >= 0.0:
+                    tell(t, hearing, rules, memory)
+                if rules.shares_rows and told_apart(t, rules):
+                    publish_told(t, rows_told(rules.kind, memory), rules, memory)
+                note_sent(t, memory, output)
+            draw(draws[row], law, ring.arm[slot], ring.x[slot], state.pulls)
+            if rules.trims:
                 note_ranks(slot, state.sure_x, last_L, trimming, ring)
             if by_arm:
                 sort_by_arm(ring.arm[slot], ring.told[slot], ring.order[slot], ring.start[slot])
             if output.actions.shape[0] > 0:
                 for v in range(ring.arm.shape[1]):
                     output.actions[t - 1, v] = ring.arm[slot, v]
-            note_sent(t, memory, output)
             record(t, state.mark, state.pulls, rules.gaps, output)
             if t == rules.horizon:
                 return
 
-            if kind > CATONI:
-                deliver_streams(kind, t, hearing, rules, memory)
-            elif kind != RUNNING:
-                deliver_stored(t, kind == MEDIAN_OF_MEANS, hearing, ring, state)
+            if not plain and rules.kind > CATONI:
+                deliver_streams(rules.kind, t, hearing, rules, memory)
+            elif not plain and rules.kind != RUNNING:
+                deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, hearing, ring, state)
             else:
                 # What has to leave leaves, then come the own samples, then the farthest hop first, by origin.
                 # The round of the next question, if there is one.
-                asked = min(t + 1 if shared_start else max(t, n_arms) + 1, rules.horizon)
-                if rules.trims and (t >= n_arms or shared_start) and take_out(t + 1, state.total, calendar):
+                asked = min(t + 1 if rules.shared_start else max(t, n_arms) + 1, rules.horizon)
+                leaving = rules.trims and (t >= n_arms or rules.shared_start)
+                if leaving and take_out(t + 1, state.total, calendar):
                     state.changed[:] = True
                 add_own(slot, asked, hearing.learners, trimming, ring, sums, calendar)
                 for hop in range(min(hearing.gamma, t), 0, -1):
@@ -123,42 +148,59 @@ def block_kernel(given_kind: int | None, given_rows: bool | None, manners: bool)
 
 
 @step
-def decide(kind: int, rows: bool, t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
-    """The arm of every learner in round t, as if it knew every arm."""
-    estimate(kind, t, rules, memory)
-    if rows:
-        values = rows_told(kind, memory)
-        if not told_apart(t, rules):
-            publish_rows(t, t == rules.n_arms + 1, values, memory.state, memory.rows)
-        since = 0 if rules.shared_start else rules.n_arms
-        best_informed(t, since, values, hearing, memory.rows, memory.state)
-    choose_all(kind, rows, t, rules, memory)
+def decide_plainly(t: int, last_L: float, hearing: Hearing, rules: Rules, state: State, rows: Rows) -> None:
+    """The arm of every learner in round t > K, by running sums."""
+    mean, n = state.mean, state.n
+    divide_changed(state.changed, state.total, n, mean)
+    if rules.trims and looks_again(t, rules.n_arms):
+        note_sure_sizes(n, rules.u, rules.p, last_L, state.sure_x)
+    if rules.shares_rows:
+        heard = Heard(state.heard_n, state.heard_from, state.heard_hop)
+        publish_rows(t, t == rules.n_arms + 1, mean, n, state.changed, rows)
+        best_informed(t, rules.n_arms, mean, n, hearing, rows, heard, state.best_mean, state.best_n)
+        mean, n = state.best_mean, state.best_n
+    choose(
+        rules.scale[t], rules.least_n[t], mean, n, rules.powers, rules.exponent, state.bounds, state.action
+    )
+    state.changed[:] = False
 
 
 @step
-def choose_all(kind: int, rows: bool, t: int, rules: Rules, memory: Memory) -> None:
+def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
+    """The arm of every learner in round t, as if it knew every arm."""
+    state = memory.state
+    estimate(t, rules, memory)
+    if rules.shares_rows:
+        values = rows_told(rules.kind, memory)
+        if not told_apart(t, rules):
+            publish_rows(t, t == rules.n_arms + 1, values, state.n, state.changed, memory.rows)
+        since = 0 if rules.shared_start else rules.n_arms
+        heard = Heard(state.heard_n, state.heard_from, state.heard_hop)
+        best_informed(t, since, values, state.n, hearing, memory.rows, heard, state.best_mean, state.best_n)
+    choose_all(rules.shares_rows, t, rules, memory)
+
+
+@step
+def choose_all(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
     """The arm of every learner, by the best informed rows or by its own means; then nothing is new."""
     state = memory.state
-    if kind > CLIPPED:
+    if rules.kind > CLIPPED:
         upper = state.best_mean if rows else memory.streams.upper
         choose_by_index(upper, state.bounds.first, state.action)
     else:
         mean, n = (state.best_mean, state.best_n) if rows else (state.mean, state.n)
         powers, exponent = rules.powers, rules.exponent
         choose(rules.scale[t], rules.least_n[t], mean, n, powers, exponent, state.bounds, state.action)
-    for arm in range(rules.n_arms):
-        state.changed[arm] = False
+    state.changed[:] = False
 
 
 @step
-def estimate(kind: int, t: int, rules: Rules, memory: Memory) -> None:
+def estimate(t: int, rules: Rules, memory: Memory) -> None:
     """The means of all learners in round t."""
-    state = memory.state
+    state, kind = memory.state, rules.kind
     if kind == RUNNING:
-        for arm in range(rules.n_arms):
-            if state.changed[arm]:
-                divide(state.total[arm], state.n[arm], state.mean[arm])
-        if rules.trims and (t <= rules.n_arms + OFTEN or t % SELDOM == 0):
+        divide_changed(state.changed, state.total, state.n, state.mean)
+        if rules.trims and looks_again(t, rules.n_arms):
             note_sure_sizes(state.n, rules.u, rules.p, rules.L[rules.horizon], state.sure_x)
     elif kind == MEDIAN_OF_MEANS:
         estimate_by_medians(rules.L[t], state)
@@ -166,6 +208,12 @@ def estimate(kind: int, t: int, rules: Rules, memory: Memory) -> None:
         estimate_by_roots(rules.L[t], rules.p, rules.rho, rules.tuning.slack, state)
     else:
         estimate_streams(kind, t, rules, memory)
+
+
+@part
+def looks_again(t: int, n_arms: int) -> bool:
+    """Whether it is time to note how large a sample surely stays."""
+    return t <= n_arms + OFTEN or t % SELDOM == 0
 
 
 @part
@@ -191,9 +239,12 @@ def rows_told(kind: int, memory: Memory) -> Floats:
 
 
 @part
-def divide(total: Floats, n: Floats, mean: Floats) -> None:
-    for j in range(n.shape[0]):
-        mean[j] = total[j] / n[j]
+def divide_changed(changed: Flags, total: Floats, n: Floats, mean: Floats) -> None:
+    """The means of the arms of which something came."""
+    for arm in range(changed.shape[0]):
+        if changed[arm]:
+            for j in range(n.shape[1]):
+                mean[arm, j] = total[arm, j] / n[arm, j]
 
 
 @step
@@ -232,39 +283,37 @@ def estimate_by_roots(L: float, p: float, rho: float, slack: float, state: State
             state.known[arm, j], state.groups[arm, j] = n, L
 
 
-@step
-def act(t: int, learner_of: Ids, rules: Rules, state: State, ring_arm: Ids) -> None:
-    """Who plays what in round t: one of the first arms, what the leader played, or the own choice."""
-    leader_of, distance, action = rules.leader_of, rules.leader_distance, state.action
-    slots = ring_arm.shape[0]
-    slot = t % slots
-    if t <= rules.n_arms and not rules.shared_start:
-        for v in range(ring_arm.shape[1]):
-            ring_arm[slot, v] = t - 1
-        return
-    for v in range(ring_arm.shape[1]):
-        if leader_of[v] >= 0 and t > distance[v] and not begins(t, learner_of[v], rules, state.begins):
-            ring_arm[slot, v] = ring_arm[(t - distance[v]) % slots, leader_of[v]]
+@part
+def act(
+    t: int,
+    beginning: bool,
+    begins: Flags,
+    learner_of: Ids,
+    leader_of: Ids,
+    distance: Ids,
+    action: Ids,
+    arms: Ids,
+) -> None:
+    """Who plays what in round t: what the leader played, or the own choice, also to get to know an arm."""
+    slots = arms.shape[0]
+    for v in range(arms.shape[1]):
+        learner = learner_of[v]
+        if leader_of[v] >= 0 and t > distance[v] and not (beginning and begins[learner]):
+            arms[t % slots, v] = arms[(t - distance[v]) % slots, leader_of[v]]
         else:
-            ring_arm[slot, v] = action[learner_of[v]]
+            arms[t % slots, v] = action[learner]
 
 
-@step
-def begins(t: int, learner: int, rules: Rules, flags: Flags) -> bool:
-    """Whether a learner is still getting to know the arms."""
-    return t <= rules.n_arms and flags[learner]
-
-
-@step
-def draw(slot: int, draws: Floats, law: Law, ring: Ring, pulls: Ints) -> None:
+@part
+def draw(draws: Floats, law: Law, arms: Ids, xs: Floats, pulls: Ints) -> None:
     """Everybody's reward."""
     for v in range(draws.shape[0]):
-        arm = ring.arm[slot, v]
-        ring.x[slot, v] = law.loc[arm] + law.scale[arm] * draws[v, 0 if law.shared else arm]
+        arm = arms[v]
+        xs[v] = law.loc[arm] + law.scale[arm] * draws[v, 0 if law.shared else arm]
         pulls[v, arm] += 1
 
 
-@step
+@part
 def any_dense(dense: Ids) -> bool:
     """Whether any hop goes arm by arm."""
     found = False

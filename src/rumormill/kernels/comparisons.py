@@ -27,6 +27,7 @@ from rumormill.kernels import (
     stored,
     streams,
 )
+from rumormill.kernels.jit import alone
 
 Case = tuple[Any, ...]
 
@@ -56,6 +57,10 @@ def _sizes(rng: np.random.Generator, n: int) -> Any:
 
 def _units(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(np.append(rng.uniform(-1, 1, n - 3), [0.0, 1.0, -1.0]))
+
+
+def _stable(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.random(n), rng.standard_exponential(n), rng.uniform(0.05, 2.0, n))
 
 
 def _p(rng: np.random.Generator, n: int) -> Any:
@@ -334,6 +339,8 @@ COMPARISONS = (
     Comparison("even_delay", keyed.even_delay, plain_keyed.even_delay, _late),
     Comparison("geometric_delay", keyed.geometric_delay, plain_keyed.geometric_delay, _geometric),
     Comparison("quarter_sine", draws.quarter_sine, formulas.quarter_sine, _units),
+    Comparison("centred", draws.centred, formulas.centred, lambda rng, n: _columns(rng.random(n))),
+    Comparison("stable_parts", draws.stable_parts, formulas.stable_parts, _stable),
     Comparison("power_of_size", running.power_of_size, formulas.power_of_size, _powers),
     Comparison("leaving_level", running.leaving_level, formulas.leaving_level, _trimming),
     Comparison("shrinkage", state.shrinkage, formulas.shrinkage, _shrinking),
@@ -360,7 +367,9 @@ COMPARISONS = (
     Comparison("worth_telling", manners.worth_telling, formulas.worth_telling, _tellings),
     Comparison("clip_level", streams.clip_level, formulas.clip_level, _clip_levels),
     Comparison("clipped", streams.clipped, formulas.clipped, _clips),
-    Comparison("sketch_add", _on_a_copy(streams.sketch_add), _on_a_copy(formulas.sketch_add), _additions),
+    Comparison(
+        "sketch_add", _on_a_copy(alone(streams.sketch_add)), _on_a_copy(formulas.sketch_add), _additions
+    ),
     Comparison("sketch_clipsum", streams.sketch_clipsum, formulas.sketch_clipsum, _clipsums),
     Comparison("sketch_root", streams.sketch_root, formulas.sketch_root, _roots),
     Comparison("tuned_reach", streams.tuned_reach, formulas.tuned_reach, _four),

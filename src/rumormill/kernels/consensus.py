@@ -138,7 +138,8 @@ def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) ->
             best[v] = index if better else best[v]
     for v in range(n_agents):
         if not best[v] - second[v] > slack[v]:  # nor if one of them is no number
-            action[v] = exact_choice(v, t, rules, state)
+            epsilon = rules.epsilon[v] + drift
+            action[v] = exact_choice(v, n_arms, n_agents, epsilon, scale, exponent, place, state.table)
 
 
 @part
@@ -152,15 +153,22 @@ def take_powers(n_eff: Floats, count: Floats, exponent: float, anchor: Floats, p
 
 
 @part
-def exact_choice(v: int, t: int, rules: ConsensusRules, state: ConsensusState) -> int:
+def exact_choice(
+    v: int,
+    n_arms: int,
+    n_agents: int,
+    epsilon: float,
+    scale: float,
+    exponent: float,
+    place: Ints,
+    table: Floats,
+) -> int:
     """The first arm of the largest index, by the formula itself."""
-    n_arms, table, place, n_agents = rules.n_arms, state.table, state.place, state.action.shape[0]
-    epsilon = rules.epsilon[v] + rules.drift[t]
     best, chosen = -np.inf, 0
     for arm in range(n_arms):
         s = table[place[0, arm], v, place[1, arm]]
         n = table[place[0, n_arms + arm], v, place[1, n_arms + arm]]
-        index = consensus_index(s, n, n_agents, epsilon, rules.scale[t], rules.exponent)
+        index = consensus_index(s, n, n_agents, epsilon, scale, exponent)
         if index > best:
             best, chosen = index, arm
     return chosen

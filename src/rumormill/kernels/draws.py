@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from rumormill import formulas
-from rumormill.kernels.jit import kernel, step
+from rumormill.kernels.jit import kernel, linked, step
 from rumormill.kernels.state import Floats
 
 quarter_sine = step(formulas.quarter_sine)
+centred = step(formulas.centred)
+stable_parts = linked(formulas.stable_parts, centred=centred, quarter_sine=quarter_sine)
 
 
 @kernel
-def fill_sines(x: Floats, square: Floats, out: Floats) -> None:
-    """sin(pi x / 2) of every x; `square` is room that the form on arrays needs."""
-    for i in range(x.shape[0]):
-        out[i] = quarter_sine(x[i])
+def shape_stable(u: Floats, wait: Floats, alpha: float) -> None:
+    """Put `formulas.stable_parts` of u and wait in their places."""
+    for i in range(u.shape[0]):
+        u[i], wait[i] = stable_parts(u[i], wait[i], alpha)

@@ -19,7 +19,7 @@ ONE = np.uint64(1)
 NONE = np.uint64(0)
 
 
-@step
+@part
 def set_out(t: int, traffic: Traffic) -> None:
     """Room for what is said in round t; nobody listens to itself. (Lists are set out agent by agent.)"""
     seen = traffic.seen
@@ -62,7 +62,7 @@ def lose(t: np.uint64, limit: np.uint64, loss: Keys, late: Late) -> None:
         late[i] = 0 if happens(key_with(loss[i], t), limit) else LOST
 
 
-@step
+@part
 def arrive(t: int, b: int, told: Flags, links: Links, traffic: Traffic) -> None:
     """Fill `got` with the news that come to agent b at the end of round t."""
     slots, delays, at = told.shape[0], traffic.late.shape[0], b % max(traffic.seen.shape[0], 1)
@@ -85,7 +85,7 @@ def arrive(t: int, b: int, told: Flags, links: Links, traffic: Traffic) -> None:
                         take_bits(at, when, slot, w, row[w], i, links, traffic)
 
 
-@step
+@part
 def take_bits(
     at: int, when: int, slot: int, w: int, word: np.uint64, i: int, links: Links, traffic: Traffic
 ) -> None:
@@ -112,7 +112,7 @@ def not_lost(word: np.uint64, w: int, when: int, link: np.uint64, limit: np.uint
     return left
 
 
-@step
+@part
 def sort_out(t: int, b: int, hold: int, links: Links, traffic: Traffic) -> int:
     """List what came to agent b, oldest first, then by origin; what is to be passed on is kept.
 
@@ -159,7 +159,7 @@ def sort_out(t: int, b: int, hold: int, links: Links, traffic: Traffic) -> int:
     return count
 
 
-@step
+@part
 def listed(count: int, when: int, w: int, word: np.uint64, traffic: Traffic) -> int:
     """The origins of one word, ascending, behind the others."""
     while word != NONE:
@@ -170,7 +170,7 @@ def listed(count: int, when: int, w: int, word: np.uint64, traffic: Traffic) -> 
     return count
 
 
-@step
+@part
 def wait(t: int, b: int, links: Links, traffic: Traffic) -> None:
     """Agent b is away in round t: what it has to pass on waits, and grows older."""
     now, later = traffic.out[t % traffic.out.shape[0], b], traffic.out[(t + 1) % traffic.out.shape[0], b]
@@ -188,7 +188,7 @@ def wait(t: int, b: int, links: Links, traffic: Traffic) -> None:
 # --- lists instead of rows of bits --------------------------------------------------------------------------
 
 
-@step
+@part
 def open_lists(t: int, b: int, traffic: Traffic) -> None:
     """Set the bits of what agent b has seen in the last rounds, and begin its list of round t."""
     slots = traffic.got.shape[0]
@@ -202,7 +202,7 @@ def open_lists(t: int, b: int, traffic: Traffic) -> None:
     traffic.begin[t % slots, b] = traffic.written[0]
 
 
-@step
+@part
 def close_lists(t: int, b: int, count: int, traffic: Traffic) -> None:
     """End the list of round t, and forget the bits; what is too old to come again stands in no list."""
     slots = traffic.got.shape[0]
@@ -219,14 +219,14 @@ def close_lists(t: int, b: int, count: int, traffic: Traffic) -> None:
             traffic.seen[0, when % slots, origin >> 6] = NONE
 
 
-@step
+@part
 def place(at: int, traffic: Traffic) -> tuple[int, int]:
     """Origin and round of origin of a place in the pool."""
     at &= traffic.pool.shape[1] - 1
     return traffic.pool[0, at], traffic.pool[1, at]
 
 
-@step
+@part
 def keep_listed(when: int, w: int, word: np.uint64, traffic: Traffic) -> None:
     """Write the origins of one word into the pool."""
     while word != NONE:
@@ -237,7 +237,7 @@ def keep_listed(when: int, w: int, word: np.uint64, traffic: Traffic) -> None:
         word &= word - ONE
 
 
-@step
+@part
 def arrive_listed(s: int, a: int, i: int, links: Links, traffic: Traffic) -> None:
     """What agent a had to pass on in round s comes over link i."""
     slots = traffic.got.shape[0]
@@ -249,7 +249,7 @@ def arrive_listed(s: int, a: int, i: int, links: Links, traffic: Traffic) -> Non
             take_bits(0, when, when % slots, origin >> 6, bit, i, links, traffic)
 
 
-@step
+@part
 def wait_listed(t: int, b: int, links: Links, traffic: Traffic) -> None:
     """The list of the round before stands for this one too, as long as there is anything young in it."""
     slots = traffic.got.shape[0]

@@ -69,7 +69,7 @@ def prefer(t: int, up: Flags, rules: Rules, memory: Memory, world: World) -> Non
     if rules.kind == ORIGIN_MEDIAN:
         judge_by_origins(t, rules, memory, world.origins)
     else:
-        estimate(rules.kind, t, rules, memory)
+        estimate(t, rules, memory)
     values, guarded = rows_told(rules.kind, memory), rules.kind == ORIGIN_MEDIAN
     if rules.shares_rows and not guarded:
         for arm in range(rules.n_arms):
@@ -77,7 +77,7 @@ def prefer(t: int, up: Flags, rules: Rules, memory: Memory, world: World) -> Non
                 better = hearsay.n[arm, v] > state.n[arm, v]
                 state.best_n[arm, v] = hearsay.n[arm, v] if better else state.n[arm, v]
                 state.best_mean[arm, v] = hearsay.mean[arm, v] if better else values[arm, v]
-    choose_all(rules.kind, rules.shares_rows and not guarded, t, rules, memory)
+    choose_all(rules.shares_rows and not guarded, t, rules, memory)
 
 
 @part

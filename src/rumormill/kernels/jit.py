@@ -17,13 +17,19 @@ from rumormill import formulas, keyed
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+# Nobody calls kernels from C, and only kernels are called from Python: what it takes to be called is a good
+# part of what there is to compile.
+_FROM_PYTHON = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_FROM_KERNELS = {**_FROM_PYTHON, "no_cpython_wrapper": True}
+
+
 def kernel(function: F) -> F:
     """Compile on first use and keep the machine code on disk.
 
     Kernels make no arrays, so the references of those they are given need not be counted: that alone took
     a third of the time of a round of 50 agents.
     """
-    compiled: Any = numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function)
+    compiled: Any = numba.njit(cache=True, _nrt=False, **_FROM_PYTHON)(function)
     # numba checks the age of the file a function stands in, but not of the files whose functions were
     # compiled into it. A stamp of all kernels' text makes code that is out of date impossible.
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
@@ -34,17 +40,28 @@ def kernel(function: F) -> F:
 
 
 def part(function: F) -> F:
-    """A part of a kernel, compiled into its callers."""
-    compiled: F = numba.njit(nogil=True, error_model="numpy")(function)
-    return compiled
+    """A part of a kernel, compiled into its callers. Cheap to compile if it takes no more than it needs."""
+    return _only_from_kernels(numba.njit(**_FROM_KERNELS)(function))
 
 
 def step(function: F) -> F:
     """A part that is written into its callers, not called.
 
-    What does not change in a loop can then be taken out of it.
+    What does not change in a loop can then be taken out of it. But every time the caller is copied as a
+    whole: in long ones that takes longer than to compile a part.
     """
-    compiled: F = numba.njit(nogil=True, error_model="numpy", inline="always")(function)
+    return _only_from_kernels(numba.njit(inline="always", **_FROM_KERNELS)(function))
+
+
+def _only_from_kernels(compiled: Any) -> Any:
+    """Python would jump to where nothing is: it is told so instead."""
+
+    def refuse(*args: Any) -> None:
+        raise TypeError(f"{compiled.__name__} is a part of kernels; alone({compiled.__name__}) can be called")
+
+    if hasattr(compiled, "py_func"):  # otherwise nothing is compiled at all
+        compiled._insert = lambda *entry, **_: None  # numba keeps no address to jump to
+        compiled._compile_for_args = refuse  # and asks here what to do
     return compiled
 
 
@@ -56,12 +73,12 @@ def linked(function: F, **parts: Any) -> F:
     return result
 
 
-def masked_part(function: F) -> F:
-    """A part that multiplies by masks of 0 and 1 only.
-
-    Such a product is exact, so fusing it with the addition that follows cannot change a bit.
-    """
-    compiled: F = numba.njit(nogil=True, error_model="numpy", fastmath={"contract"})(function)
+def alone(function: F) -> F:
+    """A part that Python can call: to test it, or to measure it."""
+    dispatcher: Any = function
+    if not hasattr(dispatcher, "py_func"):  # nothing is compiled at all
+        return function
+    compiled: F = numba.njit(**_FROM_PYTHON)(dispatcher.py_func)
     return compiled
 
 

@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from rumormill.kernels.bits import lowest_bit
-from rumormill.kernels.jit import part, step
+from rumormill.kernels.jit import part
 from rumormill.kernels.lanes import LANES, lanes_up_to
-from rumormill.kernels.state import Floats, Hearing, Ids, Ints, Rows, State, Words
+from rumormill.kernels.state import Flags, Floats, Hearing, Ids, Ints, Rows, Words
 
 
 class Heard(NamedTuple):
-    """Per agent, the largest count ever heard of an arm, from whom, and how many hops away that agent is."""
+    """The largest count ever heard of an arm, from whom, and how many hops away that agent is."""
 
     n: Floats
     origin: Ids
@@ -27,10 +27,9 @@ class Heard(NamedTuple):
 LOOK_AGAIN = 8
 
 
-@step
-def publish_rows(t: int, first: bool, values: Floats, state: State, rows: Rows) -> None:
+@part
+def publish_rows(t: int, first: bool, values: Floats, n: Floats, changed: Flags, rows: Rows) -> None:
     """Note what every agent knows in round t, of which arms it knows more, and per arm who knows most."""
-    n, changed = state.n, state.changed
     slots = rows.n.shape[0]
     slot, before = t % slots, (t - 1) % slots
     for arm in range(n.shape[0]):
@@ -87,36 +86,45 @@ def rank_best(n: Floats, top: Ids) -> None:
             bar = n[top[room - 1]]
 
 
-@step
-def best_informed(t: int, since: int, values: Floats, hearing: Hearing, rows: Rows, state: State) -> None:
+@part
+def best_informed(
+    t: int,
+    since: int,
+    values: Floats,
+    n: Floats,
+    hearing: Hearing,
+    rows: Rows,
+    heard: Heard,
+    best_mean: Floats,
+    best_n: Floats,
+) -> None:
     """Fill best_mean and best_n for the decision of round t; rows were told in rounds after `since`.
 
     An origin is heard at one distance only and its counts never shrink: the best row ever heard of an arm
     stays the best until another beats it, so that it is enough to listen to those with news.
     """
-    n, heard_n = state.n, state.heard_n
     n_arms, slots = n.shape[0], rows.n.shape[0]
     for hop in range(1, min(hearing.gamma, t - since - 1) + 1):
         slot = (t - hop) % slots
         dense, ptr = hearing.dense[hop - 1], hearing.ptr[hop - 1]
         for arm in range(n_arms):
-            heard = Heard(heard_n[arm], state.heard_from[arm], state.heard_hop[arm])
+            of_arm = Heard(heard.n[arm], heard.origin[arm], heard.hop[arm])
             told, count = rows.n[slot, arm], rows.n_news[slot, arm]
             if count > 0 and dense >= 0:
-                _from_dense_hop(hop, told, rows.top[slot, arm], hearing.by_origin[dense], rows.left, heard)
+                _from_dense_hop(hop, told, rows.top[slot, arm], hearing.by_origin[dense], rows.left, of_arm)
             elif count > 0:
-                _from_news(hop, told, rows.news[slot, arm, :count], ptr, hearing.hearers, heard)
+                _from_news(hop, told, rows.news[slot, arm, :count], ptr, hearing.hearers, of_arm)
     now = t % slots
     for arm in range(n_arms):
         for v in range(n.shape[1]):
-            if heard_n[arm, v] > n[arm, v]:
-                slot = now - state.heard_hop[arm, v]
+            if heard.n[arm, v] > n[arm, v]:
+                slot = now - heard.hop[arm, v]
                 slot += slots if slot < 0 else 0
-                state.best_n[arm, v] = heard_n[arm, v]
-                state.best_mean[arm, v] = rows.mean[slot, arm, state.heard_from[arm, v]]
+                best_n[arm, v] = heard.n[arm, v]
+                best_mean[arm, v] = rows.mean[slot, arm, heard.origin[arm, v]]
             else:
-                state.best_n[arm, v] = n[arm, v]
-                state.best_mean[arm, v] = values[arm, v]
+                best_n[arm, v] = n[arm, v]
+                best_mean[arm, v] = values[arm, v]
 
 
 @part

@@ -86,7 +86,7 @@ def listen(t: int, up: Flags, rules: Rules, memory: Memory, world: World) -> Non
             take(t, v, use(t, v, count, rules, memory, world), rules, memory, world)
 
 
-@step
+@part
 def hear(v: int, count: int, rules: Rules, memory: Memory, world: World) -> None:
     """Note what others decided and know: the leader's newest word, and the best informed rows."""
     present, traffic, rows, falsehood = world.present, world.traffic, memory.rows, world.falsehood
@@ -114,7 +114,7 @@ def hear(v: int, count: int, rules: Rules, memory: Memory, world: World) -> None
                 believe(when, v, arm, origin, mean, rows.n[slot, arm, origin], world.hearsay)
 
 
-@step
+@part
 def use(t: int, v: int, count: int, rules: Rules, memory: Memory, world: World) -> int:
     """The samples that agent v takes in, in order: its own, then of those it listens to. Returns how many."""
     ring, ears, falsehood = memory.ring, world.ears, world.falsehood
@@ -142,7 +142,7 @@ def use(t: int, v: int, count: int, rules: Rules, memory: Memory, world: World) 
     return used
 
 
-@step
+@part
 def take(t: int, v: int, count: int, rules: Rules, memory: Memory, world: World) -> None:
     """Samples into the means of agent v."""
     state, traffic = memory.state, world.traffic

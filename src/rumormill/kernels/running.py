@@ -28,7 +28,7 @@ def rank_needed(power: float, u: float, last_L: float) -> float:
     return power * last_L / u * SURE
 
 
-@step
+@part
 def note_ranks(slot: int, sure_x: Floats, last_L: float, trimming: Trimming, ring: Ring) -> None:
     """The ranks from which the samples of a round surely stay; 0 where every learner is past it."""
     arms, xs, needs, powers = ring.arm[slot], ring.x[slot], ring.need[slot], ring.power[slot]

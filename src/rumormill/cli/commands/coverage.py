@@ -13,7 +13,6 @@ from rumormill.cli.making import made_estimator, made_law
 from rumormill.cli.options import Json, Seed
 from rumormill.cli.printing import note, print_json, print_table
 from rumormill.text import number
-from rumormill.validate import inside
 
 if TYPE_CHECKING:
     from rumormill.estimators import Estimator
@@ -49,6 +48,7 @@ def coverage(
     from rumormill import theory
     from rumormill.experiments.figures.coverage import coverage_figure
     from rumormill.experiments.figures.files import save
+    from rumormill.validate import inside
 
     levels = [inside("--delta", level, 0, 1) for level in delta or [0.1, 0.03, 0.01]]
     by_theory = zeta is None and c is None

@@ -28,7 +28,7 @@ from rumormill.errors import InputError
 
 def names_starting_with(incomplete: str) -> list[str]:
     """For the shell's completion."""
-    from rumormill.experiments.spec.reading import spec_names
+    from rumormill.experiments.spec.shipped_files import spec_names
 
     return [name for name in ["all", *spec_names()] if name.startswith(incomplete)]
 

@@ -3,12 +3,8 @@
 A policy family has one layout here, looked up by its type in one table.
 """
 
-from rumormill.arms.stable import take_sines
 from rumormill.engine.compiled.base import Ground, Layout
 from rumormill.engine.compiled.table import lay_out, why_not
-from rumormill.kernels.draws import fill_sines
 from rumormill.kernels.jit import COMPILING
 
 __all__ = ["COMPILING", "Ground", "Layout", "lay_out", "why_not"]
-
-take_sines(fill_sines)

@@ -21,7 +21,7 @@ from rumormill.engine.result import Trial
 from rumormill.errors import InputError
 from rumormill.estimators import Terms
 from rumormill.graphs import Network
-from rumormill.kernels.block import kernel_for
+from rumormill.kernels.block import play_rounds
 from rumormill.kernels.crowd import MOST_ORIGINS, MOST_SAMPLES
 from rumormill.kernels.state import RUNNING, Hearing, Law, Output, Rules
 from rumormill.kernels.stored import move_pool
@@ -220,7 +220,7 @@ class MessagePassingTrial:
 
     def play(self, first: int, draws: NDArray[np.float64], law: Law) -> None:
         """Have the rounds played."""
-        kernel_for(self.rules)(first, draws, law, self.layout.hearing, self.rules, self.memory, self.output)
+        play_rounds(first, draws, law, self.layout.hearing, self.rules, self.memory, self.output)
 
     def finish(self) -> Trial:
         gamma, marks = self.layout.gamma, self.output.marks

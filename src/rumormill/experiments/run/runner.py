@@ -40,7 +40,7 @@ from rumormill.experiments.spec.reading import at_scale, encode, own_sources
 from rumormill.experiments.spec.schema import Spec
 from rumormill.experiments.spec.tuning import n_choosing, wider
 
-LIBRARIES = ("numpy", "numba", "scipy", "networkx", "rustworkx", "dwave-samplers", "polars")
+LIBRARIES = ("numpy", "numba", "scipy", "networkx", "rustworkx", "polars")
 
 
 class RunInterrupted(RumormillError):

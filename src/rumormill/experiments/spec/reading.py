@@ -8,7 +8,6 @@ import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,8 @@ from rumormill.experiments.spec.axes import AROUND, NETWORKS, keys_beside, place
 from rumormill.experiments.spec.messages import SINGLE, explain
 from rumormill.experiments.spec.own import own_errors, own_names
 from rumormill.experiments.spec.schema import NetworkPart, Spec, VerdictPart
+from rumormill.experiments.spec.shipped_files import spec_names as spec_names
+from rumormill.experiments.spec.shipped_files import spec_text
 from rumormill.experiments.spec.tables import PARTS, completed, flat, is_random, label_of, nested
 from rumormill.experiments.spec.tuning import CONSTANT, at_constant, check_tune, constants, knob_of
 from rumormill.text import nearest, shown
@@ -43,21 +44,12 @@ class SweepPoint:
 # --- where specs come from ------------------------------------------------------------------------------
 
 
-def spec_names() -> list[str]:
-    """The experiments that come with the package."""
-    folder = resources.files("rumormill.experiments.spec") / "shipped"
-    return sorted(
-        entry.name.removesuffix(".toml") for entry in folder.iterdir() if entry.name.endswith(".toml")
-    )
-
-
 @cache
 def named_spec(name: str) -> Spec:
     """An experiment that comes with the package."""
     if name not in spec_names():
         raise InputError(f"there is no experiment {name!r}{nearest(name, spec_names())}")
-    text = (resources.files("rumormill.experiments.spec") / "shipped" / f"{name}.toml").read_text("utf-8")
-    return parse_spec(text, f"{name}.toml")
+    return parse_spec(spec_text(name), f"{name}.toml")
 
 
 def read_spec(path: str | PathLike[str]) -> Spec:
