@@ -86,6 +86,27 @@ def shrinkage(n: float, exponent: float) -> float:
     return n**-exponent
 
 
+# The shrinkage is estimated from that of an earlier count until n has grown by this share.
+NEAR = 1.0 / 16.0
+# More than rounding can do to an estimate.
+NEAR_SLACK = 1e-12
+
+
+def shrinkage_near(h: float, exponent: float, second: float, third: float) -> float:
+    """(1 + h)^-exponent for 0 <= h <= NEAR, too small by at most what `shrinkage_series` says.
+
+    The terms of the series alternate and shrink: up to h^3 it is too small, up to h^4 too large.
+    """
+    return (1.0 - NEAR_SLACK) - h * (exponent - h * (second - h * third))
+
+
+def shrinkage_series(exponent: float) -> tuple[float, float, float]:
+    """The factors of h^2 and h^3 in the series of (1 + h)^-exponent, and how much too small it may be."""
+    second = exponent * (exponent + 1.0) / 2.0
+    third = second * (exponent + 2.0) / 3.0
+    return second, third, third * (exponent + 3.0) / 4.0 * NEAR**4 + 2.0 * NEAR_SLACK
+
+
 def upper_index(mean: float, scale: float, shrunk: float) -> float:
     """mean + radius."""
     return mean + scale * shrunk

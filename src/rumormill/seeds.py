@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from rumormill.validate import is_whole, refused
 
-RandomSource = int | np.random.SeedSequence | np.random.Generator
+# In quotes: numpy imports its random numbers when they are first named, and names are listed without any.
+RandomSource: TypeAlias = "int | np.random.SeedSequence | np.random.Generator"
 
 
 class Role(IntEnum):

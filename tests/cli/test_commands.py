@@ -44,7 +44,7 @@ def test_a_command_stands_in_the_file_of_its_name() -> None:
 
 
 HEAVY = {"numba", "scipy", "networkx", "rustworkx", "matplotlib", "polars", "dimod", "ortools"}
-LATER = {"urllib.request", "rumormill.engine", "rumormill.experiments.spec.reading"}
+LATER = {"numpy.random", "urllib.request", "rumormill.engine", "rumormill.experiments.spec.reading"}
 ROOMS = {f"rumormill.{room}" for room in ["arms", "estimators", "graphs", "policies", "protocol"]}
 
 

@@ -1,7 +1,8 @@
 """The arm of the largest index, for all learners at once.
 
-A power of every count in every round would take longer than all else. Bounds on it hold for many rounds, and
-mostly they tell which index is the largest; only where they do not are the indices themselves computed.
+A power of every count in every round would take longer than all else. It is estimated from that of an
+earlier count, with a known error, and mostly that tells which index is the largest (kernels/leading.py);
+only where it does not are the indices themselves computed.
 """
 
 from __future__ import annotations
@@ -9,46 +10,20 @@ from __future__ import annotations
 import numpy as np
 
 from rumormill import formulas
+from rumormill.formulas import NEAR
+from rumormill.kernels.bits import lowest_bit
 from rumormill.kernels.jit import part, step
+from rumormill.kernels.leading import ABOVE, SLACK_OF_SUM, STRIP, lead
 from rumormill.kernels.state import Bounds, Floats, Ids, shrinkage
 
 upper_index = step(formulas.upper_index)
-
-# Bounds on n^-exponent hold until n has grown by this share.
-WIDTH = 1 / 64
+shrinkage_near, shrinkage_series = step(formulas.shrinkage_near), part(formulas.shrinkage_series)
 
 
 @part
 def to_power(n: float, powers: Floats, exponent: float) -> float:
     """n^-exponent."""
     return powers[int(n)] if n < powers.shape[0] else shrinkage(n, exponent)
-
-
-@part
-def enclose_powers(
-    n: Floats,
-    least: float,
-    powers: Floats,
-    exponent: float,
-    power: Floats,
-    least_power: Floats,
-    since: Floats,
-    until: Floats,
-) -> bool:
-    """Bounds on the n^-exponent of an arm, anew where n has grown out of them.
-
-    Returns whether everybody has enough samples of the arm.
-    """
-    outgrown, few = 0, 0
-    for j in range(n.shape[0]):
-        outgrown += n[j] > until[j]
-        few += n[j] < least
-    for j in range(n.shape[0] if outgrown > 0 else 0):
-        if n[j] > until[j]:
-            since[j], until[j] = n[j], n[j] + np.floor(n[j] * WIDTH)
-            power[j] = to_power(since[j], powers, exponent)
-            least_power[j] = to_power(until[j], powers, exponent)
-    return few == 0
 
 
 @part
@@ -62,50 +37,56 @@ def choose(
     bounds: Bounds,
     action: Ids,
 ) -> None:
-    """The arm of the largest index for every learner; the lowest arm on ties.
-
-    Rounding keeps the order of unequal numbers, so that an arm whose upper bound is below another's lower
-    bound has the smaller index.
-    """
-    power, least_power, since, until, first, second, low = bounds
-    enough = True
-    for j in range(action.shape[0]):
-        first[j] = second[j] = low[j] = -np.inf
-    for arm in range(n.shape[0]):
-        p, q = power[arm], least_power[arm]
-        enough &= enclose_powers(n[arm], least, powers, exponent, p, q, since[arm], until[arm])
-        lead(arm, scale, mean[arm], p, q, first, second, low, action)
-    for j in range(action.shape[0]):
-        if enough and low[j] > second[j]:
-            continue
-        best = -np.inf
-        for arm in range(n.shape[0]):
-            if n[arm, j] != since[arm, j]:
-                since[arm, j], power[arm, j] = n[arm, j], to_power(n[arm, j], powers, exponent)
-            index = upper_index(mean[arm, j], scale, power[arm, j]) if n[arm, j] >= least else np.inf
-            if index > best:
-                best = index
-                action[j] = arm
+    """The arm of the largest index for every learner; the lowest arm on ties."""
+    power, inverse = bounds.power, bounds.inverse
+    second, third, too_small = shrinkage_series(exponent)
+    for lane in range(0, action.shape[0], STRIP):
+        if least > 1.0:  # few estimators ask for that, and they take long anyway
+            unclear = (np.uint64(1) << np.uint64(min(STRIP, action.shape[0] - lane))) - np.uint64(1)
+        else:
+            unclear = lead(
+                scale, exponent, second, third, too_small, mean, n, powers, power, inverse, action, lane
+            )
+        while unclear != 0:
+            j = lane + lowest_bit(unclear)
+            unclear &= unclear - np.uint64(1)
+            choose_exactly(j, scale, least, exponent, mean, n, powers, power, inverse, action)
 
 
 @part
-def lead(
-    arm: int,
+def choose_exactly(
+    j: int,
     scale: float,
+    least: float,
+    exponent: float,
     mean: Floats,
+    n: Floats,
+    powers: Floats,
     power: Floats,
-    least_power: Floats,
-    first: Floats,
-    second: Floats,
-    low: Floats,
+    inverse: Floats,
     action: Ids,
 ) -> None:
-    """Per learner, the arm of the largest upper bound so far, its lower bound, and the second largest."""
-    for j in range(action.shape[0]):
-        upper, lower = upper_index(mean[j], scale, power[j]), upper_index(mean[j], scale, least_power[j])
-        leads = upper > first[j]
-        other = first[j] if leads else upper
-        second[j] = other if other > second[j] else second[j]
-        first[j] = upper if leads else first[j]
-        low[j] = lower if leads else low[j]
-        action[j] = arm if leads else action[j]
+    """The arm of one learner by the indices themselves, of all arms whose estimates leave it open."""
+    second, third, too_small = shrinkage_series(exponent)
+    low = -np.inf
+    for arm in range(n.shape[0]):
+        count = n[arm, j]
+        h = count * inverse[arm, j] - 1.0
+        if count > 0.0 and not 0.0 <= h <= NEAR:
+            power[arm, j], inverse[arm, j] = to_power(count, powers, exponent), ABOVE / count
+            h = 0.0
+        index = upper_index(mean[arm, j], scale * power[arm, j], shrinkage_near(h, exponent, second, third))
+        low = index if index > low else low
+    best = -np.inf
+    for arm in range(n.shape[0]):
+        count = n[arm, j]
+        index = np.inf
+        if count >= least:
+            h, radius = count * inverse[arm, j] - 1.0, scale * power[arm, j]
+            index = upper_index(mean[arm, j], radius, shrinkage_near(h, exponent, second, third))
+            doubt = radius * too_small + SLACK_OF_SUM * (abs(index) + abs(low))
+            if not index + doubt < low:
+                index = upper_index(mean[arm, j], scale, to_power(count, powers, exponent))
+        if index > best:
+            best = index
+            action[j] = arm

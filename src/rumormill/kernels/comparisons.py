@@ -169,6 +169,14 @@ def _nearby(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(rng.uniform(-formulas.NEARBY, formulas.NEARBY, n), rng.uniform(1e-3, 0.5, n))
 
 
+def _near(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.uniform(0.0, formulas.NEAR, n), *(rng.uniform(1e-3, 0.5, n) for _ in range(3)))
+
+
+def _exponents(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.uniform(1e-3, 0.5, n))
+
+
 def _averages(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(
         _sizes(rng, n), _sizes(rng, n), rng.integers(0, 50, n).astype(float), rng.uniform(0, 0.02, n)
@@ -347,6 +355,8 @@ COMPARISONS = (
     Comparison("catoni_step", stored.catoni_step, formulas.catoni_step, _steps),
     Comparison("consensus_index", consensus.consensus_index, formulas.consensus_index, _consensus),
     Comparison("effective_count", consensus.effective_count, formulas.effective_count, _counts),
+    Comparison("shrinkage_near", choosing.shrinkage_near, formulas.shrinkage_near, _near),
+    Comparison("shrinkage_series", choosing.shrinkage_series, formulas.shrinkage_series, _exponents),
     Comparison("nearby_power", consensus.nearby_power, formulas.nearby_power, _nearby),
     Comparison("consensus_average", consensus.consensus_average, formulas.consensus_average, _averages),
     Comparison("source_clip", consensus.source_clip, formulas.source_clip, _source_clips),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rumormill.kernels.bits import lowest_bit, ones
-from rumormill.kernels.jit import part, step
+from rumormill.kernels.jit import part
 from rumormill.kernels.keyed import Keys, even_delay, geometric_delay, happens, key_with, uniform_at
 from rumormill.kernels.state import Flags
 from rumormill.kernels.world import AT_ONCE, EVEN, LOST, Late, Links, Traffic

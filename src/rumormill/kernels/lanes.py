@@ -6,7 +6,7 @@ the loop is written in its own language here. Every hearer's additions stay in t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -14,25 +14,24 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
+from rumormill.kernels import vectors
 from rumormill.kernels.state import Floats, Ids, Words
+from rumormill.kernels.vectors import WORD
 
 LANES = 64
 MOST = 255  # samples at a time: hearers are counted in bytes
+# If the last hearers are no more than this, they go with the word before theirs: alone they would cost as 64.
+FEW, SOME = 8, 32
 
-_DOUBLE, _BYTE, _WORD = ir.DoubleType(), ir.IntType(8), ir.IntType(64)
-_DOUBLES, _BYTES, _BITS = (ir.VectorType(kind, LANES) for kind in (_DOUBLE, _BYTE, ir.IntType(1)))
 
+def add_lanes(words: Words, order: Ids, first: int, last: int, xs: Floats, n: Floats, total: Floats) -> None:
+    """The samples of the origins order[first:last], at most MOST of them, for all hearers.
 
-def add_lanes(
-    words: Words, order: Ids, first: int, last: int, xs: Floats, n: Floats, total: Floats, lane: int
-) -> None:
-    """The samples of the origins order[first:last], at most MOST of them, for the hearers from `lane` on.
-
-    words[origin] says who of these hears it; n and total are rows of all hearers.
+    words[w, origin] says who of the hearers from 64 w on hears it; n and total are rows of all hearers.
     """
     for origin in order[first:last]:
-        for j in range(lane, min(lane + LANES, n.shape[0])):
-            if int(words[origin]) >> (j - lane) & 1:
+        for j in range(n.shape[0]):
+            if int(words[j // LANES, origin]) >> (j % LANES) & 1:
                 n[j] += 1.0
                 total[j] += xs[origin]
 
@@ -50,10 +49,12 @@ def _lanes_up_to(typing_context: Any, values: Any, limit: Any, lane: Any) -> Any
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
         _, limit_, lane_ = arguments
-        there = _there(builder, builder.sub(cgutils.unpack_tuple(builder, array.shape)[0], lane_))
-        found = _load(builder, builder.gep(array.data, [lane_]), there)
-        small = builder.fcmp_ordered("<=", found, _splat(builder, limit_))
-        return builder.bitcast(builder.and_(small, there), _WORD)
+        here = vectors.there(
+            builder, builder.sub(cgutils.unpack_tuple(builder, array.shape)[0], lane_), LANES
+        )
+        found = vectors.load(builder, builder.gep(array.data, [lane_]), here)
+        small = builder.fcmp_ordered("<=", found, vectors.splat(builder, limit_, LANES))
+        return builder.bitcast(builder.and_(small, here), WORD)
 
     return types.uint64(values, types.float64, types.int64), generate
 
@@ -66,90 +67,112 @@ def _compiled_lanes_up_to(values: Any, limit: Any, lane: Any) -> Any:
     return compiled
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _add_lanes(
-    typing_context: Any, words: Any, order: Any, first: Any, last: Any, xs: Any, n: Any, total: Any, lane: Any
-) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        def array(i: int) -> Any:
-            return context.make_array(signature.args[i])(context, builder, arguments[i])
+class _Group(NamedTuple):
+    """Some hearers side by side."""
 
-        word_of, order_at, x_of, n_at, total_at = (array(i).data for i in (0, 1, 4, 5, 6))
-        _, _, first_, last_, _, _, _, lane_ = arguments
-        there = _there(builder, builder.sub(cgutils.unpack_tuple(builder, array(5).shape)[0], lane_))
-        n_at, total_at = builder.gep(n_at, [lane_]), builder.gep(total_at, [lane_])
-        start_total = _load(builder, total_at, there)
-
-        before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
-        builder.cbranch(builder.icmp_signed("<", first_, last_), loop, after)
-        builder.position_at_end(loop)
-        i, count, sums = builder.phi(_WORD), builder.phi(_BYTES), builder.phi(_DOUBLES)
-        origin = builder.sext(builder.load(builder.gep(order_at, [i])), _WORD)
-        hears = builder.bitcast(builder.load(builder.gep(word_of, [origin])), _BITS)
-        x = _splat(builder, builder.load(builder.gep(x_of, [origin])))
-        sums_after = builder.select(hears, builder.fadd(sums, x), sums)
-        count_after = builder.add(count, builder.zext(hears, _BYTES))
-        i_after = builder.add(i, _WORD(1))
-        for phi, value, value_after in (
-            (i, first_, i_after),
-            (count, ir.Constant(_BYTES, [0] * LANES), count_after),
-            (sums, start_total, sums_after),
-        ):
-            phi.add_incoming(value, before)
-            phi.add_incoming(value_after, loop)
-        builder.cbranch(builder.icmp_signed("<", i_after, last_), loop, after)
-
-        builder.position_at_end(after)
-        counted, summed = builder.phi(_BYTES), builder.phi(_DOUBLES)
-        for phi, value, value_after in (
-            (counted, ir.Constant(_BYTES, [0] * LANES), count_after),
-            (summed, start_total, sums_after),
-        ):
-            phi.add_incoming(value, before)
-            phi.add_incoming(value_after, loop)
-        _store(builder, summed, total_at, there)
-        n_before = _load(builder, n_at, there)
-        _store(builder, builder.fadd(n_before, builder.uitofp(counted, _DOUBLES)), n_at, there)
-        return context.get_dummy_value()
-
-    return types.void(words, order, types.int64, types.int64, xs, n, total, types.int64), generate
+    lanes: int
+    here: Any
+    """Which of them there are."""
+    words: Any
+    n: Any
+    total: Any
+    count: Any
+    """The type in which samples are counted."""
 
 
-def _there(builder: Any, room: Any) -> Any:
-    """Which lanes there are, where `room` hearers are left."""
-    all_ones = _WORD(-1)
-    spare = builder.sub(_WORD(LANES), room)
-    some = builder.lshr(all_ones, builder.select(builder.icmp_signed(">", spare, _WORD(0)), spare, _WORD(0)))
-    return builder.bitcast(some, _BITS)
+def _adding(*widths: int) -> Any:
+    """The loop over samples for the hearers of one word, or of one and the first few of the next."""
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def add(
+        typing_context: Any,
+        words: Any,
+        order: Any,
+        first: Any,
+        last: Any,
+        xs: Any,
+        n: Any,
+        total: Any,
+        word: Any,
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            words_, order_, xs_, n_, total_ = (
+                context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1, 4, 5, 6)
+            )
+            _, _, first_, last_, _, _, _, word_ = arguments
+            hearers = cgutils.unpack_tuple(builder, n_.shape)[0]
+            origins = cgutils.unpack_tuple(builder, words_.shape)[1]
+            groups = []
+            for i, lanes in enumerate(widths):
+                row = builder.add(word_, WORD(i))
+                lane = builder.mul(row, WORD(LANES))
+                groups.append(
+                    _Group(
+                        lanes=lanes,
+                        here=vectors.there(builder, builder.sub(hearers, lane), lanes),
+                        words=builder.gep(words_.data, [builder.mul(row, origins)]),
+                        n=builder.gep(n_.data, [lane]),
+                        total=builder.gep(total_.data, [lane]),
+                        count=ir.VectorType(vectors.BYTE if lanes == LANES else WORD, lanes),
+                    )
+                )
+            begin = [first_]
+            for group in groups:
+                begin += [vectors.filled(group.count, 0), vectors.load(builder, group.total, group.here)]
+
+            before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+            builder.cbranch(builder.icmp_signed("<", first_, last_), loop, after)
+            builder.position_at_end(loop)
+            now = [builder.phi(value.type) for value in begin]
+            origin = builder.sext(builder.load(builder.gep(order_.data, [now[0]])), WORD)
+            x = builder.load(builder.gep(xs_.data, [origin]))
+            then = [builder.add(now[0], WORD(1))]
+            for group, count, sums in zip(groups, now[1::2], now[2::2], strict=True):
+                word = builder.load(builder.gep(group.words, [origin]))
+                if group.lanes < LANES:
+                    word = builder.trunc(word, ir.IntType(group.lanes))
+                hears = builder.bitcast(word, vectors.bits(group.lanes))
+                added = builder.fadd(sums, vectors.splat(builder, x, group.lanes))
+                then += [
+                    builder.add(count, builder.zext(hears, group.count)),
+                    builder.select(hears, added, sums),
+                ]
+            builder.cbranch(builder.icmp_signed("<", then[0], last_), loop, after)
+
+            builder.position_at_end(after)
+            end = [builder.phi(value.type) for value in begin]
+            for phi, value in zip(now + end, begin + begin, strict=True):
+                phi.add_incoming(value, before)
+            for phi, value in zip(now + end, then + then, strict=True):
+                phi.add_incoming(value, loop)
+            for group, count, sums in zip(groups, end[1::2], end[2::2], strict=True):
+                vectors.store(builder, sums, group.total, group.here)
+                counted = builder.uitofp(count, vectors.doubles(group.lanes))
+                counts = builder.fadd(vectors.load(builder, group.n, group.here), counted)
+                vectors.store(builder, counts, group.n, group.here)
+            return context.get_dummy_value()
+
+        return types.void(words, order, types.int64, types.int64, xs, n, total, types.int64), generate
+
+    return add
 
 
-def _splat(builder: Any, value: Any) -> Any:
-    """The value in every lane."""
-    undefined, place = ir.Constant(_DOUBLES, ir.Undefined), ir.IntType(32)
-    zeros = ir.Constant(ir.VectorType(place, LANES), [0] * LANES)
-    return builder.shuffle_vector(builder.insert_element(undefined, value, place(0)), undefined, zeros)
-
-
-def _load(builder: Any, pointer: Any, there: Any) -> Any:
-    kind = ir.FunctionType(_DOUBLES, [pointer.type, ir.IntType(32), _BITS, _DOUBLES])
-    load = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v64f64.p0")
-    zero = ir.Constant(_DOUBLES, [0.0] * LANES)
-    return builder.call(load, [pointer, ir.IntType(32)(8), there, zero])
-
-
-def _store(builder: Any, value: Any, pointer: Any, there: Any) -> None:
-    kind = ir.FunctionType(ir.VoidType(), [_DOUBLES, pointer.type, ir.IntType(32), _BITS])
-    store = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.store.v64f64.p0")
-    builder.call(store, [value, pointer, ir.IntType(32)(8), there])
+_add_word, _add_word_and_few, _add_word_and_some = _adding(LANES), _adding(LANES, FEW), _adding(LANES, SOME)
 
 
 @overload(add_lanes)  # type: ignore[untyped-decorator]
-def _compiled_add_lanes(
-    words: Any, order: Any, first: Any, last: Any, xs: Any, n: Any, total: Any, lane: Any
-) -> Any:
-    def compiled(
-        words: Any, order: Any, first: Any, last: Any, xs: Any, n: Any, total: Any, lane: Any
-    ) -> None:
-        _add_lanes(words, order, np.int64(first), np.int64(last), xs, n, total, np.int64(lane))
+def _compiled_add_lanes(words: Any, order: Any, first: Any, last: Any, xs: Any, n: Any, total: Any) -> Any:
+    def compiled(words: Any, order: Any, first: Any, last: Any, xs: Any, n: Any, total: Any) -> None:
+        first, last = np.int64(first), np.int64(last)
+        whole = words.shape[0]
+        spare = n.shape[0] - LANES * (whole - 1)  # hearers of the last word
+        if whole > 1 and spare <= SOME:
+            whole -= 2
+        for word in range(whole):
+            _add_word(words, order, first, last, xs, n, total, word)
+        if whole < words.shape[0] and spare <= FEW:
+            _add_word_and_few(words, order, first, last, xs, n, total, np.int64(whole))
+        elif whole < words.shape[0]:
+            _add_word_and_some(words, order, first, last, xs, n, total, np.int64(whole))
 
     return compiled

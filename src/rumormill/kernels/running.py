@@ -12,6 +12,7 @@ from rumormill import formulas
 from rumormill.kernels.bits import lowest_bit
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.lanes import LANES, MOST, add_lanes
+from rumormill.kernels.owning import STRIP, add_strip
 from rumormill.kernels.state import Calendar, Floats, Ids, Ints, Ring, Sums, Trimming, Words
 
 leaving_level = step(formulas.leaving_level)
@@ -30,13 +31,13 @@ def rank_needed(power: float, u: float, last_L: float) -> float:
 @part
 def note_ranks(slot: int, sure_x: Floats, last_L: float, trimming: Trimming, ring: Ring) -> None:
     """The ranks from which the samples of a round surely stay; 0 where every learner is past it."""
-    for v in range(ring.x.shape[1]):
-        x = ring.x[slot, v]
-        if abs(x) <= sure_x[ring.arm[slot, v]]:
-            ring.need[slot, v] = 0.0
-        else:
-            ring.power[slot, v] = power_of_size(x, trimming.p)
-            ring.need[slot, v] = rank_needed(ring.power[slot, v], trimming.u, last_L)
+    arms, xs, needs, powers = ring.arm[slot], ring.x[slot], ring.need[slot], ring.power[slot]
+    for v in range(arms.shape[0]):
+        x = xs[v]
+        needs[v] = 0.0
+        if not abs(x) <= sure_x[np.uint32(arms[v])]:  # without a sign no place is counted from the end
+            powers[v] = power_of_size(x, trimming.p)
+            needs[v] = rank_needed(powers[v], trimming.u, last_L)
 
 
 @part
@@ -107,15 +108,25 @@ def add_own(
 ) -> None:
     """Every learner's own sample."""
     n, total, changed = sums
-    for j in range(learners.shape[0]):
-        v = learners[j]
-        arm, x, power = ring.arm[slot, v], ring.x[slot, v], ring.power[slot, v]
-        n[arm, j] += 1.0
-        changed[arm] = True
-        if n[arm, j] >= ring.need[slot, v]:
-            total[arm, j] += x
-        else:
-            add_doubtful(x, power, n[arm, j], arm, j, asked, trimming, total, calendar)
+    arms, xs, needs = ring.arm[slot], ring.x[slot], ring.need[slot]
+    if learners.shape[0] < arms.shape[0]:
+        for j in range(learners.shape[0]):
+            v = learners[j]
+            arm = arms[v]
+            n[arm, j] += 1.0
+            changed[arm] = True
+            if n[arm, j] >= needs[v]:
+                total[arm, j] += xs[v]
+            else:
+                add_doubtful(xs[v], ring.power[slot, v], n[arm, j], arm, j, asked, trimming, total, calendar)
+        return
+    for lane in range(0, learners.shape[0], STRIP):
+        doubtful = add_strip(arms, xs, needs, n, total, changed, lane)
+        while doubtful != 0:
+            j = lane + lowest_bit(doubtful)
+            doubtful &= doubtful - np.uint64(1)
+            arm = arms[j]
+            add_doubtful(xs[j], ring.power[slot, j], n[arm, j], arm, j, asked, trimming, total, calendar)
 
 
 @part
@@ -146,8 +157,7 @@ def add_dense(
 def _add_sure(words: Words, order: Ids, first: int, last: int, xs: Floats, n: Floats, total: Floats) -> None:
     """Samples that stay to the end, whoever hears them."""
     for i in range(first, last, MOST):
-        for w in range(words.shape[0]):
-            add_lanes(words[w], order, i, min(i + MOST, last), xs, n, total, w * LANES)
+        add_lanes(words, order, i, min(i + MOST, last), xs, n, total)
 
 
 @part
@@ -197,10 +207,23 @@ def add_sparse(
         arm, x = ring.arm[slot, origin], ring.x[slot, origin]
         need, power = ring.need[slot, origin], ring.power[slot, origin]
         changed[arm] = True
+        n_k, total_k = n[arm], total[arm]
+        if need == 0.0:
+            _add_to_list(hearers[start:end], x, n_k, total_k)
+            continue
         for i in range(start, end):
             j = hearers[i]
-            n[arm, j] += 1.0
-            if n[arm, j] >= need:
-                total[arm, j] += x
+            n_k[j] += 1.0
+            if n_k[j] >= need:
+                total_k[j] += x
             else:
-                add_doubtful(x, power, n[arm, j], arm, j, asked, trimming, total, calendar)
+                add_doubtful(x, power, n_k[j], arm, j, asked, trimming, total, calendar)
+
+
+@part
+def _add_to_list(hearers: Ids, x: float, n: Floats, total: Floats) -> None:
+    """A sample that stays to the end, for those listed."""
+    for i in range(hearers.shape[0]):
+        j = np.uint32(hearers[i])
+        n[j] += 1.0
+        total[j] += x

@@ -179,18 +179,13 @@ class Rows(NamedTuple):
 
 
 class Bounds(NamedTuple):
-    """What indices are between: [arm, learner] and, from `first` on, [learner]."""
+    """What indices are estimated from: [arm, learner] and, in `first`, [learner]."""
 
     power: Floats
-    """n^-exponent when the count that decides was `since`, and in `least_power` when it will be `until`."""
-    least_power: Floats
-    since: Floats
-    until: Floats
+    """n^-exponent at a count not far below the present one, and in `inverse` one over that count."""
+    inverse: Floats
     first: Floats
-    """The largest and the second largest upper bound, and the lower bound of the arm with the largest. In
-    `first` also the largest index itself, of estimators that bring their own."""
-    second: Floats
-    low: Floats
+    """The largest index, of estimators that bring their own."""
 
 
 class State(NamedTuple):
