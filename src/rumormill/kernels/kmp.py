@@ -47,7 +47,9 @@ def publish_rows(t: int, first: bool, values: Floats, n: Floats, changed: Flags,
 
 @part
 def note_news(n: Floats, before: Floats, news: Ids) -> int:
-    """The agents that know more of an arm than a round ago; how many they are."""
+    """The agents that know more of an arm than a round ago; how many they are, or 1 if nobody asks who."""
+    if news.shape[0] == 0:
+        return 1
     count = 0
     for v in range(n.shape[0]):
         news[count] = v
@@ -58,8 +60,13 @@ def note_news(n: Floats, before: Floats, news: Ids) -> int:
 @part
 def rank(n: Floats, before: Ids, order: Ids) -> None:
     """Agents by n, most first, equal ones by id, from the order of a round ago: few have to move."""
+    last, least = -1, np.inf  # who stands last so far, and what it knows
     for i in range(order.shape[0]):
         v, place = before[i], i
+        if n[v] < least or (n[v] == least and v > last):
+            order[i] = last = v
+            least = n[v]
+            continue
         while place > 0 and (
             n[order[place - 1]] < n[v] or (n[order[place - 1]] == n[v] and order[place - 1] > v)
         ):
@@ -117,11 +124,12 @@ def best_informed(
     now = t % slots
     for arm in range(n_arms):
         for v in range(n.shape[1]):
+            slot = now - heard.hop[arm, v]
+            slot += slots if slot < 0 else 0
+            heard_mean = rows.mean[slot, arm, heard.origin[arm, v]]  # looked up in vain if the own is better
             if heard.n[arm, v] > n[arm, v]:
-                slot = now - heard.hop[arm, v]
-                slot += slots if slot < 0 else 0
                 best_n[arm, v] = heard.n[arm, v]
-                best_mean[arm, v] = rows.mean[slot, arm, heard.origin[arm, v]]
+                best_mean[arm, v] = heard_mean
             else:
                 best_n[arm, v] = n[arm, v]
                 best_mean[arm, v] = values[arm, v]

@@ -43,11 +43,12 @@ def empty_memory(hearing: Hearing, slots: int, mean: MeanLayout, rules: Rules, r
     )
     told = (slots, n_arms, n_agents) if rules.shares_rows else (1, 1, 1)
     dense = rules.shares_rows and bool((hearing.dense >= 0).any())
+    sparse = rules.shares_rows and bool((hearing.dense < 0).any())
     rows = Rows(
         mean=np.zeros(told),
         n=np.zeros(told),
         top=np.tile(np.arange(n_agents if dense else 0, dtype=np.int32), (slots, n_arms, 1)),
-        news=np.zeros((slots, n_arms, n_agents + 1 if rules.shares_rows else 0), dtype=np.int32),
+        news=np.zeros((slots, n_arms, n_agents + 1 if sparse else 0), dtype=np.int32),
         n_news=np.zeros((slots, n_arms), dtype=np.int32),
         left=np.zeros(words_of(n_learners), dtype=np.uint64),
     )
