@@ -168,7 +168,8 @@ def listen(t: int, asked: int, trimming: Trimming, part: Part, said: Said, calen
             total[arm, j] += x
         else:
             power = said.power[then, v]
-            add_doubtful(x, power, n[arm, j], arm, j, asked, trimming, total, calendar)
+            place = arm * total.shape[1] + j
+            add_doubtful(x, power, n[arm, j], place, asked, trimming, total, calendar)
     for hop in range(min(part.ptr.shape[0] - 1, t - 1), 0, -1):
         then = back(slot, hop, slots)
         arms, xs, needs = said.arm[then], said.x[then], said.need[then]
@@ -180,7 +181,8 @@ def listen(t: int, asked: int, trimming: Trimming, part: Part, said: Said, calen
                 total[arm, j] += x
             else:
                 power = said.power[then, origin]
-                add_doubtful(x, power, n[arm, j], arm, j, asked, trimming, total, calendar)
+                place = arm * total.shape[1] + j
+                add_doubtful(x, power, n[arm, j], place, asked, trimming, total, calendar)
 
 
 @step

@@ -158,8 +158,8 @@ def take(t: int, v: int, count: int, rules: Rules, memory: Memory, world: World)
             if n[arm, v] >= needs[i]:
                 total[arm, v] += xs[i]
             else:
-                power = traffic.power[i]
-                add_doubtful(xs[i], power, n[arm, v], arm, v, asked, trimming, total, memory.calendar)
+                power, place = traffic.power[i], arm * n.shape[1] + v
+                add_doubtful(xs[i], power, n[arm, v], place, asked, trimming, total, memory.calendar)
     elif rules.kind <= CATONI:
         for i in range(count):
             store(xs[i], arms[i], v, rules.kind == MEDIAN_OF_MEANS, state)

@@ -37,8 +37,8 @@ def listen_nearby(t: int, up: Flags, rules: Rules, memory: Memory, world: World)
         if state.n[arm, v] >= present.need[v]:
             state.total[arm, v] += present.x[v]
         else:
-            x, power = present.x[v], present.power[v]
-            add_doubtful(x, power, state.n[arm, v], arm, v, asked, trimming, state.total, memory.calendar)
+            x, power, place = present.x[v], present.power[v], arm * state.n.shape[1] + v
+            add_doubtful(x, power, state.n[arm, v], place, asked, trimming, state.total, memory.calendar)
     sort_by_arm(ring.arm[slot], ring.told[slot], ring.order[slot], ring.start[slot])
     add_dense(nearby.words, slot, asked, trimming, ring, sums, memory.calendar)
     for v in range(up.shape[0]):

@@ -68,19 +68,21 @@ def add_doubtful(
     x: float,
     power: float,
     n: float,
-    arm: int,
-    j: int,
+    place: int,
     asked: int,
     trimming: Trimming,
     total: Floats,
     calendar: Calendar,
 ) -> None:
-    """The n-th sample, which may be out for its rank now or later; the next question is in round `asked`."""
+    """The n-th sample, which may be out for its rank now or later; the next question is in round `asked`.
+
+    `place` is arm * learners + learner.
+    """
     L = trimming.L
     h = leaving_level(power, n, trimming.u)
     if h < L[asked]:
         return
-    total[arm, j] += x
+    total[place // total.shape[1], place % total.shape[1]] += x
     low, high = asked, L.shape[0] - 1
     if h >= L[high]:
         return
@@ -96,7 +98,7 @@ def add_doubtful(
     else:
         i = calendar.spare[1]
         calendar.spare[1] += 1
-    calendar.place[i] = arm * total.shape[1] + j
+    calendar.place[i] = place
     calendar.x[i] = x
     calendar.after[i] = calendar.head[high]
     calendar.head[high] = i
@@ -118,7 +120,8 @@ def add_own(
             if n[arm, j] >= needs[v]:
                 total[arm, j] += xs[v]
             else:
-                add_doubtful(xs[v], ring.power[slot, v], n[arm, j], arm, j, asked, trimming, total, calendar)
+                power, place = ring.power[slot, v], arm * n.shape[1] + j
+                add_doubtful(xs[v], power, n[arm, j], place, asked, trimming, total, calendar)
         return
     for lane in range(0, learners.shape[0], STRIP):
         doubtful = add_strip(arms, xs, needs, n, total, changed, lane)
@@ -126,7 +129,8 @@ def add_own(
             j = lane + lowest_bit(doubtful)
             doubtful &= doubtful - np.uint64(1)
             arm = arms[j]
-            add_doubtful(xs[j], ring.power[slot, j], n[arm, j], arm, j, asked, trimming, total, calendar)
+            power, place = ring.power[slot, j], arm * n.shape[1] + j
+            add_doubtful(xs[j], power, n[arm, j], place, asked, trimming, total, calendar)
 
 
 @part
@@ -140,7 +144,8 @@ def add_dense(
     n, total, changed = sums
     order, xs, need = ring.order[slot], ring.x[slot], ring.need[slot]
     for arm in range(n.shape[0]):
-        i, end = ring.start[slot, arm], ring.start[slot, arm + 1]
+        # Adding 0 makes them as wide as i + 1 is: there is one version of _add_sure to compile.
+        i, end = ring.start[slot, arm] + 0, ring.start[slot, arm + 1] + 0
         changed[arm] |= i < end
         while i < end:
             sure = i
@@ -184,7 +189,8 @@ def _add_to_hearers(
             if n[arm, j] >= need:
                 total[arm, j] += x
             else:
-                add_doubtful(x, power, n[arm, j], arm, j, asked, trimming, total, calendar)
+                place = arm * n.shape[1] + j
+                add_doubtful(x, power, n[arm, j], place, asked, trimming, total, calendar)
 
 
 @part
@@ -217,7 +223,8 @@ def add_sparse(
             if n_k[j] >= need:
                 total_k[j] += x
             else:
-                add_doubtful(x, power, n_k[j], arm, j, asked, trimming, total, calendar)
+                place = arm * n.shape[1] + j
+                add_doubtful(x, power, n_k[j], place, asked, trimming, total, calendar)
 
 
 @part
