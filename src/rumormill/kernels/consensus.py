@@ -13,9 +13,9 @@ from rumormill.kernels.rows import Sums, add_up
 from rumormill.kernels.state import Floats, Ids, Ints, Law, Output
 
 consensus_average = step(formulas.consensus_average)
-effective_count = step(formulas.effective_count)
+effective_count = part(formulas.effective_count)
 consensus_index = linked(formulas.consensus_index, effective_count=effective_count)
-nearby_power = step(formulas.nearby_power)
+nearby_power = part(formulas.nearby_power)
 source_clip = step(formulas.source_clip)
 
 NEARBY, NEARBY_ERROR = formulas.NEARBY, formulas.NEARBY_ERROR
