@@ -86,7 +86,7 @@ def block_kernel(plain: bool) -> Callable[..., None]:
         state, ring, calendar = memory.state, memory.ring, memory.calendar
         n_arms, last_L = rules.n_arms, rules.L[rules.horizon]
         slots = ring.arm.shape[0]
-        by_arm = any_dense(hearing.dense)
+        by_arm, some_copy = any_given(hearing.dense), any_given(rules.leader_of)
         sums = Sums(state.n, state.total, state.changed)
         trimming = Trimming(rules.u, rules.p, rules.L)
         for row in range(draws.shape[0]):
@@ -102,6 +102,9 @@ def block_kernel(plain: bool) -> Callable[..., None]:
                     begin(t, hearing, memory)
             if t <= n_arms and not rules.shared_start:
                 ring.arm[slot] = t - 1
+            elif not some_copy:
+                for v in range(ring.arm.shape[1]):
+                    ring.arm[slot, v] = state.action[v]
             else:
                 begins, leader_of, distance = state.begins, rules.leader_of, rules.leader_distance
                 act(t, t <= n_arms, begins, hearing.learner_of, leader_of, distance, state.action, ring.arm)
@@ -314,11 +317,11 @@ def draw(draws: Floats, law: Law, arms: Ids, xs: Floats, pulls: Ints) -> None:
 
 
 @part
-def any_dense(dense: Ids) -> bool:
-    """Whether any hop goes arm by arm."""
+def any_given(ids: Ids) -> bool:
+    """Whether any is not -1: hops that go arm by arm, agents that copy their leader."""
     found = False
-    for hop in range(dense.shape[0]):
-        found |= dense[hop] >= 0
+    for i in range(ids.shape[0]):
+        found |= ids[i] >= 0
     return found
 
 
