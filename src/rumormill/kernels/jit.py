@@ -18,18 +18,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 # Nobody calls kernels from C, and only kernels are called from Python: what it takes to be called is a good
-# part of what there is to compile.
-_FROM_PYTHON = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+# part of what there is to compile. Nothing here makes arrays, so the references of those that are given need
+# not be counted (_nrt): that alone took a third of the time of a round of 50 agents.
+_FROM_PYTHON = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
 _FROM_KERNELS = {**_FROM_PYTHON, "no_cpython_wrapper": True}
 
 
 def kernel(function: F) -> F:
-    """Compile on first use and keep the machine code on disk.
-
-    Kernels make no arrays, so the references of those they are given need not be counted: that alone took
-    a third of the time of a round of 50 agents.
-    """
-    compiled: Any = numba.njit(cache=True, _nrt=False, **_FROM_PYTHON)(function)
+    """Compile on first use and keep the machine code on disk."""
+    compiled: Any = numba.njit(cache=True, **_FROM_PYTHON)(function)
     # numba checks the age of the file a function stands in, but not of the files whose functions were
     # compiled into it. A stamp of all kernels' text makes code that is out of date impossible.
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
