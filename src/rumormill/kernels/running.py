@@ -214,8 +214,10 @@ def add_sparse(
         need, power = ring.need[slot, origin], ring.power[slot, origin]
         changed[arm] = True
         n_k, total_k = n[arm], total[arm]
-        if need == 0.0:
-            _add_to_list(hearers[start:end], x, n_k, total_k)
+        if need == 0.0:  # it stays to the end, whoever hears it
+            for i in range(start, end):
+                n_k[hearers[i]] += 1.0
+                total_k[hearers[i]] += x
             continue
         for i in range(start, end):
             j = hearers[i]
@@ -225,12 +227,3 @@ def add_sparse(
             else:
                 place = arm * n.shape[1] + j
                 add_doubtful(x, power, n_k[j], place, asked, trimming, total, calendar)
-
-
-@part
-def _add_to_list(hearers: Ids, x: float, n: Floats, total: Floats) -> None:
-    """A sample that stays to the end, for those listed."""
-    for i in range(hearers.shape[0]):
-        j = np.uint32(hearers[i])
-        n[j] += 1.0
-        total[j] += x
