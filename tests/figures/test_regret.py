@@ -6,6 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
+import matplotlib.pyplot as plt
 import numpy as np
 import polars as pl
 import pytest
@@ -227,3 +228,24 @@ def test_titles_of_panels_do_not_run_into_each_other(tmp_path: Path, sheet: str)
     boxes = [axes.title.get_window_extent() for axes in figure.axes]
     assert len(boxes) == 6
     assert not any(one.overlaps(two) for one, two in itertools.combinations(boxes, 2))
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_rounds_below_narrow_panels_do_not_touch(wide: bool) -> None:
+    """From 200 to 10,000 a wide panel has room for 2 and 5, one of three beside each other has not."""
+    figure, panels = plt.subplots(1, 1 if wide else 3, figsize=(10, 4), squeeze=False, layout="constrained")
+    for axes in panels.flat:
+        axes.set_xscale("log")
+        axes.set_xlim(165, 12_000)
+        style.plain_ticks(axes)
+    figure.draw_without_rendering()
+    for axes in panels.flat:
+        labels = [label for label in axes.get_xticklabels() if label.get_text()]
+        boxes = [box for label in labels if 0 <= (box := label.get_window_extent()).x0 < figure.bbox.x1]
+        gap = 0.5 * boxes[0].height
+        assert all(left.x1 + gap < right.x0 for left, right in itertools.pairwise(boxes))
+        inside = [label.get_text() for label in labels if 165 <= label.get_position()[0] <= 12_000]
+        assert inside == (
+            ["200", "500", "1,000", "2,000", "5,000", "10,000"] if wide else ["1,000", "10,000"]
+        )
+    plt.close(figure)

@@ -183,8 +183,15 @@ def from_zero(panels: Sequence[Axes]) -> None:
     panels[0].set_ylim(bottom=0)
 
 
+# What 1,000, 2,000, 5,000 and 10,000 take side by side.
+INCHES_PER_DECADE = 1.9
+
+
 def plain_ticks(axes: Axes, *, x: bool = True, y: bool = True) -> None:
-    """Numbers in full; on a short logarithmic axis also at 2 and 5, so that at least two are there."""
+    """Numbers in full; on a short logarithmic axis also at 2 and 5, so that at least two are there.
+
+    In a narrow panel they would touch: there the powers of ten do, if there are two.
+    """
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     for axis, wanted in ((axes.xaxis, x), (axes.yaxis, y)):
@@ -192,7 +199,11 @@ def plain_ticks(axes: Axes, *, x: bool = True, y: bool = True) -> None:
             continue
         if axis.get_scale() == "log":
             low, high = axis.get_view_interval()
-            few = math.log10(high / low) < 2.2
+            span = math.log10(high / low)
+            few = span < 2.2
+            if axis is axes.xaxis and math.floor(math.log10(high)) > math.ceil(math.log10(low)):
+                inches = axes.get_window_extent().width / axes.figure.dpi
+                few &= inches / span > INCHES_PER_DECADE
             axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if few else (1.0,)))
             axis.set_minor_formatter(NullFormatter())
         axis.set_major_formatter(FuncFormatter(tick))
