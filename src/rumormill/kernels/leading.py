@@ -198,47 +198,8 @@ def _size(builder: Any, value: Any) -> Any:
 
 
 @overload(lead)  # type: ignore[untyped-decorator]
-def _compiled_lead(
-    scale: Any,
-    exponent: Any,
-    second_factor: Any,
-    third_factor: Any,
-    too_small: Any,
-    mean: Any,
-    n: Any,
-    powers: Any,
-    power: Any,
-    inverse: Any,
-    action: Any,
-    lane: Any,
-) -> Any:
-    def compiled(
-        scale: Any,
-        exponent: Any,
-        second_factor: Any,
-        third_factor: Any,
-        too_small: Any,
-        mean: Any,
-        n: Any,
-        powers: Any,
-        power: Any,
-        inverse: Any,
-        action: Any,
-        lane: Any,
-    ) -> Any:
-        return _lead(
-            scale,
-            exponent,
-            second_factor,
-            third_factor,
-            too_small,
-            mean,
-            n,
-            powers,
-            power,
-            inverse,
-            action,
-            np.int64(lane),
-        )
+def _compiled_lead(*arguments: Any) -> Any:
+    def compiled(*arguments: Any) -> Any:
+        return _lead(*arguments)
 
     return compiled

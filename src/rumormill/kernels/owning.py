@@ -80,8 +80,8 @@ def _add_strip(
 
 
 @overload(add_strip)  # type: ignore[untyped-decorator]
-def _compiled_add_strip(arms: Any, xs: Any, needs: Any, n: Any, total: Any, changed: Any, lane: Any) -> Any:
-    def compiled(arms: Any, xs: Any, needs: Any, n: Any, total: Any, changed: Any, lane: Any) -> Any:
-        return _add_strip(arms, xs, needs, n, total, changed, np.int64(lane))
+def _compiled_add_strip(*arguments: Any) -> Any:
+    def compiled(*arguments: Any) -> Any:
+        return _add_strip(*arguments)
 
     return compiled
