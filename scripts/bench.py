@@ -23,7 +23,7 @@ import numpy as np
 
 import rumormill as rm
 from rumormill.engine import play_trial, prepare
-from rumormill.engine.opening import Opening
+from rumormill.engine.result import Opening
 from rumormill.seeds import Role, root_seed, stream_seed
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -113,8 +113,9 @@ def bandit() -> rm.Bandit:
 
 def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> dict[str, float]:
     """One workload, in this process."""
-    from rumormill.engine.compiled.hearing import build_hearing
-    from rumormill.kernels.floor import floor_loop
+    from scripts.floor import floor_loop
+
+    from rumormill.engine.compiled.reach import build_hearing
 
     source, network, policy = bandit(), NETWORKS[network_name](), POLICIES[policy_name](gamma)
     marks = np.array([horizon])
@@ -222,7 +223,7 @@ def formulas() -> dict[str, float]:
     """How many times faster a formula is compiled, inside a compiled loop, than plain, called by an agent."""
     import numba
 
-    from rumormill.kernels.comparisons import COMPARISONS
+    from helpers.kernel_comparisons import COMPARISONS
 
     found = {}
     for comparison in COMPARISONS:
@@ -319,7 +320,7 @@ def start_up() -> dict[str, float]:
 
 def compilation() -> dict[str, float]:
     """How long what the demo needs is compiled, with nothing on disk."""
-    from rumormill.experiments.run.sites import AT_HAND
+    from rumormill.experiments.run.cache import AT_HAND
     from rumormill.experiments.spec.building import build_bandit
     from rumormill.experiments.spec.reading import at_scale, named_spec
 

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from rumormill.advice.advise_log import advise_log
-from rumormill.advice.logs import read_log
+from rumormill.advice.reading.log import read_log
 
 AGENTS, ARMS, SLICES = 50, 6, 688
 ROWS = 10_000_000

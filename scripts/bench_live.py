@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from rumormill.live import frames as wire
-from rumormill.live import snapshot
-from rumormill.live.client import Client
-from rumormill.live.config import GamePart, read_mesh, write_mesh
-from rumormill.live.journal import Journal
-from rumormill.live.mesh import add, init, plan
-from rumormill.live.node import Node
-from rumormill.live.records import Reserve
+from rumormill.live.core import frames as wire
+from rumormill.live.core.node import Node
+from rumormill.live.core.records import Reserve
+from rumormill.live.io import journal as snapshot
+from rumormill.live.io.client import Client
+from rumormill.live.io.journal import Journal
+from rumormill.mesh.edit import add, init, plan
+from rumormill.mesh.file import GamePart, read_mesh, write_mesh
 
 GAME = "mirrors"
 K = 10

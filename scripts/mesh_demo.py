@@ -19,9 +19,9 @@ import time
 from pathlib import Path
 
 from rumormill.errors import RumormillError
-from rumormill.live.client import Client, NodeError
-from rumormill.live.config import GamePart, read_mesh, write_mesh
-from rumormill.live.mesh import add, export, init, plan
+from rumormill.live.io.client import Client, NodeError
+from rumormill.mesh.edit import add, export, init, plan
+from rumormill.mesh.file import GamePart, read_mesh, write_mesh
 
 NODES = 8
 GAME = "mirrors"

@@ -16,8 +16,7 @@ from collections import defaultdict
 from rumormill.arms.bandit import DRAW_ROUNDS
 from rumormill.engine.result import resolve_checkpoints
 from rumormill.engine.trial import play_trial
-from rumormill.experiments.run.cell import one_blas_thread
-from rumormill.experiments.run.sites import AT_HAND
+from rumormill.experiments.run.cache import AT_HAND, one_blas_thread
 from rumormill.experiments.spec.building import build_bandit, trial_seed
 from rumormill.experiments.spec.reading import at_scale, named_spec, points
 from rumormill.experiments.spec.schema import Spec

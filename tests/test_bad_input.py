@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 import rumormill as rm
-from small import BANDIT, IN_PARTS, NETWORK, TABLE, EpsilonGreedy, simulate
+from helpers.small_games import BANDIT, IN_PARTS, NETWORK, TABLE, EpsilonGreedy, simulate
 
 NAN, INF = np.where(TABLE > 2, np.nan, TABLE), np.where(TABLE > 2, np.inf, TABLE)
 wrong: Any = rm  # called here in ways that a type checker refuses too

@@ -30,7 +30,7 @@ GAME = """
 import rumormill as rm
 from rumormill.policies.centralized import LeaderPart
 from rumormill.policies.averaging import ConsensusPart
-from rumormill.policies.rivals.stages import DelayedPlan
+from rumormill.policies.baselines.dducb import DelayedPlan
 
 LINKS = {0: (1,), 1: (0, 2), 2: (1,)}
 MEANS = (0.0, 0.4, 1.0)

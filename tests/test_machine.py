@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rumormill import machine
+from rumormill import system_memory as machine
 
 
 def a_machine(

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from channels import Deaf
+from helpers.channels import Deaf
+from helpers.oracle_adapters import COMPILED_POLICIES
+from helpers.small_games import IN_PARTS, NETWORK, EpsilonGreedy, simulate
 from rumormill.errors import SlowEngineNotice
-from sides import COMPILED_POLICIES
-from small import IN_PARTS, NETWORK, EpsilonGreedy, simulate
 
 
 def test_an_own_policy_runs() -> None:

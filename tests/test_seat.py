@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from rumormill.engine.game import seats
+from rumormill.engine.reference import seats
 from rumormill.policies.averaging import ConsensusPart
 from rumormill.policies.centralized import LeaderPart
 from rumormill.policies.decentralized import CliquePart
-from rumormill.policies.message_passing import HopPart
+from rumormill.policies.message_passing_policy import HopPart
 from rumormill.seeds import private_generator
 
 MOMENTS = rm.Moments(eps=0.8, u=4.0, rho=3.5)

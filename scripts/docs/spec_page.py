@@ -11,7 +11,7 @@ from scripts.docs.settings import described, in_words, table
 
 from rumormill import catalogue
 from rumormill.experiments.spec import schema
-from rumormill.experiments.spec.tables import PARTS
+from rumormill.experiments.spec.nesting import PARTS
 
 HEAD = """# Experiment files
 

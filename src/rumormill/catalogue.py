@@ -20,7 +20,7 @@ from typing import Any
 import msgspec
 
 from rumormill.errors import InputError
-from rumormill.own_modules import import_own
+from rumormill.plugins import import_own
 from rumormill.text import nearest, one_line, shown
 
 
@@ -43,7 +43,9 @@ class Names(Mapping[str, type]):
 
     def _at(self, place: str) -> type:
         module, _, name = place.partition(":")
-        found: type = getattr(importlib.import_module(f"rumormill.{self._room}.{module}"), name)
+        if not module.startswith("rumormill."):
+            module = f"rumormill.{self._room}.{module}"
+        found: type = getattr(importlib.import_module(module), name)
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -63,9 +65,9 @@ POLICIES = Names(
         "consensus": "consensus:ConsensusUCB",
         "robust": "robust:RobustUCB",
         "origin-median": "origin_median:OriginMedianUCB",
-        "coop-ucb2": "rivals.coop_ucb2:CoopUCB2",
-        "dducb": "rivals.dducb:DDUCB",
-        "robust-gossip": "rivals.robust_gossip:RobustGossip",
+        "coop-ucb2": "baselines.coop_ucb2:CoopUCB2",
+        "dducb": "baselines.dducb:DDUCB",
+        "robust-gossip": "baselines.robust_gossip:RobustGossip",
     },
 )
 ESTIMATORS = Names(
@@ -90,12 +92,12 @@ LAWS = Names(
     "base:Arm",
     {
         "alpha-stable": "stable:AlphaStable",
-        "gaussian": "light:Gaussian",
-        "student-t": "power:StudentT",
-        "pareto": "power:Pareto",
-        "lognormal": "light:LogNormal",
-        "two-point": "light:TwoPoint",
-        "empirical": "light:Empirical",
+        "gaussian": "laws:Gaussian",
+        "student-t": "laws:StudentT",
+        "pareto": "laws:Pareto",
+        "lognormal": "laws:LogNormal",
+        "two-point": "laws:TwoPoint",
+        "empirical": "laws:Empirical",
     },
 )
 NETWORKS = Names(
@@ -113,7 +115,7 @@ NETWORKS = Names(
         "grid": "topologies:Grid",
         "balanced_tree": "topologies:BalancedTree",
         "file": "topologies:GraphFile",
-        "mesh": "meshfile:MeshFile",
+        "mesh": "rumormill.mesh.file:MeshTopology",
     },
 )
 ALSO = {"channel": {"lossy": "imperfect"}}
@@ -123,7 +125,7 @@ CHANNELS = Names(
     "channel:Channel",
     {
         "perfect": "channel:PerfectChannel",
-        "imperfect": "imperfect:Imperfect",
+        "imperfect": "channel:Imperfect",
     },
 )
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import AlphaStable, Arm, Bandit, Gaussian, Moments, RewardSource
-from rumormill.engine.game import Game, checked_batch, seats
+from rumormill.engine.reference import Game, checked_batch, seats
 from rumormill.errors import ContractError, InputError
 from rumormill.estimators import Estimator
 from rumormill.graphs import Network, Topology

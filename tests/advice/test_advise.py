@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 import rumormill as rm
 from rumormill.advice.advise import Advice, advise, code_of
-from rumormill.advice.cases import Case, case_of_spec
-from rumormill.advice.figure import pareto_figure
+from rumormill.advice.figures import pareto_figure
+from rumormill.advice.problem import Case, case_of_spec
 from rumormill.advice.search import Candidate, CandidateOutcome, choose
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec
 

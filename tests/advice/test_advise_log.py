@@ -10,18 +10,7 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from rumormill.advice.advise_log import LogAdvice, advise_log
-from rumormill.advice.choice import MARGIN
-from rumormill.advice.evidence import examine
-from rumormill.advice.figures import model_figure, price_figure
-from rumormill.advice.grounds import restricted
-from rumormill.advice.log import Log
-from rumormill.advice.page import page_html
-from rumormill.advice.replays import Replayed, block_length, resampled, spread_out, towards_the_middle
-from rumormill.advice.settings import IN_GROUPS, TOGETHER, Setting
-from rumormill.advice.table import lay_out
-from rumormill.advice.words import everything, findings, recommendation
-from truths import (
+from helpers.synthetic_logs import (
     LAWS,
     Truth,
     chosen_only,
@@ -35,6 +24,17 @@ from truths import (
     slow_drift,
     two_clusters,
 )
+from rumormill.advice.advise_log import LogAdvice, advise_log
+from rumormill.advice.choice import MARGIN
+from rumormill.advice.figures import model_figure, price_figure
+from rumormill.advice.model_checks import examine
+from rumormill.advice.page import page_html
+from rumormill.advice.problem import restricted
+from rumormill.advice.reading.log import Log
+from rumormill.advice.replay import Replayed, block_length, resampled, spread_out, towards_the_middle
+from rumormill.advice.report_text import everything, findings, recommendation
+from rumormill.advice.reward_table import lay_out
+from rumormill.advice.settings import IN_GROUPS, TOGETHER, Setting
 
 SAME, APART = "face the same arms", "The arms are not the same for everybody"
 STILL, MOVES = "Nothing changes over time", "The arms change over time"

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import rumormill as rm
-from rumormill.advice.columns import Columns, ObjectiveNeededError
-from rumormill.advice.logs import read_log
-from rumormill.advice.table import lay_out, unsupported
+from rumormill.advice.reading.columns import Columns, ObjectiveNeededError
+from rumormill.advice.reading.log import read_log
+from rumormill.advice.reward_table import lay_out, unsupported
 
 RNG = np.random.default_rng(0)
 ROWS = 300

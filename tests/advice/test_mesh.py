@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from helpers.synthetic_logs import log_of, two_clusters
 from rumormill import catalogue
 from rumormill.advice.advise_log import advise_log
-from rumormill.advice.mesh import mesh_of, mesh_toml, read_mesh
-from truths import log_of, two_clusters
+from rumormill.advice.mesh_output import mesh_of, mesh_toml, read_mesh
 
 MESH = """
 name = "mirrors"

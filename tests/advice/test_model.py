@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from rumormill.advice.dependence import check_dependence
-from rumormill.advice.drift import Drift, check_drift
-from rumormill.advice.log import Log
-from rumormill.advice.sameness import LEVEL, Sameness, check_sameness, group_agents
-from rumormill.advice.table import Table, lay_out
-from truths import (
+from helpers.synthetic_logs import (
     LAWS,
     Truth,
     chosen_only,
@@ -26,6 +21,11 @@ from truths import (
     slow_drift,
     two_clusters,
 )
+from rumormill.advice.model_checks.dependence import check_dependence
+from rumormill.advice.model_checks.drift import Drift, check_drift
+from rumormill.advice.model_checks.homogeneity import LEVEL, Sameness, check_sameness, group_agents
+from rumormill.advice.reading.log import Log
+from rumormill.advice.reward_table import Table, lay_out
 
 
 def table_of(log: Log, seed: int = 0) -> Table:

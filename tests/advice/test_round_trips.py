@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from helpers.synthetic_logs import log_of
 from rumormill.advice.advise_log import LogAdvice, advise_log
-from rumormill.advice.replays import Stage
+from rumormill.advice.replay import Stage
+from rumormill.advice.report_text import recommendation
 from rumormill.advice.settings import Setting
-from rumormill.advice.words import recommendation
-from truths import log_of
 
 Array = NDArray[np.float64]
 TIMEOUT = 5.0

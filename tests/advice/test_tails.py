@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom, gamma
 
 import rumormill as rm
-from rumormill.advice import tails
-from rumormill.advice.tails import LEAST_FOR_LIGHT, LEAST_VALUES, estimate_tail, hill
+from rumormill.advice.model_checks import tails
+from rumormill.advice.model_checks.tails import LEAST_FOR_LIGHT, LEAST_VALUES, estimate_tail, hill
 
 Draw = Callable[[np.random.Generator, int], NDArray[np.float64]]
 FALSE_ALARM = 1e-6

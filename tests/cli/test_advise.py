@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import rumormill as rm
-from rumormill.advice.mesh import read_mesh
+from rumormill.advice.mesh_output import read_mesh
 
 Cli = Callable[..., Any]
 SMALL = ("--network", "ring n=6", "--horizon", "40", "--trials", "5")

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from real_graphs import FOLDER, needs_real_graphs
+from helpers.real_graphs import FOLDER, needs_real_graphs
 from rumormill.errors import DataError, InputError
 from rumormill.graphs import datasets as data
 

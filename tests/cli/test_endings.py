@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from rumormill.cli.endings import Stop, explained, stoppable
+from rumormill.cli.exit import Stop, explained, stoppable
 
 COMMAND = [sys.executable, "-c", "from rumormill.cli import main; main()"]
 POOR = {"PYTHONIOENCODING": "ascii", "LANG": "C", "LC_ALL": "C"}

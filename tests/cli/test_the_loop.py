@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from rumormill.live.config import Mesh, read_mesh
-from rumormill.live.journal import Journal
-from rumormill.live.lockstep import Lockstep
-from rumormill.live.node import Node
-from rumormill.live.records import Own
+from rumormill.live.core.lockstep import Lockstep
+from rumormill.live.core.node import Node
+from rumormill.live.core.records import Own
+from rumormill.live.io.journal import Journal
+from rumormill.mesh.file import Mesh, read_mesh
 
 Cli = Callable[..., Any]
 CLIENTS, ROUNDS, LATENCY = 6, 160, (10.0, 12.0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from rumormill.cli.words import network_part, part_of_spec, split, value_of
+from rumormill.cli.arguments import network_part, part_of_spec, split, value_of
 from rumormill.errors import InputError
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from channels import Deaf, Muddled, Unreliable
+from helpers.catalogue_samples import every, made
+from helpers.channels import Deaf, Muddled, Unreliable
+from helpers.oracle_adapters import actions_of
 from rumormill import catalogue
-from samples import every, made
-from sides import actions_of
 
 each = pytest.mark.parametrize(("name", "table"), every("channel"))
 # The tests' own channels keep the same promises.

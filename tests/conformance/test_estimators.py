@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-import oracle
-import oracle_reality
 import rumormill as rm
-import sides_reality
+from helpers import oracle, oracle_reality
+from helpers import oracle_adapters_reality as sides_reality
+from helpers.catalogue_samples import every, made
+from helpers.oracle_adapters import ESTIMATOR_WORDS
 from rumormill import catalogue
 from rumormill.estimators import Terms
-from samples import every, made
-from sides import ESTIMATOR_WORDS
 
 # Estimators whose definition is not written down a second time, each with the reason.
 NOT_IN_THE_ORACLE = dict.fromkeys(sides_reality.ESTIMATOR_NAMES, "written down in oracle_reality")

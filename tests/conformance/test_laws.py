@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from helpers.catalogue_samples import every, made
+from helpers.oracle_adapters import ties_between_engines
 from rumormill import catalogue
-from samples import every, made
-from sides import ties_between_engines
 
 each = pytest.mark.parametrize(("name", "table"), every("law"))
 

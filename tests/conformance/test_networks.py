@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from helpers.catalogue_samples import every, made
 from rumormill import catalogue
-from samples import every, made
 
 each = pytest.mark.parametrize(("name", "table"), every("network"))
 

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-import sides_reality
-from oracle import play
-from rumormill import catalogue
-from rumormill.engine.compiled import why_not
-from samples import every, made, on_a_path_of_five
-from sides import (
+from helpers import oracle_adapters_reality as sides_reality
+from helpers.catalogue_samples import every, made, on_a_path_of_five
+from helpers.oracle import play
+from helpers.oracle_adapters import (
     CONNECTED_ONLY,
     ESTIMATOR_WORDS,
     KNOWN_TO_THE_ORACLE,
@@ -22,6 +20,8 @@ from sides import (
     ties_against_oracle,
     ties_between_engines,
 )
+from rumormill import catalogue
+from rumormill.engine.compiled import why_not
 
 # Policies for which the rules are not written down a second time, each with the reason.
 NOT_IN_THE_ORACLE: dict[str, str] = {"origin-median": "in the script of imperfect worlds"}

@@ -7,8 +7,8 @@ from types import ModuleType
 import pytest
 
 import rumormill as rm
+from helpers.catalogue_samples import NEEDED, VALUES, every, samples
 from rumormill import catalogue
-from samples import NEEDED, VALUES, every, samples
 
 
 @pytest.mark.parametrize("kind", catalogue.KINDS)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from browser import chromium, needs_chromium
+from helpers.browser import chromium, needs_chromium
 
 ROOT = Path(__file__).parents[2]
 pytestmark = needs_chromium

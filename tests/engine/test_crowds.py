@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from rumormill.engine import limits
-from rumormill.engine.compiled import crowd, hearing
-from rumormill.engine.opening import Opening
+from rumormill import system_memory as limits
+from rumormill.engine.compiled import layout_partitioned as crowd
+from rumormill.engine.compiled import reach as hearing
+from rumormill.engine.result import Opening
 from rumormill.engine.trial import prepare
 from rumormill.errors import InputError
-from rumormill.kernels.lanes import LANES
+from rumormill.kernels.simd.masked_add import LANES
 
 ARMS = 5
 BANDIT = rm.Bandit([rm.AlphaStable(alpha=1.6, loc=0.1 + 0.2 * k) for k in range(ARMS)])

@@ -10,9 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rumormill as rm
-from rumormill import catalogue
-from rumormill.arms import RewardSource
-from sides import (
+from helpers.oracle_adapters import (
     COMPILED_ESTIMATORS,
     COMPILED_POLICIES,
     CONNECTED_ONLY,
@@ -21,7 +19,9 @@ from sides import (
     actions_of,
     ties_between_engines,
 )
-from strategies import LAWS, SLOW_TO_DRAW, bandit_of, networks, policies, sources
+from helpers.strategies import LAWS, SLOW_TO_DRAW, bandit_of, networks, policies, sources
+from rumormill import catalogue
+from rumormill.arms import RewardSource
 
 ESTIMATORS: dict[str, rm.Estimator] = {
     name: catalogue.make("estimator", name) for name in COMPILED_ESTIMATORS

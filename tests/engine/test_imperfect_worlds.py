@@ -14,14 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rumormill as rm
+from helpers.oracle_adapters import COMPILED_ESTIMATORS, CONNECTED_ONLY
+from helpers.strategies import SLOW_TO_DRAW, bandit_of, networks, policies
 from rumormill import catalogue
 from rumormill.engine import prepare
-from rumormill.engine.compiled import hearing, imperfect
-from rumormill.engine.compiled.imperfect import ImperfectLayout
-from rumormill.engine.compiled.message_passing import MessagePassingLayout
+from rumormill.engine.compiled import layout_lossy as imperfect
+from rumormill.engine.compiled import reach as hearing
+from rumormill.engine.compiled.layout_lossy import ImperfectLayout
+from rumormill.engine.compiled.layout_messages import MessagePassingLayout
 from rumormill.errors import InputError
-from sides import COMPILED_ESTIMATORS, CONNECTED_ONLY
-from strategies import SLOW_TO_DRAW, bandit_of, networks, policies
 
 # Words wrap; uncompiled, as the planted faults are tried, numpy remarks on it.
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")

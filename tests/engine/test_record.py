@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from helpers.small_games import BANDIT, NETWORK, EpsilonGreedy
 from rumormill.engine import play_trial, prepare
-from rumormill.engine.record import Bundle, Record, record
+from rumormill.engine.trace import Bundle, Record, record
 from rumormill.errors import ContractError, InputError
 from rumormill.protocol import Message, PerfectCarrier, World
 from rumormill.seeds import root_seed, stream_seed
-from small import BANDIT, NETWORK, EpsilonGreedy
 
 HORIZON, ROUNDS = 90, 40
 RING = rm.Network.ring(7)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rumormill.arms import AlphaStable, Pareto, TwoPoint
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 
 LENGTH = 20_000
 

@@ -20,7 +20,7 @@ import pytest
 from scipy.stats import binom
 
 from rumormill.arms import AlphaStable, Arm, Gaussian, Pareto, StudentT, two_point_pair
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.estimators import Catoni, Estimator, MedianOfMeans, Radius, TrimmedMean
 
 LISTS = 1_500

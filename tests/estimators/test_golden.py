@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.errors import DataError, InputError
 from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, Theory, TrimmedMean
 

@@ -8,11 +8,11 @@ import pytest
 from scipy.stats import binom
 
 import rumormill as rm
-from oracle_reality import Rules, catoni_bound, mr_bonus, mr_mean
+from helpers.oracle_reality import Rules, catoni_bound, mr_bonus, mr_mean
 from rumormill.checks import check_estimator
 from rumormill.estimators import Terms
 from rumormill.formulas import bound_phi, catoni_curvature, mr_curvature
-from rumormill.live.config import is_bounded
+from rumormill.mesh.file import is_bounded
 
 MOMENTS = rm.Moments(eps=1.0, u=1.0, rho=1.0)
 LEVEL = 3.0

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from rumormill.arms import AlphaStable
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, OnlineMean, TrimmedMean
 from rumormill.estimators.trimmed import OnlineTrimmed
 

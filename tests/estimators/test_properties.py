@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, TrimmedMean
 from rumormill.formulas import catoni_curvature, catoni_width
 

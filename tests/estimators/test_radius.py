@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.errors import InputError
 from rumormill.estimators import Catoni, EmpiricalMean, MedianOfMeans, Radius, TrimmedMean
 

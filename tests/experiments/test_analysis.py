@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from rumormill.experiments.analyse.bootstrap import (
+from rumormill.stats.bootstrap import (
     Interval,
     bootstrap_band,
     bootstrap_interval,

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from helpers.small_experiments import OPEN, TINY
 from rumormill.errors import InputError
 from rumormill.experiments.spec.reading import at_scale, encode, parse_spec, read_spec
-from tiny import OPEN, TINY
 
 NETWORK = 'kind = "erdos_renyi"\nn = 6\np = 0.7'
 SCALED = TINY.replace("horizon = 50\ntrials = 2\n", "")

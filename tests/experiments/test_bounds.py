@@ -21,10 +21,10 @@ from rumormill.experiments.analyse import bounds as bounds_module
 from rumormill.experiments.analyse.bounds import RunBounds, bound_rows, lower_rows
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import draw_all
-from rumormill.experiments.figures.bounds import bounds_figure
-from rumormill.experiments.figures.files import save
-from rumormill.experiments.report.bounds import bounds_section, caption, remarks
-from rumormill.experiments.report.page import report_html
+from rumormill.experiments.figures.rendering import save
+from rumormill.experiments.figures.theory import bounds_figure
+from rumormill.experiments.report.bounds_section import bounds_section, caption, remarks
+from rumormill.experiments.report.html_page import report_html
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.building import build_bandit, build_network, build_policy
@@ -374,7 +374,7 @@ def test_report_and_reproduce_know_bounds(
 
 
 def test_run_prints_the_bounds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from rumormill.experiments.spec.toml import to_toml
+    from rumormill.toml import to_toml
 
     spec = tmp_path / "mine.toml"
     spec.write_text(to_toml({**ONE_GAME, "horizon": 30}))

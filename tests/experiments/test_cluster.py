@@ -18,11 +18,11 @@ from typing import Any
 
 import pytest
 
+from helpers.small_experiments import square
 from rumormill.errors import InputError
 from rumormill.experiments.run.cell import PlayCells
-from rumormill.experiments.run.cluster import Luggage, Ray
+from rumormill.experiments.run.executors import Luggage, Ray
 from rumormill.experiments.spec.reading import read_spec
-from tiny import square
 
 COMMAND = [sys.executable, "-c", "from rumormill.cli import main; main()"]
 SPEC = """
@@ -118,7 +118,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     (tmp_path / "spec" / "far.toml").write_text(SPEC.replace("MARKS", str(marks)))
     (tmp_path / "spec" / "far_away.py").write_text(OWN)
     (tmp_path / "spec" / "far_steps.py").write_text("def step(t):\n    return t\n")
-    shutil.copy(Path(__file__).parents[1] / "village.edges", tmp_path / "village.edges")
+    shutil.copy(Path(__file__).parents[1] / "helpers" / "village.edges", tmp_path / "village.edges")
     # Ray's sockets have long names in its folder, and the system allows short ones only.
     with tempfile.TemporaryDirectory(prefix="rm", dir="/tmp", ignore_cleanup_errors=True) as scratch:
         quiet = {"RAY_TMPDIR": scratch, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}

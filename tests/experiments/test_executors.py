@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from helpers.small_experiments import dies, dies_once, fails_at, square
 from rumormill.engine.workers import Processes, Threads, Tick, no_tick
 from rumormill.errors import InputError, RumormillError
-from tiny import dies, dies_once, fails_at, square
 
 
 def endless(task: int, tick: Tick) -> int:

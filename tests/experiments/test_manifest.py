@@ -10,6 +10,7 @@ import msgspec
 import polars as pl
 import pytest
 
+from helpers.small_experiments import SWEPT, TINY
 from rumormill.cli import main
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.analyse.summary import summarise
@@ -27,7 +28,6 @@ from rumormill.experiments.run.manifest import (
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder, load, open_run
 from rumormill.experiments.spec.reading import at_scale, encode, named_spec, parse_spec
-from tiny import SWEPT, TINY
 
 OLD = Path(__file__).parent / "data" / "run-0.1.0"
 

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import rumormill as rm
+from helpers.small_experiments import TINY
 from rumormill.cli import main
 from rumormill.errors import ContractError, InputError, SlowEngineNotice
 from rumormill.experiments.run.runner import RunInterrupted, run
@@ -21,7 +22,6 @@ from rumormill.experiments.spec.building import (
     is_fresh,
 )
 from rumormill.experiments.spec.reading import decode, encode, own_sources, points, read_spec, restore
-from tiny import TINY
 
 EXAMPLE = Path(__file__).parent / "data" / "own_example.py"
 

@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from made_up import Key, made_up
+from helpers.fake_runs import Key, made_up
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.bootstrap import Interval
 from rumormill.experiments.analyse.claims import within
-from rumormill.experiments.analyse.paired import least_trials, median_interval, order_of, ratios
 from rumormill.experiments.analyse.pairs import compare_policies, in_plain_words, pair_row
+from rumormill.stats.bootstrap import Interval
+from rumormill.stats.intervals import least_trials, median_interval, order_of, ratios
 
 LABELS = ("KMP", "Centralized", "Robust")
 Array = NDArray[np.float64]

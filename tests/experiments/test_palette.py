@@ -9,15 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from made_up import Key, made_up
+from helpers.fake_runs import Key, made_up
 from rumormill.experiments.analyse.summary import Summary, summarise
-from rumormill.experiments.figures.agents import agent_distribution
-from rumormill.experiments.figures.bounds import bounds_figure
 from rumormill.experiments.figures.messages import regret_per_message
 from rumormill.experiments.figures.palette import LOOKS, OWN_LOOKS, looks
 from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter
-from rumormill.experiments.figures.regret_over_time import regret_over_time
-from rumormill.experiments.report.page import chart_data
+from rumormill.experiments.figures.regret_over_time import agent_distribution, regret_over_time
+from rumormill.experiments.figures.theory import bounds_figure
+from rumormill.experiments.report.html_page import chart_data
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import decode, named_spec, spec_names
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from real_graphs import FOLDER, needs_real_graphs
+from helpers.real_graphs import FOLDER, needs_real_graphs
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import at_scale, named_spec
 from rumormill.graphs import Network

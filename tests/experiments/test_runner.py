@@ -17,12 +17,13 @@ from typing import IO, Any
 import polars as pl
 import pytest
 
+from helpers.small_experiments import SWEPT, TINY
 from rumormill.engine import play_trial
 from rumormill.engine.workers import Done, Executor, Processes, Task, Threads, Tick, Work, no_tick
 from rumormill.errors import InputError
 from rumormill.experiments import spec as specs
+from rumormill.experiments.run import cache as sites
 from rumormill.experiments.run import cell as cells
-from rumormill.experiments.run import sites
 from rumormill.experiments.run.cell import cells_of, play_cell
 from rumormill.experiments.run.executors import executor_of
 from rumormill.experiments.run.runner import RunInterrupted, run
@@ -30,7 +31,6 @@ from rumormill.experiments.run.store import Cell, RunFolder
 from rumormill.experiments.spec.building import build_network
 from rumormill.experiments.spec.reading import parse_spec, points
 from rumormill.graphs import Network
-from tiny import SWEPT, TINY
 
 LONG = SWEPT.replace("horizon = 400", "horizon = 600")
 

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from helpers.small_experiments import OPEN, SWEPT, TINY
 from rumormill import (
     KMPUCB,
     Catoni,
@@ -20,7 +21,6 @@ from rumormill import (
     catalogue,
 )
 from rumormill.errors import InputError
-from rumormill.experiments.spec.axes import place
 from rumormill.experiments.spec.building import (
     build_bandit,
     build_law,
@@ -29,6 +29,7 @@ from rumormill.experiments.spec.building import (
     build_world,
     is_fresh,
 )
+from rumormill.experiments.spec.nesting import place
 from rumormill.experiments.spec.reading import (
     LABELS,
     at_scale,
@@ -49,7 +50,6 @@ from rumormill.experiments.spec.schema import (
     Spec,
     Worsens,
 )
-from tiny import OPEN, SWEPT, TINY
 
 PANELS = ["fig1a", "fig1b", "fig1c", "fig1d", "fig1e", "fig1f"]
 WORLDS = ["loss", "delay", "churn", "liars"]

@@ -18,16 +18,17 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import rumormill
+from helpers.small_experiments import SWEPT, TINY
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.analyse.summary import summarise
 from rumormill.experiments.figures.network import network_figures
-from rumormill.experiments.run import networks, store
-from rumormill.experiments.run.files import StoreError
+from rumormill.experiments.run import describe as networks
+from rumormill.experiments.run import store
 from rumormill.experiments.run.manifest import fingerprint, read_manifest, write_manifest
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder, load, open_run
 from rumormill.experiments.spec.reading import parse_spec
-from tiny import SWEPT, TINY
+from rumormill.files import StoreError
 
 COLUMNS = [
     "experiment", "policy", "gamma", "trial", "t", "regret", "agent_min", "agent_q10", "agent_q25",

@@ -11,22 +11,22 @@ import numpy as np
 import polars as pl
 import pytest
 
-from made_up import Key, made_up
+from helpers.fake_runs import Key, made_up
 from rumormill import catalogue
 from rumormill.cli import main
 from rumormill.errors import InputError
 from rumormill.experiments.analyse import compare as compare_module
 from rumormill.experiments.analyse import summary as summary_module
-from rumormill.experiments.analyse.bootstrap import bootstrap_band
 from rumormill.experiments.analyse.compare import compare, differences
 from rumormill.experiments.analyse.summary import summarise
 from rumormill.experiments.figures import draw_all
-from rumormill.experiments.report.page import write_report
+from rumormill.experiments.report.html_page import write_report
 from rumormill.experiments.run import manifest
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec import reading
-from rumormill.experiments.spec.toml import to_toml
+from rumormill.stats.bootstrap import bootstrap_band
+from rumormill.toml import to_toml
 
 SPEC: dict[str, Any] = {
     "name": "counted",

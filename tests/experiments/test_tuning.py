@@ -11,7 +11,7 @@ import pytest
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.analyse.tuning import claims_by_column, shown_row, tuned_rows
-from rumormill.experiments.figures.table import drawn
+from rumormill.experiments.figures.registry import drawn
 from rumormill.experiments.run import cell, runner
 from rumormill.experiments.run.manifest import fingerprint
 from rumormill.experiments.run.runner import run

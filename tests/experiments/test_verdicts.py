@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from made_up import Key, made_up, made_up_run
-from rumormill.experiments.analyse.bootstrap import Interval
+from helpers.fake_runs import Key, made_up, made_up_run
+from helpers.small_experiments import TINY
 from rumormill.experiments.analyse.claims import (
     Verdict,
     above_zero,
@@ -23,7 +23,7 @@ from rumormill.experiments.analyse.claims import (
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import parse_spec
-from tiny import TINY
+from rumormill.stats.bootstrap import Interval
 
 LABELS = ("KMP", "Centralized", "Decentralized", "Consensus", "Robust")
 ORDER = [

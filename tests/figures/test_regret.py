@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from figures.conftest import START, ends, small_run
-from made_up import Key, made_up
+from helpers.fake_runs import Key, made_up
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import draw_all, main_figure, style

@@ -20,11 +20,8 @@ from rumormill.graphs import (
     dominating_set,
     exact,
     independent_set,
+    independent_sets,
     leaders,
-    qubo,
-    search,
-    sets,
-    solver,
 )
 
 ATLAS = nx.graph_atlas_g()[1:209:6]
@@ -129,11 +126,14 @@ def test_annealing_is_that_of_dwave_samplers(name: str, seed: int) -> None:
         model,
         num_reads=12,
         num_sweeps=70,
-        beta_range=(qubo.HOT / float(weights.max()), qubo.COLD / float(weights.min())),
+        beta_range=(
+            independent_sets.HOT / float(weights.max()),
+            independent_sets.COLD / float(weights.min()),
+        ),
         seed=seed,
     )
     columns = np.argsort(np.array(theirs.variables))
-    ours, energies = qubo.samples(power, weights, seed, reads=12, sweeps=70)
+    ours, energies = independent_sets.samples(power, weights, seed, reads=12, sweeps=70)
     np.testing.assert_array_equal(ours, theirs.record.sample[:, columns])
     np.testing.assert_array_equal(energies, theirs.record.energy)
 
@@ -161,11 +161,11 @@ def test_an_exchange_of_one_and_one_of_two(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(search, "MOST_PUSHES", 0)
     monkeypatch.setattr(search, "greedy_independent", lambda power, weights: [1])
     path = Network.path(3)
-    assert search.search_independent(path.power(1), np.array([9.0, 1.0, 1.0])) == [0, 2]
-    assert search.search_independent(path.power(1), np.array([2.0, 3.0, 2.0])) == [0, 2]
-    assert search.search_independent(path.power(1), np.array([2.0, 4.0, 2.0])) == [1]
+    assert independent_sets.search_independent(path.power(1), np.array([9.0, 1.0, 1.0])) == [0, 2]
+    assert independent_sets.search_independent(path.power(1), np.array([2.0, 3.0, 2.0])) == [0, 2]
+    assert independent_sets.search_independent(path.power(1), np.array([2.0, 4.0, 2.0])) == [1]
     triangle = Network.complete(3)  # 0 and 2 hear each other: no pair
-    assert search.search_independent(triangle.power(1), np.array([2.0, 3.0, 2.0])) == [1]
+    assert independent_sets.search_independent(triangle.power(1), np.array([2.0, 3.0, 2.0])) == [1]
 
 
 @pytest.mark.parametrize("gamma", [1, 2])
@@ -198,10 +198,10 @@ def test_sets_are_independent_maximal_and_dominating(n: int, p: float, gamma: in
 def test_samples_that_break_links_are_repaired() -> None:
     power = Network.complete(5).power(1)
     weights = np.array([1.0, 5, 2, 3, 4])
-    assert qubo.complete(power, weights, np.arange(5)) == [1]
+    assert independent_sets.complete(power, weights, np.arange(5)) == [1]
     path = Network.path(5).power(1)
-    assert qubo.complete(path, np.ones(5), np.array([1, 2, 3])) == [1, 3]
-    assert qubo.complete(path, np.ones(5), np.array([], np.int64)) == [0, 2, 4]
+    assert independent_sets.complete(path, np.ones(5), np.array([1, 2, 3])) == [1, 3]
+    assert independent_sets.complete(path, np.ones(5), np.array([], np.int64)) == [0, 2, 4]
 
 
 def test_weights_decide() -> None:
@@ -326,8 +326,8 @@ def test_running_out_of_time_still_gives_a_set_and_a_true_bound(limit: float, wh
 
 def test_leaders_that_are_not_needed_are_dropped() -> None:
     power = Network.path(6).power(1)
-    assert sets._without_needless(power, [2, 0, 1, 4]) == [1, 4]
-    assert sets._without_needless(power, [1, 4]) == [1, 4]
+    assert independent_sets._without_needless(power, [2, 0, 1, 4]) == [1, 4]
+    assert independent_sets._without_needless(power, [1, 4]) == [1, 4]
 
 
 def test_bounds_that_contradict_the_answer_are_caught(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -340,9 +340,9 @@ def test_bounds_that_contradict_the_answer_are_caught(monkeypatch: pytest.Monkey
 
 
 def test_a_model_that_cannot_be_solved_is_named() -> None:
-    model = solver.cp_model().CpModel()
+    model = exact.cp_model().CpModel()
     variable = model.new_bool_var("x")
     model.add(variable == 1)
     model.add(variable == 0)
     with pytest.raises(SolverError, match="ended with status INFEASIBLE"):
-        solver.solve(model, [variable], [], 1.0)
+        exact.solve(model, [variable], [], 1.0)

@@ -10,7 +10,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from real_graphs import FOLDER, needs_real_graphs
+from helpers.real_graphs import FOLDER, needs_real_graphs
 from rumormill.errors import DataError, InputError
 from rumormill.graphs import Network
 

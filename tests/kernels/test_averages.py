@@ -10,12 +10,13 @@ import pytest
 
 import rumormill as rm
 from rumormill.engine import prepare
-from rumormill.engine.compiled.sums import empty_table, heard_by_blocks
-from rumormill.engine.opening import Opening
+from rumormill.engine.compiled.layout_consensus import empty_table, heard_by_blocks
+from rumormill.engine.result import Opening
 from rumormill.formulas import NEARBY, NEARBY_ERROR, nearby_power
-from rumormill.kernels import consensus, rows
+from rumormill.kernels import consensus
 from rumormill.kernels.jit import alone
-from rumormill.kernels.rows import Sums
+from rumormill.kernels.simd import row_sums as rows
+from rumormill.kernels.simd.row_sums import Sums
 from rumormill.policies.averaging import heard_sums
 
 add_up = alone(rows.add_up)

@@ -8,8 +8,8 @@ import pytest
 from numpy.typing import NDArray
 
 from rumormill import formulas
-from rumormill.kernels.choosing import choose
-from rumormill.kernels.leading import ABOVE, STRIP, lead
+from rumormill.kernels.decide import choose
+from rumormill.kernels.simd.argmax_index import ABOVE, STRIP, lead
 from rumormill.kernels.state import Bounds
 
 Floats = NDArray[np.float64]

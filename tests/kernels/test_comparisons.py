@@ -9,13 +9,15 @@ import numba
 import numpy as np
 import pytest
 
-from rumormill import formulas, kernels, keyed
+from helpers.kernel_comparisons import COMPARISONS, Comparison
+from rumormill import counter_rng as keyed
+from rumormill import formulas, kernels
 from rumormill.arms import Moments
 from rumormill.estimators import Catoni, MedianOfMeans
-from rumormill.kernels import running, stored
-from rumormill.kernels.comparisons import COMPARISONS, Comparison
+from rumormill.kernels import means_stored as stored
+from rumormill.kernels import means_sums as running
 from rumormill.kernels.jit import alone
-from rumormill.kernels.running import SURE
+from rumormill.kernels.means_sums import SURE
 
 catoni, median_of_means = alone(stored.catoni), alone(stored.median_of_means)
 rank_needed, sure_size = alone(running.rank_needed), alone(running.sure_size)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from rumormill import keyed
+from rumormill import counter_rng as keyed
 from rumormill.graphs import Network
-from rumormill.kernels import keyed as compiled
-from rumormill.kernels.bits import lowest_bit, ones
+from rumormill.kernels import counter_rng as compiled
+from rumormill.kernels.counter_rng import limit_of, link_keys
 from rumormill.kernels.jit import alone
-from rumormill.kernels.keyed import limit_of, link_keys
+from rumormill.kernels.simd.bitmask import lowest_bit, ones
 
 key_of_two, key_of_three = alone(compiled.key_of_two), alone(compiled.key_of_three)
 uniform_at = alone(compiled.uniform_at)

@@ -4,8 +4,8 @@ import numba
 import numpy as np
 import pytest
 
-from rumormill.kernels.lanes import LANES, MOST, add_lanes, lanes_up_to
-from rumormill.kernels.owning import STRIP, add_strip
+from rumormill.kernels.simd.masked_add import LANES, MOST, add_lanes, lanes_up_to
+from rumormill.kernels.simd.own_samples import STRIP, add_strip
 
 SIZES = [1, 7, 63, 64, 65, 72, 73, 96, 97, 128, 200]
 

@@ -10,10 +10,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
-import oracle
 import rumormill as rm
-from oracle import Actions, Floats, Rules
-from sides import EngineName, actions_of
+from helpers import oracle
+from helpers.oracle import Actions, Floats, Rules
+from helpers.oracle_adapters import EngineName, actions_of
 
 U = 3.0
 MOMENTS = rm.Moments(eps=1.0, u=U, rho=1.0)

@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from oracle import Floats, Rules
-from rumormill.engine.compiled import hearing
-from sides import EngineName, actions_of, policy_of, ties_against_oracle, ties_between_engines
+from helpers.oracle import Floats, Rules
+from helpers.oracle_adapters import (
+    EngineName,
+    actions_of,
+    policy_of,
+    ties_against_oracle,
+    ties_between_engines,
+)
+from rumormill.engine.compiled import reach as hearing
 
 ENGINES: tuple[EngineName, ...] = ("fast", "reference")
 PATH, STAR = nx.path_graph(4), nx.star_graph(4)

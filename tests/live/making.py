@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import rumormill as rm
-from rumormill.live.node import Node
-from rumormill.live.seals import Sealer
-from rumormill.live.setup import LAST_DECISION, GameSetup, Limits, NodeSetup
+from rumormill.live.core.node import Node
+from rumormill.live.core.node_config import LAST_DECISION, GameSetup, Limits, NodeSetup
+from rumormill.live.core.signatures import Sealer
 from rumormill.policies import Agent, Seat
 
 GAME = "mirrors"

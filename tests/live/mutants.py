@@ -10,16 +10,16 @@ from typing import Any
 
 import msgspec
 
-from rumormill.live.choices import Choices
-from rumormill.live.exchange import Exchange
-from rumormill.live.frames import Have, Obs, encode
-from rumormill.live.game import Accepted, Game
-from rumormill.live.giving_up import GivingUp
-from rumormill.live.node import Node
-from rumormill.live.player import Player
-from rumormill.live.records import Own, Reserve
-from rumormill.live.seals import Chain, Sealer
-from rumormill.live.streams import Kept
+from rumormill.live.core.agent_adapter import Player
+from rumormill.live.core.decisions import Choices
+from rumormill.live.core.exchange import Exchange
+from rumormill.live.core.frames import Have, Obs, encode
+from rumormill.live.core.game import Accepted, Game
+from rumormill.live.core.node import Node
+from rumormill.live.core.records import Own, Reserve
+from rumormill.live.core.signatures import Chain, Sealer
+from rumormill.live.core.skips import GivingUp
+from rumormill.live.core.streams import Kept
 
 Mutant = tuple[type, str, Callable[..., Any]]
 

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rumormill.live.client import Client
-from rumormill.live.config import GamePart, read_mesh, write_mesh
-from rumormill.live.mesh import add, init, plan
+from rumormill.live.io.client import Client
+from rumormill.mesh.edit import add, init, plan
+from rumormill.mesh.file import GamePart, read_mesh, write_mesh
 
 GAME = "mirrors"
 ARMS = ["fra", "ams", "waw"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from browser import chromium, needs_chromium
+from helpers.browser import chromium, needs_chromium
 from live.processes import ARMS, Cluster, cluster
 
 pytestmark = needs_chromium

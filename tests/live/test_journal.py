@@ -18,10 +18,10 @@ import pytest
 import rumormill as rm
 from live.making import GAME, node_setup
 from rumormill.errors import DataError, InputError
-from rumormill.live import snapshot
-from rumormill.live.journal import FILE, Found, Journal, read_log
-from rumormill.live.node import Node
-from rumormill.live.records import Own, Reserve
+from rumormill.live.core.node import Node
+from rumormill.live.core.records import Own, Reserve
+from rumormill.live.io import journal as snapshot
+from rumormill.live.io.journal import FILE, Found, Journal, read_log
 
 OWNER = "mesh test, node a"
 
@@ -188,8 +188,8 @@ import sys, threading
 sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from live.test_journal import opened, Waiter, GAME, setup
-from rumormill.live.node import Node
-from rumormill.live.snapshot import pack
+from rumormill.live.core.node import Node
+from rumormill.live.io.journal import pack
 journal, waiter = opened(Path(sys.argv[1])), Waiter()
 node = Node(setup(journal.found.epoch))
 node.restart(journal.found.state, journal.found.records)

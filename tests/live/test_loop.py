@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from live.processes import COMMAND, free_ports, wait_until
-from rumormill.live.client import Client, NodeError
-from rumormill.live.config import read_mesh, write_mesh
-from rumormill.live.mesh import move
+from rumormill.live.io.client import Client, NodeError
+from rumormill.mesh.edit import move
+from rumormill.mesh.file import read_mesh, write_mesh
 
 ARMS = {"fra": 20.0, "ams": 22.0, "waw": 24.0}
 NODES = ["c0", "c1", "c2"]

@@ -16,17 +16,17 @@ from hypothesis import strategies as st
 import rumormill as rm
 from live.making import GAME, node_setup, nodes_of
 from rumormill.errors import ContractError
-from rumormill.live import frames as wire
-from rumormill.live.choices import NotReady
-from rumormill.live.frames import HEAD, Have, Head, Hostile, Obs, Skip, Splitter
-from rumormill.live.game import Refused
-from rumormill.live.node import Node
-from rumormill.live.player import Player
-from rumormill.live.records import Own
-from rumormill.live.seals import Chain, Point
-from rumormill.live.setup import GameSetup, Limits
-from rumormill.live.snapshot import pack, unpack
-from rumormill.live.streams import VOID, Kept
+from rumormill.live.core import frames as wire
+from rumormill.live.core.agent_adapter import Player
+from rumormill.live.core.decisions import NotReady
+from rumormill.live.core.frames import HEAD, Have, Head, Hostile, Obs, Skip, Splitter
+from rumormill.live.core.game import Refused
+from rumormill.live.core.node import Node
+from rumormill.live.core.node_config import GameSetup, Limits
+from rumormill.live.core.records import Own
+from rumormill.live.core.signatures import Chain, Point
+from rumormill.live.core.streams import VOID, Kept
+from rumormill.live.io.journal import pack, unpack
 from rumormill.protocol import Message
 
 EVERYBODY = rm.DecentralizedMPUCB(gamma=1, clique_filter=False)
@@ -317,7 +317,7 @@ def test_an_own_agent_plays_live() -> None:
 
 
 def test_a_quiet_agents_stream_has_no_holes() -> None:
-    from rumormill.live.game import Game
+    from rumormill.live.core.game import Game
 
     game = Game(own_game(Quiet), 0, 1, Limits())
     records: list[Any] = []

@@ -14,10 +14,10 @@ import pytest
 
 from live.processes import ARMS, GAME, Cluster, cluster, free_ports, wait_until
 from live.proxy import Proxy
-from rumormill.live.client import Client, NodeError
-from rumormill.live.config import read_mesh, write_mesh
-from rumormill.live.journal import read_log
-from rumormill.live.mesh import add, move, plan, remove
+from rumormill.live.io.client import Client, NodeError
+from rumormill.live.io.journal import read_log
+from rumormill.mesh.edit import add, move, plan, remove
+from rumormill.mesh.file import read_mesh, write_mesh
 
 RING = [(0, 1), (1, 2), (2, 3), (0, 3)]
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from live.processes import GAME, Cluster, cluster, wait_until
-from rumormill.live import frames as wire
-from rumormill.live.config import read_mesh
-from rumormill.live.frames import Hello, Obs, Splitter
-from rumormill.live.keys import make_authority, make_keys, sealer
-from rumormill.live.seals import BEGIN, chained
-from rumormill.live.transport import tls
+from rumormill.live.core import frames as wire
+from rumormill.live.core.frames import Hello, Obs, Splitter
+from rumormill.live.core.signatures import BEGIN, chained
+from rumormill.live.io.transport import tls
+from rumormill.mesh.file import read_mesh
+from rumormill.mesh.keys import make_authority, make_keys, sealer
 
 
 @pytest.fixture(scope="module")

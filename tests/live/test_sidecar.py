@@ -22,11 +22,11 @@ from live.processes import ARMS, GAME, Cluster, cluster
 from rumormill import catalogue
 from rumormill.cli import main
 from rumormill.errors import DataError, InputError
-from rumormill.live.client import AsyncClient, NodeError
-from rumormill.live.config import GamePart, read_mesh
-from rumormill.live.mesh import add, export, init, observations, plan
-from rumormill.live.node import Node
-from rumormill.live.status import arm_rows
+from rumormill.live.core.node import Node
+from rumormill.live.io.client import AsyncClient, NodeError
+from rumormill.live.io.status import arm_rows
+from rumormill.mesh.edit import add, export, init, observations, plan
+from rumormill.mesh.file import GamePart, read_mesh
 
 LIVE = {"decentralized", "centralized", "kmp", "origin-median", "robust"}
 """Policies whose messages travel hops, or that send none."""
@@ -181,9 +181,9 @@ def test_a_token_keeps_others_out(tmp_path: Path) -> None:
 
 LIGHT = """
 import sys
-import rumormill.live.runtime, rumormill.live.sidecar, rumormill.live.client
+import rumormill.live.io.runtime, rumormill.live.io.sidecar, rumormill.live.io.client
 from pathlib import Path
-from rumormill.live.config import read_mesh
+from rumormill.mesh.file import read_mesh
 read_mesh(Path(sys.argv[1])).setup("n0", 1)
 heavy = {"numba", "scipy", "networkx", "rustworkx", "polars", "matplotlib", "dimod", "cryptography"}
 print(sorted(heavy & set(sys.modules)))

@@ -12,10 +12,10 @@ import pytest
 import rumormill as rm
 from live.making import GAME, node_setup
 from live.test_lockstep import bandit, by_the_simulator
-from rumormill.engine.game import BLOCK
-from rumormill.live.keys import make_authority, make_keys
-from rumormill.live.node import Node
-from rumormill.live.transport import Transport, tls
+from rumormill.engine.reference import BLOCK
+from rumormill.live.core.node import Node
+from rumormill.live.io.transport import Transport, tls
+from rumormill.mesh.keys import make_authority, make_keys
 from rumormill.seeds import Role, root_seed, stream_seed
 
 HORIZON = 130

@@ -5,9 +5,15 @@ from collections.abc import Iterable
 import pytest
 from hypothesis import given, settings
 
-import oracle
-from sides import KNOWN_TO_THE_ORACLE, EngineName, actions_of, policy_of, ties_against_oracle
-from strategies import SLOW_TO_DRAW, Game, games, random_game
+from helpers import oracle
+from helpers.oracle_adapters import (
+    KNOWN_TO_THE_ORACLE,
+    EngineName,
+    actions_of,
+    policy_of,
+    ties_against_oracle,
+)
+from helpers.strategies import SLOW_TO_DRAW, Game, games, random_game
 
 
 @pytest.mark.parametrize("policy", KNOWN_TO_THE_ORACLE)

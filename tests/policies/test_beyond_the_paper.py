@@ -7,10 +7,17 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from oracle_reality import LAZY, Rules
-from sides import EngineName, ties_between_engines
-from sides_reality import AVERAGING, ESTIMATORS, MESSAGE_PASSING, played, random_game, ties_against_oracle
-from strategies import bandit_of
+from helpers.oracle_adapters import EngineName, ties_between_engines
+from helpers.oracle_adapters_reality import (
+    AVERAGING,
+    ESTIMATORS,
+    MESSAGE_PASSING,
+    played,
+    random_game,
+    ties_against_oracle,
+)
+from helpers.oracle_reality import LAZY, Rules
+from helpers.strategies import bandit_of
 
 engines = pytest.mark.parametrize("engine", ["reference", "fast"])
 GAMES = [(policy, estimator) for policy in MESSAGE_PASSING for estimator in ESTIMATORS]

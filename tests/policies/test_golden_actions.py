@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-import oracle
 import rumormill as rm
-from golden_games import CASES, PATH, PATH_TABLE, RM_MOMENTS
-from oracle import Rules
-from sides import EngineName, actions_of
+from helpers import oracle
+from helpers.golden_games import CASES, PATH, PATH_TABLE, RM_MOMENTS
+from helpers.oracle import Rules
+from helpers.oracle_adapters import EngineName, actions_of
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])

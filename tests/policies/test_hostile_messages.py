@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import rumormill as rm
-from rumormill.keyed import DISCARD, key_of, key_with, uniform
+from rumormill.counter_rng import DISCARD, key_of, key_with, uniform
 from rumormill.policies.averaging import ConsensusPart
 from rumormill.policies.centralized import LeaderPart
 from rumormill.policies.decentralized import CliquePart
-from rumormill.policies.message_passing import HopPart
+from rumormill.policies.message_passing_policy import HopPart
 
 MOMENTS = rm.Moments(eps=1.0, u=100.0, rho=1.0)
 PLAIN: dict[str, Any] = {"gamma": 1, "zeta": 1e-6, "moments": MOMENTS}

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-import oracle_channels as oracle
-import oracle_reality
-import sides_reality
-from oracle_channels import Rules, World, channel_seed, mix, uniform
-from sides import actions_in
-from sides_channels import (
+from helpers import oracle_adapters_reality as sides_reality
+from helpers import oracle_channels as oracle
+from helpers import oracle_reality
+from helpers.oracle_adapters import actions_in
+from helpers.oracle_adapters_channels import (
     Game,
     assert_regret_of_those_present,
     games,
@@ -21,7 +20,8 @@ from sides_channels import (
     ties_against_oracle,
     told,
 )
-from strategies import SLOW_TO_DRAW
+from helpers.oracle_channels import Rules, World, channel_seed, mix, uniform
+from helpers.strategies import SLOW_TO_DRAW
 
 
 def test_the_keyed_uniforms_of_the_script_by_the_printed_vectors() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from rumormill.policies.origins import OriginSamples
+from rumormill.policies.origin_median import OriginSamples
 from rumormill.policies.seat import Seat
 
 ENGINES: tuple[Literal["reference", "auto"], ...] = ("reference", "auto")

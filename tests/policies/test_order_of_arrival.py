@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rumormill as rm
-from channels import Unreliable
-from oracle import Floats
-from rumormill.engine.game import Game, seats
+from helpers.channels import Unreliable
+from helpers.oracle import Floats
+from helpers.strategies import graphs
+from rumormill.engine.reference import Game, seats
 from rumormill.policies import Agent
-from rumormill.policies.samples import Samples
-from strategies import graphs
+from rumormill.policies.message_passing_agent import Samples
 
 MOMENTS = rm.Moments(eps=1.0, u=4.0, rho=2.0)
 Pull = tuple[int, int]  # (agent, round)

@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import rumormill as rm
-from oracle import Floats
+from helpers.oracle import Floats
+from helpers.oracle_adapters import EngineName
+from helpers.oracle_adapters import actions_of as play
+from helpers.strategies import graphs
 from rumormill import catalogue
 from rumormill.engine.compiled import why_not
-from rumormill.engine.game import Game, seats
-from sides import EngineName
-from sides import actions_of as play
-from strategies import graphs
+from rumormill.engine.reference import Game, seats
 
 MOMENTS = rm.Moments(eps=1.0, u=4.0, rho=2.0)
 ESTIMATORS: list[rm.Estimator] = [catalogue.make("estimator", name) for name in catalogue.ESTIMATORS]

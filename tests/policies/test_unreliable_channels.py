@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oracle
 import rumormill as rm
-from channels import Unreliable
+from helpers import oracle
+from helpers.channels import Unreliable
+from helpers.oracle_adapters import actions_of, policy_of
+from helpers.strategies import SLOW_TO_DRAW, Game, games
 from rumormill.policies.averaging import ConsensusPart
 from rumormill.policies.centralized import LeaderPart
-from sides import actions_of, policy_of
-from strategies import SLOW_TO_DRAW, Game, games
 
 MOMENTS = rm.Moments(eps=1.0, u=100.0, rho=1.0)
 

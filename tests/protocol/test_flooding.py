@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import oracle
 import rumormill as rm
-from channels import Muddled, Unreliable
+from helpers import oracle
+from helpers.channels import Muddled, Unreliable
+from helpers.oracle_adapters import EngineName
+from helpers.strategies import graphs
 from rumormill.protocol import wire_size
-from sides import EngineName
-from strategies import graphs
 
 News = list[list[list[tuple[int, int]]]]  # [round - 1][agent]: (round of origin, origin), in order
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from rumormill.keyed import CHURN, CORRUPT, DELAY, LOSS, uniform
+from rumormill.counter_rng import CHURN, CORRUPT, DELAY, LOSS, uniform
 from rumormill.protocol import Conditions, World
 from rumormill.seeds import root_seed, seed_word, stream_seed
 

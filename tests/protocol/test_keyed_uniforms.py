@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from rumormill.keyed import (
+from rumormill.counter_rng import (
     even_delay,
     geometric_delay,
     key_of,

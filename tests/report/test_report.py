@@ -23,15 +23,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.report.html_page import chart_data, command_for, report_html, write_report
 from rumormill.experiments.report.markup import picture, table
-from rumormill.experiments.report.page import chart_data, command_for, report_html, write_report
-from rumormill.experiments.run.files import StoreError
 from rumormill.experiments.run.manifest import Machine, Manifest, fingerprint, of_spec
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import at_scale, decode, encode, named_spec, spec_names
 from rumormill.experiments.spec.schema import Spec
-from rumormill.experiments.spec.toml import to_toml
+from rumormill.files import StoreError
+from rumormill.toml import to_toml
 
 VOID = {"meta", "link", "img", "input", "br"}
 

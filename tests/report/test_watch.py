@@ -14,16 +14,21 @@ from PIL import Image
 
 import rumormill as rm
 from report.conftest import small_spec
-from rumormill.engine.record import Bundle
+from rumormill.engine.trace import Bundle
 from rumormill.errors import InputError
+from rumormill.experiments.figures.palette import ON_BLACK, ON_WHITE, arm_colours, ink_on
 from rumormill.experiments.spec.reading import at_scale, decode
 from rumormill.experiments.spec.schema import ByzantinePart, ClusterArms, Spec
-from rumormill.experiments.watch.colours import ON_BLACK, ON_WHITE, arm_colours, ink_on
-from rumormill.experiments.watch.film import LOST, STEPS, n_frames, write_film
-from rumormill.experiments.watch.flight import seen_at, spots
-from rumormill.experiments.watch.games import Watched, chosen_point, watched
-from rumormill.experiments.watch.page import report_section, watch_data, watch_html
-from rumormill.experiments.watch.part import nearest_agents, part_of_network, part_of_spec
+from rumormill.experiments.watch.cases import (
+    Watched,
+    chosen_point,
+    nearest_agents,
+    part_of_network,
+    part_of_spec,
+    watched,
+)
+from rumormill.experiments.watch.film import LOST, STEPS, n_frames, seen_at, spots, write_film
+from rumormill.experiments.watch.watch_page import report_section, watch_data, watch_html
 
 KMP = [{"type": "kmp", "zeta": 1.0, "gamma": 2}]
 LOSSY = {"channel": {"type": "imperfect", "p": 0.5, "delay": 2}, "policies": KMP}

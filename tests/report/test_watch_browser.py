@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from browser import chromium, needs_chromium
+from helpers.browser import chromium, needs_chromium
 from report.conftest import small_spec
 from rumormill.experiments.analyse.summary import Summary
-from rumormill.experiments.report.page import write_report
+from rumormill.experiments.report.html_page import write_report
 from rumormill.experiments.spec.reading import at_scale, decode
-from rumormill.experiments.watch.games import watched
-from rumormill.experiments.watch.page import watch_data, write_watch_page
+from rumormill.experiments.watch.cases import watched
+from rumormill.experiments.watch.watch_page import watch_data, write_watch_page
 
 pytestmark = needs_chromium
 

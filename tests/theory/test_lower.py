@@ -11,7 +11,7 @@ from scipy.optimize import minimize_scalar
 
 import rumormill as rm
 from rumormill.theory import divergence, lower_bound, two_point_coefficient
-from rumormill.theory.divergence import DIVERGENCES, location_divergence
+from rumormill.theory.lower import DIVERGENCES, location_divergence
 
 
 def test_gaussian_and_coins_by_hand() -> None:

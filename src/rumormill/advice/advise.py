@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rumormill import catalogue
-from rumormill.advice.cases import Case
+from rumormill.advice.problem import Case
 from rumormill.advice.search import (
     WORSE_ALLOWED,
     Arena,
@@ -21,8 +21,8 @@ from rumormill.advice.settings import QUICK_ESTIMATORS, has_lemma, require_radiu
 from rumormill.advice.settings import code_of as setting_code
 from rumormill.arms import Moments
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.bootstrap import LEAST_TRIALS, bootstrap_band
 from rumormill.graphs import Network
+from rumormill.stats.bootstrap import LEAST_TRIALS, bootstrap_band
 from rumormill.text import nearest
 
 HORIZON, TRIALS = 1_000, 16

@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill import catalogue
+from rumormill.advice.baselines import Line, lines_of
 from rumormill.advice.choice import Choice, choose, explore
-from rumormill.advice.evidence import Evidence, examine
-from rumormill.advice.grounds import (
+from rumormill.advice.model_checks import Evidence, examine
+from rumormill.advice.problem import (
     FIRST,
     for_agents,
     groups_of_first_part,
@@ -20,9 +21,9 @@ from rumormill.advice.grounds import (
     restricted,
     supported,
 )
-from rumormill.advice.lines import Line, lines_of
-from rumormill.advice.log import Log
-from rumormill.advice.replays import Replayed, Stage
+from rumormill.advice.reading.log import Log
+from rumormill.advice.replay import Replayed, Stage
+from rumormill.advice.reward_table import Table, lay_out
 from rumormill.advice.settings import (
     IN_GROUPS,
     QUICK_ESTIMATORS,
@@ -32,7 +33,6 @@ from rumormill.advice.settings import (
     has_lemma,
     require_radius,
 )
-from rumormill.advice.table import Table, lay_out
 from rumormill.errors import InputError
 from rumormill.graphs import Network
 from rumormill.seeds import Role, root_seed, stream_seed
@@ -95,7 +95,7 @@ class LogAdvice:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        from rumormill.advice.words import findings, headline, recommendation
+        from rumormill.advice.report_text import findings, headline, recommendation
 
         log, choice = self.log, self.choice
         (mine,) = [row for row in self.rows() if row["recommended"]]

@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from rumormill.advice.replays import Replayed, Stage
+from rumormill.advice.replay import Replayed, Stage
 from rumormill.advice.settings import (
     ALONE,
     IN_GROUPS,
@@ -26,7 +26,7 @@ from rumormill.advice.settings import (
     has_lemma,
 )
 from rumormill.arms.objective import sign_of
-from rumormill.experiments.analyse.bootstrap import Interval
+from rumormill.stats.bootstrap import Interval
 
 # Where the last constant tried is the best, the next of these is tried too.
 LADDER = (0.001, 0.003, 0.01, *ZETAS, 3.0, 10.0)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rumormill.advice.figures import model_figure, price_figure
-from rumormill.advice.mesh import mesh_of, mesh_toml
-from rumormill.advice.words import (
+from rumormill.advice.mesh_output import mesh_of, mesh_toml
+from rumormill.advice.report_text import (
     alarms,
     basis,
     findings,
@@ -20,7 +20,7 @@ from rumormill.advice.words import (
     reported_on,
 )
 from rumormill.experiments.report.markup import picture, table
-from rumormill.experiments.run.files import write_atomically
+from rumormill.files import write_atomically
 from rumormill.text import number, plural
 
 if TYPE_CHECKING:

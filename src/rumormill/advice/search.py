@@ -17,11 +17,11 @@ from rumormill.advice.settings import PREFERRED, SHARING, ZETAS, has_lemma
 from rumormill.arms import Moments, RewardSource
 from rumormill.engine import Contender, Trial, play_trial, prepare
 from rumormill.engine.workers import Threads, Tick
-from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_interval, relative_difference
-from rumormill.experiments.spec.tables import label_of
+from rumormill.experiments.spec.nesting import label_of
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy
 from rumormill.seeds import root_seed, stream_seed
+from rumormill.stats.bootstrap import Interval, bootstrap_interval, relative_difference
 
 Array = NDArray[np.float64]
 

@@ -1,11 +1,9 @@
 """Reward laws, bandits made of them, and the replay of recorded rewards."""
 
 from rumormill.arms.bandit import Bandit, RewardSource, RewardStream, VaryingSource, stream_of
-from rumormill.arms.base import Arm
-from rumormill.arms.light import Empirical, Gaussian, LogNormal, TwoPoint, two_point_pair
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Arm, Moments
+from rumormill.arms.laws import Empirical, Gaussian, LogNormal, Pareto, StudentT, TwoPoint, two_point_pair
 from rumormill.arms.objective import Objective
-from rumormill.arms.power import Pareto, StudentT
 from rumormill.arms.replay import Replay
 from rumormill.arms.stable import AlphaStable
 from rumormill.arms.varying import Clusters, Piecewise, Seasonal, Trend

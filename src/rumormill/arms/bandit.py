@@ -9,8 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms.base import Arm
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Arm, Moments
 from rumormill.arms.objective import Objective, best_of, checked_objective, gaps_of, sign_of
 from rumormill.errors import InputError
 from rumormill.formulas import default_eps

@@ -1,17 +1,71 @@
-"""What every reward law offers: mean, tail, moments, samples."""
+"""What every reward law offers: mean, tail index, moments, samples; and the moment bounds policies need."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.errors import InputError
+from rumormill.errors import InputError, SolverError
 from rumormill.formulas import default_eps
-from rumormill.validate import LARGEST_REWARD, NamedArguments, is_number, refused, reward
+from rumormill.validate import (
+    LARGEST_MOMENT,
+    LARGEST_REWARD,
+    LEAST_MOMENT,
+    NamedArguments,
+    between,
+    is_number,
+    refused,
+    reward,
+)
+from rumormill.validate import eps as check_eps
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moments(metaclass=NamedArguments):
+    """Bounds that hold for every arm, with p = 1 + eps.
+
+    u bounds the raw moment E|X|^p, rho the central moment E|X - mean|^p.
+    """
+
+    eps: float
+    u: float
+    rho: float
+
+    def __post_init__(self) -> None:
+        check_eps("eps", self.eps)
+        for name in ("u", "rho"):
+            between(name, getattr(self, name), LEAST_MOMENT, LARGEST_MOMENT)
+
+    @property
+    def p(self) -> float:
+        """The order 1 + eps of the bounded moments."""
+        return 1.0 + self.eps
+
+
+# Asked of the integrator, and the worst estimate of its error that is accepted, both relative.
+WANTED = 1e-11
+ACCEPTED = 1e-8
+
+
+def integrate(
+    f: Callable[[float], float], low: float, high: float, *, size: float = 0.0, **options: Any
+) -> float:
+    """∫ f from low to high, exact enough for a sum of magnitude `size` (by default: for itself)."""
+    from scipy.integrate import quad
+
+    # With full output the integrator reports trouble in its answer, not as a warning.
+    value, error, *_ = quad(
+        f, low, high, epsabs=WANTED * size, epsrel=WANTED, limit=1000, full_output=1, **options
+    )
+    if not error <= ACCEPTED * (size or abs(value)):
+        raise SolverError(f"a moment could not be integrated: {value:.6g} with an error of up to {error:.2g}")
+    return float(value)
 
 
 class Arm(metaclass=NamedArguments):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rumormill.arms.bandit import RewardStream, check_rounds
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.arms.objective import Objective, best_of, checked_objective, gaps_of, sign_of
 from rumormill.errors import InputError
 from rumormill.validate import NamedArguments, rewards_in_range

@@ -10,9 +10,8 @@ from functools import cache, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms.base import Arm, require_finite, require_positive
-from rumormill.arms.light import Gaussian
-from rumormill.arms.quadrature import integrate
+from rumormill.arms.base import Arm, integrate, require_finite, require_positive
+from rumormill.arms.laws import Gaussian
 from rumormill.errors import InputError
 from rumormill.formulas import centred, stable_parts
 from rumormill.validate import above, between

@@ -13,7 +13,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("rumormill"):
             raise
-        from rumormill.cli.missing import missing_library
+        from rumormill.cli.exit import missing_library
 
         print(f"error: {missing_library(error)}", file=sys.stderr)
         sys.exit(1)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from rumormill import __version__
-from rumormill.cli.endings import INTERRUPTED, OK, explained, stoppable
+from rumormill.cli.exit import INTERRUPTED, OK, explained, stoppable
 
 # The file of a command in `commands/`, and the function in it.
 COMMANDS: dict[str, str] = {

@@ -1,4 +1,4 @@
-"""What runs came to: tables for people, JSON for programs, a report beside them."""
+"""Playing a run from the command line, and what it came to: tables, JSON, a report."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rumormill.cli.arguments import ExecutorName
 from rumormill.cli.printing import note, print_json, print_table, say, with_band
 from rumormill.errors import InputError
 from rumormill.text import nearest, plural
@@ -16,6 +17,46 @@ if TYPE_CHECKING:
     from rumormill.experiments.analyse.pairs import Pair
     from rumormill.experiments.analyse.summary import Summary
     from rumormill.experiments.run.store import RunFolder
+    from rumormill.experiments.spec.schema import Spec
+
+
+def play(
+    spec: Spec, folder: Path, jobs: int | None, executor: ExecutorName, address: str | None = None
+) -> RunFolder:
+    """Run the spec into the folder, with a display of how far it is."""
+    from rumormill.experiments.run import runner
+    from rumormill.experiments.run.executors import executor_of
+    from rumormill.experiments.run.progress import progress_for
+    from rumormill.graphs.datasets import find
+
+    for part in spec.networks.values() or [spec.network]:
+        if part.kind == "file":
+            find(part.settings["file"])  # before a folder is made for a run that cannot begin
+    workers = executor_of(executor.value, jobs, address)
+    return runner.run(spec, folder, jobs, progress_for(spec.name), workers)
+
+
+def with_data_at_hand(spec: Spec) -> tuple[Spec, list[str]]:
+    """The spec without those of its networks whose data are not there, and a line about each of them."""
+    from rumormill.experiments.spec.reading import without_networks
+    from rumormill.graphs.datasets import MissingDataError, find
+
+    missing = {}
+    for name, part in spec.networks.items():
+        try:
+            if part.kind == "file":
+                find(part.settings["file"])
+        except MissingDataError as error:
+            missing[name] = f"{spec.name} goes without the network {name}: {error}"
+    return (without_networks(spec, missing) if missing else spec), list(missing.values())
+
+
+def default_folder(spec: Spec, base: Path = Path("runs")) -> Path:
+    """Where a run goes when nobody says: other sizes go elsewhere."""
+    ((scale, size),) = spec.scale.items()
+    tail = f"{size.trials}x{size.horizon}" if scale == "custom" else scale
+    return base / f"{spec.name}-{tail}"
+
 
 # Beyond so many rows a table of pairs is left to the report and to JSON.
 MOST_PAIRS = 45
@@ -125,8 +166,8 @@ def present(
 
 def write_report(summary: Summary, out: Path | None = None, figures: bool = True) -> list[Path]:
     """The figures and the page; the page comes last."""
-    from rumormill.experiments.figures.table import draw_all
-    from rumormill.experiments.report.page import write_report as write_page
+    from rumormill.experiments.figures import draw_all
+    from rumormill.experiments.report.html_page import write_report as write_page
 
     drawn = draw_all(summary, summary.path / "figures") if figures else []
     return [*drawn, write_page(summary, out or summary.path / "report.html")]
@@ -140,7 +181,7 @@ def _bounds_json(bounds: RunBounds | None) -> dict[str, Any]:
 
 def _print_bounds(bounds: RunBounds) -> None:
     from rumormill.experiments.analyse.bounds import bound_rows
-    from rumormill.experiments.report.bounds import remarks
+    from rumormill.experiments.report.bounds_section import remarks
 
     rows = bound_rows(bounds)
     for row in rows:  # for the report, where there is room
@@ -209,7 +250,7 @@ def _headline(summary: Summary) -> str:
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the summary as it is printed."""
-    from rumormill.experiments.analyse.words import band_of
+    from rumormill.experiments.analyse.labels import band_of
 
     left_out = ("low", "high", "trials", "bytes_per_round")
     kept = {key: value for key, value in row.items() if key not in left_out}

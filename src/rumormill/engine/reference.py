@@ -1,14 +1,162 @@
-"""The readable truth: every message is an object, every agent a state machine."""
+"""The reference engine: every message is an object, every agent a state machine; one round at a time.
+
+One game between agents that are objects: their seats, and one round at a time.
+
+The reference engine, the conformance checks and the benchmarks all play through here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.engine.game import BLOCK, Game
+from rumormill.arms import Moments, RewardSource, RewardStream
+from rumormill.counter_rng import DISCARD, key_of, key_with
 from rumormill.engine.result import Trial
+from rumormill.errors import ContractError, InputError
+from rumormill.graphs import Network
+from rumormill.policies import Agent, HopPart, Plan, Policy, Seat
+from rumormill.protocol import Carrier, Conditions, Message
+from rumormill.seeds import private_generator, stream_seed
+from rumormill.text import shown
+
+BLOCK = 64  # rounds of rewards held at a time
+
+
+def seats(
+    policy: Policy,
+    plan: Plan,
+    source: RewardSource,
+    network: Network,
+    horizon: int,
+    seed: np.random.SeedSequence,
+    *,
+    gamma: int | None = None,
+    conditions: Conditions | None = None,
+) -> list[Seat]:
+    """What every agent knows before round 1, each with a generator of its own.
+
+    conditions: what messages have to go through; gamma: their hop budget then.
+    """
+    policy.require_moments_below(source.tail_index)
+    moments = _moments(source)
+
+    def part(v: int) -> Any:
+        own = plan.part(v)
+        if conditions is None or gamma is None or not isinstance(own, HopPart):
+            return own
+        world, coins = conditions.world, key_with(key_of(conditions.seed, DISCARD), v)
+        return replace(own, gamma=gamma, coins=coins, delay=world.longest_delay, liars=len(world.liars))
+
+    return [
+        Seat(
+            agent=v,
+            n_arms=source.n_arms,
+            neighbours=tuple(network.neighbours(v).tolist()),
+            rng=private_generator(stream_seed(seed, v)),
+            moments=moments,
+            horizon=horizon,
+            n_agents=network.n_agents,
+            part=part(v),
+        )
+        for v in range(network.n_agents)
+    ]
+
+
+def _moments(source: RewardSource) -> Moments | None:
+    """The moment bounds of the rewards; None where they say nothing, so that a policy may bring its own."""
+    try:
+        return source.moments()
+    except InputError:
+        return None
+
+
+@dataclass(frozen=True)
+class PlayedRound:
+    """What happened in one round."""
+
+    arms: list[int]
+    messages: int
+    wire_bytes: int
+
+
+class Game:
+    """Agents, their rewards, and what carries messages between them."""
+
+    def __init__(
+        self, agents: Sequence[Agent], network: Network, rewards: RewardStream, carrier: Carrier, horizon: int
+    ) -> None:
+        self._agents, self._rewards, self._carrier, self._horizon = agents, rewards, carrier, horizon
+        self._neighbours = [network.neighbours(v).tolist() for v in range(network.n_agents)]
+        self._n_arms = len(rewards.loc)
+
+    @property
+    def agents(self) -> Sequence[Agent]:
+        return self._agents
+
+    def replace_agents(self, agents: Sequence[Agent]) -> None:
+        """Others take the seats between two rounds."""
+        self._agents = agents
+
+    def play_round(self, t: int) -> PlayedRound:
+        """Everybody chooses and is paid, then everybody sends, then everybody receives."""
+        row = (t - 1) % BLOCK
+        if row == 0 or t == 1:
+            self._block = self._rewards.block(t - 1, min(t - 1 + BLOCK, self._horizon))
+        rewards, arms = self._rewards, []
+        for v, agent in enumerate(self._agents):
+            arm = checked_arm(agent.choose(t), self._n_arms, v, t)
+            draw = self._block[row, v, 0 if rewards.shared else arm]
+            agent.observe(t, arm, float(rewards.loc[arm] + rewards.scale[arm] * draw))
+            arms.append(arm)
+        messages = wire_bytes = 0
+        for v, agent in enumerate(self._agents):
+            batch = checked_batch(agent.outgoing(t), v, t)
+            messages += len(batch) * len(self._neighbours[v])
+            wire_bytes += sum(message.wire_size for message in batch) * len(self._neighbours[v])
+            for w in self._neighbours[v]:
+                self._carrier.send(t, v, w, batch)
+        for v, agent in enumerate(self._agents):
+            agent.receive(checked_delivery(self._carrier.deliver(t, v), v, t))
+        return PlayedRound(arms, messages, wire_bytes)
+
+
+def checked_arm(arm: object, n_arms: int, v: int, t: int) -> int:
+    """What an agent chose, if it is an arm."""
+    try:
+        index = operator.index(arm)  # type: ignore[arg-type]
+    except TypeError:
+        index = -1
+    if not 0 <= index < n_arms:
+        raise ContractError(
+            f"agent {v} chose {shown(arm)} in round {t}: an arm is a whole number 0..{n_arms - 1}"
+        )
+    return index
+
+
+def checked_delivery(arrived: list[Message], v: int, t: int) -> list[Message]:
+    """What a channel brought, if it is messages."""
+    for message in arrived:
+        if not isinstance(message, Message):
+            raise ContractError(
+                f"the channel brought {shown(message)} to agent {v} in round {t}: "
+                "deliver() returns a list of Message"
+            )
+    return arrived
+
+
+def checked_batch(batch: object, v: int, t: int) -> Sequence[Message]:
+    """What an agent sent, if it is a list of messages."""
+    if not isinstance(batch, list | tuple) or not all(isinstance(m, Message) for m in batch):
+        raise ContractError(
+            f"agent {v} sent {shown(batch)} in round {t}: outgoing() returns a list of Message"
+        )
+    return batch
 
 
 def play(

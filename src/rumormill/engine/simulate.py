@@ -11,15 +11,14 @@ import numpy as np
 
 from rumormill import catalogue
 from rumormill.arms import Replay, RewardSource
-from rumormill.engine.limits import refuse_impossible
-from rumormill.engine.regret import needs_actions
-from rumormill.engine.result import Result, Trial, resolve_checkpoints
+from rumormill.engine.result import Result, Trial, needs_actions, resolve_checkpoints
 from rumormill.engine.trial import Engine, play_trial, prepare, require_memory
 from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
 from rumormill.protocol import Byzantine, Channel, Churn, Corruption, PerfectChannel, World
 from rumormill.seeds import RandomSource, Role, root_seed, stream_seed
+from rumormill.system_memory import refuse_impossible
 from rumormill.validate import named_arguments, whole
 
 OnProgress = Callable[[int, int], None]

@@ -15,18 +15,16 @@ from numpy.typing import NDArray
 from rumormill.arms import RewardSource, RewardStream
 from rumormill.arms.bandit import DRAW_ROUNDS
 from rumormill.engine import reference
-from rumormill.engine.crew import Crew
-from rumormill.engine.game import Game, seats
-from rumormill.engine.imperfect import ImperfectGame
-from rumormill.engine.limits import refuse_without_memory, trial_bytes
-from rumormill.engine.opening import Opening
-from rumormill.engine.regret import needs_actions, with_regret
-from rumormill.engine.result import Trial
+from rumormill.engine.faults import ImperfectGame
+from rumormill.engine.reference import Game, seats
+from rumormill.engine.result import Opening, Trial, needs_actions, with_regret
+from rumormill.engine.workers import Crew
 from rumormill.errors import InputError, SlowEngineNotice
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy, as_policy, policy_name, seated
 from rumormill.protocol import Carrier, Conditions, World
 from rumormill.seeds import Role, stream_seed
+from rumormill.system_memory import refuse_without_memory, trial_bytes
 from rumormill.validate import is_whole, one_of
 
 if TYPE_CHECKING:

@@ -1,4 +1,6 @@
-"""Who does the work: one small interface, and threads or processes on this machine behind it.
+"""Executors: threads or processes on this machine behind one interface; threads inside one trial.
+
+Who does the work: one small interface, and threads or processes on this machine behind it.
 
 Work is a function of a task and of `tick`, which it calls every few milliseconds with the amount of work
 just done; what `tick` raises ends the task. There is nothing else to it, so that work may be done anywhere:
@@ -12,13 +14,43 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any, Protocol, TypeVar
+from types import TracebackType
+from typing import Any, Protocol, Self, TypeVar
 
 from rumormill.errors import RumormillError
 from rumormill.validate import whole
+
+Item = TypeVar("Item")
+Outcome = TypeVar("Outcome")
+
+
+class Crew:
+    """A few threads. What they are given depends on nothing that another of them is doing."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads, thread_name_prefix="rumormill")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._pool.shutdown(wait=kind is None, cancel_futures=True)  # Ctrl-C waits for nobody
+
+    def begin(self, work: Callable[[], Outcome]) -> Future[Outcome]:
+        """Have something done meanwhile."""
+        return self._pool.submit(work)
+
+    def each(self, work: Callable[[Item], None], items: Iterable[Item]) -> None:
+        """Do all of them, and wait for the last."""
+        for one in [self._pool.submit(work, item) for item in items]:
+            one.result()
+
 
 Task = TypeVar("Task")
 Done = TypeVar("Done")

@@ -1,19 +1,18 @@
 """Robust means: each file has the definition over a list, the online form and the theory constants."""
 
-from rumormill.estimators.base import Estimator, OnlineMean, Terms, Theory
+from rumormill.estimators.base import Estimator, IndexedEstimator, OnlineMean, Terms, Theory
 from rumormill.estimators.catoni import Catoni
 from rumormill.estimators.catoni_bound import CatoniBound
 from rumormill.estimators.clipped import ClippedMean
 from rumormill.estimators.empirical import EmpiricalMean
 from rumormill.estimators.huber_sgd import HuberSGD
-from rumormill.estimators.indexed import IndexedEstimator
 from rumormill.estimators.median_bound import MedianBound
 from rumormill.estimators.median_of_means import MedianOfMeans
 from rumormill.estimators.mr_ucb import MRUCB
 from rumormill.estimators.radius import Radius
 from rumormill.estimators.robust_moss import RobustMOSS
 from rumormill.estimators.self_tuned import SelfTuned
-from rumormill.estimators.sketch import TopSketch
+from rumormill.estimators.storage import TopSketch
 from rumormill.estimators.trimmed import TrimmedMean
 
 __all__ = [

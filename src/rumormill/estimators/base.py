@@ -1,4 +1,4 @@
-"""What every robust mean offers: a definition over a list, an online form, its theory constants."""
+"""What every robust mean offers: definition over a list, online form, constants of its lemma, own index."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.errors import DataError, InputError
 from rumormill.validate import LARGEST_REWARD, NamedArguments
 
@@ -179,3 +179,54 @@ def check_kind(state: dict[str, Any], kind: str) -> None:
         raise DataError(
             f"state of kind {state.get('kind')!r} cannot be read as {kind!r}: use the class that wrote it"
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexedEstimator(Estimator):
+    """An estimator whose streams answer `index(L)`; `mean(L)` is the estimate that the index is built on."""
+
+    brings_index = True
+    has_lemma = False
+
+    def moment(self, moments: Moments) -> float:
+        raise self._no_radius()
+
+    def theory(self, moments: Moments) -> Theory:
+        raise self._no_radius()
+
+    def valid(self, n: float, L: float, moments: Moments) -> bool:
+        return False
+
+    def _no_radius(self) -> InputError:
+        name = type(self).__name__
+        return InputError(f"{name} brings its own index: it takes neither c nor zeta; see its own parameters")
+
+    def online(self, moments: Moments | None, *, last_L: float = math.inf) -> OnlineMean:
+        return self.stream_for(Terms(moments=moments, last_L=last_L))
+
+    @abstractmethod
+    def stream_for(self, terms: Terms) -> OnlineMean:
+        """A fresh stream."""
+
+    def of(self, samples: Sequence[float], L: float, moments: Moments | None) -> float:
+        """The mean of a fresh stream that took the samples."""
+        return self._fed(samples, L, Terms(moments=moments)).mean(L)
+
+    def index_of(self, samples: Sequence[float], L: float, terms: Terms | None = None) -> float:
+        """The index of a fresh stream that took the samples."""
+        return self._fed(samples, L, Terms() if terms is None else terms).index(L)
+
+    def _fed(self, samples: Sequence[float], L: float, terms: Terms) -> OnlineMean:
+        check_level(L)
+        stream = self.stream_for(terms)
+        for x in samples:
+            stream.update(x)
+        return stream
+
+
+def fair_share(estimator: Estimator, terms: Terms, group: int | None) -> float:
+    """T group / K, the samples of an arm that a fair share would give; `group` replaces that of the terms."""
+    if terms.horizon is None:
+        name = type(estimator).__name__
+        raise InputError(f"{name} needs to know the number of rounds: give the seat a horizon")
+    return terms.horizon * (terms.group if group is None else group) / terms.n_arms

@@ -25,7 +25,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
     Estimator,
     Theory,
@@ -33,7 +33,7 @@ from rumormill.estimators.base import (
     check_level,
     theory_power,
 )
-from rumormill.estimators.kept import OnlineKept, outgrown
+from rumormill.estimators.storage import OnlineKept, outgrown
 from rumormill.formulas import catoni_curvature, catoni_defined, catoni_psi, catoni_step, catoni_width
 from rumormill.validate import between
 

@@ -24,15 +24,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
+    IndexedEstimator,
     Terms,
     check_kind,
     check_level,
     require_moments,
 )
-from rumormill.estimators.indexed import IndexedEstimator
-from rumormill.estimators.kept import SLACK, OnlineKept, outgrown
+from rumormill.estimators.storage import SLACK, OnlineKept, outgrown
 from rumormill.formulas import bound_allowance, bound_phi, bound_reach, bound_width, catoni_curvature
 
 PRECISION = 1e-13

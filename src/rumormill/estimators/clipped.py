@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
     Estimator,
     OnlineMean,
@@ -34,7 +34,7 @@ from rumormill.estimators.base import (
     check_sample,
     theory_power,
 )
-from rumormill.estimators.sketch import TopSketch
+from rumormill.estimators.storage import TopSketch
 from rumormill.formulas import clip_level, clip_room, clipping_curvature, clipping_factor, clipping_point
 
 LEAST_ROOM = 128

@@ -23,8 +23,14 @@ import math
 from dataclasses import dataclass
 from typing import Any, Self
 
-from rumormill.estimators.base import OnlineMean, Terms, check_kind, check_level, check_sample
-from rumormill.estimators.indexed import IndexedEstimator
+from rumormill.estimators.base import (
+    IndexedEstimator,
+    OnlineMean,
+    Terms,
+    check_kind,
+    check_level,
+    check_sample,
+)
 from rumormill.formulas import huber_reach, huber_scale, huber_step
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between
 

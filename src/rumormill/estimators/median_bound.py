@@ -20,6 +20,7 @@ from typing import Any, Self
 
 from rumormill.errors import InputError
 from rumormill.estimators.base import (
+    IndexedEstimator,
     OnlineMean,
     Terms,
     check_kind,
@@ -27,7 +28,6 @@ from rumormill.estimators.base import (
     check_same_kind,
     check_sample,
 )
-from rumormill.estimators.indexed import IndexedEstimator
 from rumormill.formulas import HISTOGRAM_BINS, histogram_bin, histogram_edge, upper_rank
 from rumormill.validate import between
 

@@ -23,7 +23,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
     Estimator,
     OnlineMean,

@@ -22,15 +22,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
+    IndexedEstimator,
     Terms,
     check_kind,
     check_level,
+    fair_share,
     require_moments,
 )
-from rumormill.estimators.indexed import IndexedEstimator, fair_share
-from rumormill.estimators.kept import SLACK, OnlineKept, outgrown
+from rumormill.estimators.storage import SLACK, OnlineKept, outgrown
 from rumormill.formulas import mr_bonus, mr_curvature, mr_psi, mr_width
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, whole
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.errors import InputError
 from rumormill.estimators.base import Estimator
 from rumormill.formulas import factor_scale, radius_scale, shrinkage, upper_index

@@ -20,16 +20,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
+    IndexedEstimator,
     OnlineMean,
     Terms,
     check_kind,
     check_level,
     check_sample,
+    fair_share,
     require_moments,
 )
-from rumormill.estimators.indexed import IndexedEstimator, fair_share
 from rumormill.formulas import clipped, moss_clip, moss_phi, moss_reach
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between, whole
 

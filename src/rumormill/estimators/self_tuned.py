@@ -22,6 +22,7 @@ from typing import Any, Self
 
 from rumormill.errors import InputError
 from rumormill.estimators.base import (
+    IndexedEstimator,
     OnlineMean,
     Terms,
     check_kind,
@@ -29,8 +30,7 @@ from rumormill.estimators.base import (
     check_same_kind,
     check_sample,
 )
-from rumormill.estimators.indexed import IndexedEstimator
-from rumormill.estimators.sketch import TopSketch
+from rumormill.estimators.storage import TopSketch
 from rumormill.formulas import tuned_reach
 from rumormill.validate import LARGEST_CONSTANT, above, between, refused, whole
 

@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms.moments import Moments
+from rumormill.arms.base import Moments
 from rumormill.errors import InputError
 from rumormill.estimators.base import (
     Estimator,

@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError, SolverError
 from rumormill.graphs.adjacency import Adjacency, frozen
+from rumormill.graphs.exact import cp_model, solve
+from rumormill.graphs.independent_sets import anneal, greedy_independent
 from rumormill.graphs.network import Network
-from rumormill.graphs.qubo import anneal
-from rumormill.graphs.sets import greedy_independent
-from rumormill.graphs.solver import cp_model, solve
 from rumormill.seeds import RandomSource as Rng
 from rumormill.seeds import fresh_seed, generator
 

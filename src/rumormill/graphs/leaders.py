@@ -14,16 +14,16 @@ from rumormill.errors import InputError, SolverError
 from rumormill.graphs.adjacency import Adjacency, frozen
 from rumormill.graphs.cover import first_fit, some_agents
 from rumormill.graphs.exact import exact_dominating, exact_independent
-from rumormill.graphs.network import Network
-from rumormill.graphs.qubo import anneal
-from rumormill.graphs.search import search_independent
-from rumormill.graphs.sets import (
+from rumormill.graphs.independent_sets import (
+    anneal,
     disjoint_reaches,
     greedy_dominating,
     greedy_independent,
     linked_pair,
     not_reached,
+    search_independent,
 )
+from rumormill.graphs.network import Network
 from rumormill.seeds import RandomSource as Rng
 from rumormill.seeds import fresh_seed, generator
 

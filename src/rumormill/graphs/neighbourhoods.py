@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.graphs.adjacency import Adjacency, frozen
-from rumormill.machine import available_bytes
+from rumormill.system_memory import available_bytes
 from rumormill.text import amount, memory
 
 # A full matrix is used up to this size: 300 MB while it is made.

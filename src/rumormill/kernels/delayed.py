@@ -9,9 +9,8 @@ import numpy as np
 from rumormill import formulas
 from rumormill.kernels.consensus import average
 from rumormill.kernels.jit import kernel, part
-from rumormill.kernels.regret import record
-from rumormill.kernels.rows import Sums
-from rumormill.kernels.state import Floats, Ids, Ints, Law, Output
+from rumormill.kernels.simd.row_sums import Sums
+from rumormill.kernels.state import Floats, Ids, Ints, Law, Output, record
 
 chebyshev_step = part(formulas.chebyshev_step)
 delayed_index = part(formulas.delayed_index)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from rumormill.kernels.bits import lowest_bit, ones
+from rumormill.kernels.counter_rng import Keys, even_delay, geometric_delay, happens, key_with, uniform_at
 from rumormill.kernels.jit import part
-from rumormill.kernels.keyed import Keys, even_delay, geometric_delay, happens, key_with, uniform_at
+from rumormill.kernels.lossy_state import AT_ONCE, EVEN, LOST, Late, Links, Traffic
+from rumormill.kernels.simd.bitmask import lowest_bit, ones
 from rumormill.kernels.state import Flags
-from rumormill.kernels.world import AT_ONCE, EVEN, LOST, Late, Links, Traffic
 
 ONE = np.uint64(1)
 NONE = np.uint64(0)

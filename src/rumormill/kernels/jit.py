@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import numba
 import numba.core.event
 
-from rumormill import formulas, keyed
+from rumormill import counter_rng as keyed
+from rumormill import formulas
 
 F = TypeVar("F", bound=Callable[..., Any])
 

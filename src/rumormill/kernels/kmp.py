@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rumormill.kernels.bits import lowest_bit
-from rumormill.kernels.jit import part
-from rumormill.kernels.lanes import LANES, lanes_up_to
+from rumormill.kernels.jit import part, step
+from rumormill.kernels.lossy_state import Hearsay
+from rumormill.kernels.simd.bitmask import lowest_bit
+from rumormill.kernels.simd.masked_add import LANES, lanes_up_to
 from rumormill.kernels.state import Flags, Floats, Hearing, Ids, Ints, Rows, Words
 
 
@@ -177,3 +178,19 @@ def _from_dense_hop(hop: int, told: Floats, order: Ids, words: Words, left: Word
                     heard.n[v] = n
                     heard.origin[v] = origin
                     heard.hop[v] = hop
+
+
+@step
+def believe(when: int, v: int, arm: int, origin: int, mean: float, n: float, hearsay: Hearsay) -> None:
+    """Agent v hears of an arm what the origin knew in round `when`.
+
+    Most samples win, then the smallest origin, and of one origin its newest word. What an origin counts never
+    shrinks, so what was heard of it before cannot beat its newest word, and need not be kept.
+    """
+    best, known = hearsay.n[arm, v], hearsay.origin[arm, v]
+    newer = origin == known and when > hearsay.when[arm, v]
+    if n > best or (n == best and (origin < known or newer)):
+        hearsay.n[arm, v] = n
+        hearsay.mean[arm, v] = mean
+        hearsay.origin[arm, v] = origin
+        hearsay.when[arm, v] = when

@@ -1,4 +1,4 @@
-"""Samples kept apart by origin, and medians over groups of origins (`policies/origins.py`, as it is there).
+"""Samples kept apart by origin, and medians over groups of origins (as in `policies/origin_median.py`).
 
 Per arm and learner the origins stand in order: most samples first, then by id. A sample moves its origin up a
 few places at most, so the order is kept rather than made.
@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from rumormill import formulas
 from rumormill.kernels.jit import part, step
+from rumormill.kernels.means_stored import select
 from rumormill.kernels.state import Floats, Ids, Memory, Rules, shrinkage
-from rumormill.kernels.stored import select
 
 origin_clip = part(formulas.origin_clip)
 snake_group = part(formulas.snake_group)

@@ -70,7 +70,7 @@ class Hearing(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """Parameters of the means in kernels/streams.py; each kind uses a few of them."""
+    """Parameters of the means in kernels/means_sketch.py; each kind uses a few of them."""
 
     clip_budget: float
     """τ u (CLIPPED)."""
@@ -306,3 +306,16 @@ def fill_factor_scales(scales: Floats, levels: Floats, root: float, zeta: float,
     """The radius at n = 1 of every level, with a factor zeta."""
     for t in range(levels.shape[0]):
         scales[t] = factor_scale(levels[t], root, zeta, exponent)
+
+
+@part
+def record(t: int, mark: Ints, pulls: Ints, gaps: Floats, output: Output) -> None:
+    """If round t is the next checkpoint, note every agent's regret so far."""
+    if t != output.marks[mark[0]]:
+        return
+    for v in range(pulls.shape[0]):
+        regret = 0.0
+        for arm in range(gaps.shape[0]):
+            regret += pulls[v, arm] * gaps[arm]
+        output.agent_regret[mark[0], v] = regret
+    mark[0] = min(mark[0] + 1, output.marks.shape[0] - 1)

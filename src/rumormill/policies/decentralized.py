@@ -19,11 +19,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
+from rumormill.counter_rng import key_with, uniform_at
 from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
-from rumormill.keyed import key_with, uniform_at
-from rumormill.policies.message_passing import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
-from rumormill.policies.passer import Passer
+from rumormill.policies.message_passing_agent import Passer
+from rumormill.policies.message_passing_policy import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.protocol.relay import in_order

@@ -20,9 +20,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from rumormill.policies.message_passing import HopPart, MessagePassingPolicy, RobustPolicy
-from rumormill.policies.origins import Count, OriginSamples
-from rumormill.policies.passer import Passer, Rows
+from rumormill.policies.message_passing_agent import Passer, Rows
+from rumormill.policies.message_passing_policy import HopPart, MessagePassingPolicy, RobustPolicy
+from rumormill.policies.origin_median import Count, OriginSamples
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.protocol.message import plain_rows, rows_from_plain

@@ -2,7 +2,7 @@
 
 For an arm with samples of more than 2f origins these are dealt into G groups, G = 2f + 1 + 2 spare or, if
 there are fewer origins, the largest odd number of them: those with most samples first, in snake order. With
-m_g the mean and c_g the samples of group g, all samples clipped once on arrival (`policies/origins.py`):
+m_g the mean and c_g the samples of group g, all samples clipped once on arrival (OriginSamples):
 
     min( own mean + zeta u^(1/p) (L_t/n_own)^(eps/p) ,  median m_g + zeta u^(1/p) (L_t/Σ c_g)^(eps/p) )
 
@@ -20,15 +20,110 @@ sparse graphs take gamma >= 2.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
-from rumormill.estimators import Estimator, TrimmedMean
-from rumormill.policies.message_passing import MessagePassingPolicy, RobustPolicy
-from rumormill.policies.origins import COUNTS, Count, OriginSamples
-from rumormill.policies.passer import Passer
+from rumormill.estimators import Estimator, Radius, TrimmedMean
+from rumormill.formulas import log_confidence, origin_clip, snake_group
+from rumormill.policies.message_passing_agent import Passer, first_best
+from rumormill.policies.message_passing_policy import MessagePassingPolicy, RobustPolicy
 from rumormill.policies.seat import Seat
 from rumormill.validate import one_of, whole
+
+Estimate = tuple[float, float]
+Count = Literal["all", "cautious", "trimmed"]
+COUNTS = ("all", "cautious", "trimmed")
+
+
+class OriginSamples:
+    """Per arm and origin (n, S): how many samples came, and the sum of what is left of them after clipping.
+
+    The i-th sample x of (origin, arm), come at the end of round t, counts as clip(x, ±B) for ever,
+    B = u^(1/p) max(1, i / L_max(t,2))^(1/p).
+    """
+
+    def __init__(self, policy: RobustPolicy, seat: Seat, *, f: int, spare: int, count: Count) -> None:
+        moments = seat.require_moments(policy.moments)
+        self._schedule = policy.confidence
+        self._n_agents = seat.require_agents() if policy.confidence == "anytime" else 1
+        self._agent, self._f, self._most, self._count = seat.agent, f, 2 * f + 1 + 2 * spare, count
+        self._root, self._p = math.pow(moments.u, 1.0 / moments.p), moments.p
+        zeta = 1.0 if policy.c is None and policy.zeta is None else policy.zeta
+        self.radius = Radius.build(TrimmedMean(), moments, c=policy.c, zeta=zeta)
+        """That of the raw moment u, whatever the policy's own mean is."""
+        self.pending: Sequence[int] = [0] * seat.n_arms
+        """Pulls of every arm whose rewards are still out; in rounds there are none."""
+        self.latest: tuple[Estimate, ...] = ()
+        """The estimates of the last decision."""
+        self._arms: list[dict[int, list[float]]] = [{} for _ in range(seat.n_arms)]
+
+    def L(self, t: int) -> float:
+        """ln(1/δ_t)."""
+        return log_confidence(self._schedule, t, self._n_agents)
+
+    def add(self, origin: int, arm: int, reward: float, t: int) -> None:
+        """One more sample of an origin, come at the end of round t."""
+        entry = self._arms[arm].setdefault(origin, [0.0, 0.0])
+        entry[0] += 1.0
+        most = origin_clip(entry[0], self.L(max(t, 2)), self._root, self._p)
+        entry[1] += min(max(reward, -most), most)
+
+    def own(self, arm: int) -> Estimate:
+        """(mean, n) of the own samples."""
+        n, total = self._arms[arm].get(self._agent, (0.0, 0.0))
+        return (total / n, n) if n else (math.inf, 0.0)
+
+    def estimates(self, t: int) -> tuple[Estimate, ...]:
+        """(mean, count) of every arm: the median over groups of origins, or the own where they are few."""
+        self.latest = tuple(self._estimate(arm) for arm in range(len(self._arms)))
+        return self.latest
+
+    def _estimate(self, arm: int) -> Estimate:
+        table = self._arms[arm]
+        if len(table) <= 2 * self._f:
+            return self.own(arm)
+        G = min(self._most, len(table) - 1 + len(table) % 2)
+        sums, counts = [0.0] * G, [0.0] * G
+        order = sorted(table, key=lambda origin: (-table[origin][0], origin))
+        for place, origin in enumerate(order):
+            group = snake_group(place, G)
+            counts[group] += table[origin][0]
+            sums[group] += table[origin][1]
+        middle = sorted(s / n for s, n in zip(sums, counts, strict=True))[G // 2]
+        if self._count == "trimmed":
+            return middle, G / (G - self._f) * sum(sorted(counts)[: G - self._f])
+        if self._count == "cautious":
+            return middle, min(sum(counts), G * sorted(counts)[G // 2 - self._f])
+        return middle, sum(counts)
+
+    def indices(self, t: int) -> list[float]:
+        """min(own index, index of the estimate) of every arm: lies can never raise it above the own."""
+        L = self.L(t)
+        found = []
+        for arm, (mean, n) in enumerate(self.estimates(t)):
+            out = self.pending[arm]
+            own_mean, own_n = self.own(arm)
+            found.append(
+                min(self.radius.index(own_mean, own_n + out, L), self.radius.index(mean, n + out, L))
+            )
+        return found
+
+    def best(self, values: Sequence[float]) -> int:
+        """The arm of the largest index; among those that must be pulled, that with the fewest out."""
+        out = self.pending
+        if not any(out):
+            return first_best(values)
+        return max(range(len(values)), key=lambda k: (values[k], -out[k] if values[k] == math.inf else 0))
+
+    def state(self) -> list[list[list[float]]]:
+        """All sums as plain data."""
+        return [[[origin, *entry] for origin, entry in table.items()] for table in self._arms]
+
+    def restore(self, state: Sequence[Sequence[Sequence[Any]]]) -> None:
+        """Go on from what `state()` described."""
+        self._arms = [{int(v): [float(n), float(s)] for v, n, s in table} for table in state]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from rumormill.policies.decentralized import DecentralizedAgent
-from rumormill.policies.message_passing import RobustPolicy
+from rumormill.policies.message_passing_policy import RobustPolicy
 from rumormill.policies.seat import Seat
 
 

@@ -1,17 +1,28 @@
-"""What lies between two neighbours. Policies never see it."""
+"""Channels between neighbours: perfect, or lossy with delay. Policies never see them.
+
+Bundles that are lost or late.
+
+Every directed link carries one bundle per round: the sender's own message and all that it passes on. What
+happens to it is a keyed uniform of the trial's seed, so it depends neither on the order of events nor on the
+policy: the bundle that a sends to b in round s is lost iff U(LOSS; a, b, s) >= p, and else arrives at the end
+of round s + τ, with τ from U(DELAY; a, b, s). Bundles may overtake each other.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
+from rumormill.counter_rng import DELAY, LOSS, even_delay, geometric_delay, key_of, key_with, uniform_at
 from rumormill.graphs import Network
 from rumormill.protocol.message import Message
-from rumormill.validate import NamedArguments
+from rumormill.seeds import seed_word
+from rumormill.validate import NamedArguments, between, one_of, probability, refused, truth, whole
 
 
 class Carrier(Protocol):
@@ -55,3 +66,104 @@ class PerfectCarrier:
 
     def deliver(self, t: int, receiver: int) -> list[Message]:
         return self._boxes.pop(receiver, [])
+
+
+LEAST_Q = 2.0**-52  # below it 1 - q is 1
+
+Delay = int | tuple[Literal["geometric"], float, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Imperfect(Channel):
+    """A bundle arrives with probability p, up to `delay` rounds late.
+
+    >>> Imperfect(p=0.7, delay=("geometric", 0.5, 8)).longest_delay
+    8
+    """
+
+    p: float = 1.0
+    """The probability that a bundle is not lost."""
+    per: Literal["link", "copy"] = "link"
+    """What is lost: the whole bundle ("link"), or every message of it by itself ("copy"), iff
+    U(LOSS; a, b, origin, round of origin) >= p."""
+    symmetric: bool = False
+    """Whether both directions of a link fail together."""
+    delay: Delay = 0
+    """D: 0..D rounds equally likely; ("geometric", q, D): every round with probability q, at most D."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", probability("p", self.p))
+        one_of("per", self.per, ("link", "copy"))
+        truth("symmetric", self.symmetric)
+        if isinstance(self.delay, list | tuple):
+            if len(self.delay) != 3 or self.delay[0] != "geometric":
+                raise refused("delay", self.delay, 'a whole number >= 0, or ("geometric", q, D)')
+            q = between("delay q", self.delay[1], LEAST_Q, 1)
+            object.__setattr__(self, "delay", ("geometric", q, whole("delay D", self.delay[2], 0)))
+        else:
+            object.__setattr__(self, "delay", whole("delay", self.delay, 0))
+
+    @property
+    def longest_delay(self) -> int:
+        """D."""
+        return self.delay if isinstance(self.delay, int) else self.delay[2]
+
+    @property
+    def going_on(self) -> float | None:
+        """q of a geometric delay; None if it is uniform."""
+        return None if isinstance(self.delay, int) else self.delay[1]
+
+    @property
+    def mean_delay(self) -> float:
+        """E[τ], of bundles that are not lost."""
+        q, longest = self.going_on, self.longest_delay
+        if q is None:
+            return longest / 2.0
+        return math.fsum((1.0 - q) ** k for k in range(1, longest + 1))
+
+    @property
+    def perfect(self) -> bool:
+        """Whether nothing is ever lost or late."""
+        return self.p >= 1.0 and self.longest_delay == 0
+
+    def rounds_late(self, u: float) -> int:
+        """τ for a uniform."""
+        q = self.going_on
+        return even_delay(u, self.longest_delay) if q is None else geometric_delay(u, q, self.longest_delay)
+
+    def open(self, network: Network, seed: np.random.SeedSequence) -> ImperfectCarrier:
+        return ImperfectCarrier(self, seed_word(seed))
+
+
+class ImperfectCarrier:
+    """Boxes by round of arrival and receiver."""
+
+    def __init__(self, channel: Imperfect, seed: int) -> None:
+        self._channel = channel
+        self._loss, self._delay = key_of(seed, LOSS), key_of(seed, DELAY)
+        self._boxes: dict[tuple[int, int], list[Message]] = {}
+
+    def send(self, t: int, sender: int, receiver: int, messages: Sequence[Message]) -> None:
+        if not messages:
+            return
+        arrived = self._arrived(t, sender, receiver, messages)
+        end = t
+        if self._channel.longest_delay:
+            key = key_with(key_with(key_with(self._delay, sender), receiver), t)
+            end += self._channel.rounds_late(uniform_at(key))
+        self._boxes.setdefault((end, receiver), []).extend(arrived)
+
+    def _arrived(self, t: int, sender: int, receiver: int, messages: Sequence[Message]) -> Sequence[Message]:
+        """What of a bundle is not lost."""
+        channel = self._channel
+        if channel.p >= 1.0:
+            return messages
+        if channel.symmetric:
+            sender, receiver = min(sender, receiver), max(sender, receiver)
+        link = key_with(key_with(self._loss, sender), receiver)
+        if channel.per == "link":
+            return messages if uniform_at(key_with(link, t)) < channel.p else ()
+        return [m for m in messages if uniform_at(key_with(key_with(link, m.origin), m.round)) < channel.p]
+
+    def deliver(self, t: int, receiver: int) -> list[Message]:
+        return self._boxes.pop((t, receiver), [])

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rumormill.counter_rng import CHURN, key_of, key_with, spell_length, uniform_at
 from rumormill.errors import InputError
 from rumormill.graphs import Network
-from rumormill.keyed import CHURN, key_of, key_with, spell_length, uniform_at
 from rumormill.validate import NamedArguments, between, refused, whole
 
 LONGEST_SPELL = 2.0**52  # beyond it 1 - 1/mean is 1

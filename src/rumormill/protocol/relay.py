@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from rumormill.protocol.gate import Gate
 from rumormill.protocol.message import Message
+from rumormill.protocol.validation import Gate
 from rumormill.validate import is_whole
 
 

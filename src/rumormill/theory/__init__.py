@@ -1,12 +1,17 @@
 """The theory beside the measurement: bounds, graph invariants, coverage of the radii."""
 
-from rumormill.theory.bound import Assumption, Bound, Form
+from rumormill.theory.bounds.family import Assumption, Bound, Form
 from rumormill.theory.coverage import CoverageRow, coverage
-from rumormill.theory.divergence import Divergence, divergence
 from rumormill.theory.invariants import Certified, Invariants, invariants
-from rumormill.theory.lower import ArmTerm, LowerBound, lower_bound, two_point_coefficient
-from rumormill.theory.upper import individual_bound, regret_bound
-from rumormill.theory.verify import Verification, verify
+from rumormill.theory.lower import (
+    ArmTerm,
+    Divergence,
+    LowerBound,
+    divergence,
+    lower_bound,
+    two_point_coefficient,
+)
+from rumormill.theory.upper import Verification, individual_bound, regret_bound, verify
 
 __all__ = [
     "ArmTerm",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from live.making import GAME
 from live.simulation.network import Network
 from live.simulation.parts import N_ARMS, Broken, Sent
-from rumormill.live.choices import NotReady
-from rumormill.live.game import Refused
+from rumormill.live.core.decisions import NotReady
+from rumormill.live.core.game import Refused
 
 
 class Applications(Network):

@@ -8,11 +8,11 @@ from typing import Any
 from live.making import GAME
 from live.simulation.mesh import Mesh
 from live.simulation.parts import N_ARMS, Broken, Sent
-from rumormill.live.game import Game
-from rumormill.live.node import Node
-from rumormill.live.records import Choice, Own, Peer, Record, Skipped
-from rumormill.live.snapshot import pack, unpack
-from rumormill.live.streams import UNKNOWN, Key
+from rumormill.live.core.game import Game
+from rumormill.live.core.node import Node
+from rumormill.live.core.records import Choice, Own, Peer, Record, Skipped
+from rumormill.live.core.streams import UNKNOWN, Key
+from rumormill.live.io.journal import pack, unpack
 
 HARMLESS = {"hole"}  # a repeated or overtaken frame
 

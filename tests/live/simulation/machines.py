@@ -5,8 +5,8 @@ from __future__ import annotations
 from live.making import GAME
 from live.simulation.invariants import Invariants
 from live.simulation.parts import Broken, Disk
-from rumormill.live.records import Own, Record
-from rumormill.live.snapshot import pack, unpack
+from rumormill.live.core.records import Own, Record
+from rumormill.live.io.journal import pack, unpack
 
 
 class Machines(Invariants):

@@ -9,9 +9,9 @@ from typing import Any
 import rumormill as rm
 from live.making import node_setup
 from live.simulation.parts import N_ARMS, Disk, Host, Wire
-from rumormill.live.node import Node
-from rumormill.live.setup import Limits
-from rumormill.live.streams import Key
+from rumormill.live.core.node import Node
+from rumormill.live.core.node_config import Limits
+from rumormill.live.core.streams import Key
 
 
 class Mesh:

@@ -7,9 +7,9 @@ from collections import deque
 from live.making import GAME, fake_sealer
 from live.simulation.machines import Machines
 from live.simulation.parts import Broken, Wire
-from rumormill.live import frames as wire
-from rumormill.live.frames import HEAD, Hostile
-from rumormill.live.seals import BEGIN, chained
+from rumormill.live.core import frames as wire
+from rumormill.live.core.frames import HEAD, Hostile
+from rumormill.live.core.signatures import BEGIN, chained
 
 
 class Network(Machines):

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from rumormill.live.node import Node, Token
-from rumormill.live.records import Record
+from rumormill.live.core.node import Node, Token
+from rumormill.live.core.records import Record
 
 N_ARMS = 3
 

@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rumormill.cli.advice import Counting, paragraph, print_advice, print_advice_on_spec
-from rumormill.cli.making import made_network
-from rumormill.cli.options import Jobs, Json, Seed
-from rumormill.cli.printing import note, print_json, say
-from rumormill.cli.words import split
+from rumormill.cli.arguments import Jobs, Json, Seed, made_network, split
+from rumormill.cli.printing import (
+    AdviceProgress,
+    note,
+    paragraph,
+    print_advice,
+    print_advice_on_spec,
+    print_json,
+    say,
+)
 from rumormill.errors import InputError
 
 if TYPE_CHECKING:
     from rumormill.advice.advise_log import LogAdvice
-    from rumormill.advice.log import Log
+    from rumormill.advice.reading.log import Log
     from rumormill.arms.objective import Objective
     from rumormill.graphs import Network
 
@@ -83,8 +88,8 @@ def advise(
 
     Logs are replayed in their own order, after the model was tested on them; specs are simulated.
     """
-    from rumormill.advice.columns import Columns
-    from rumormill.advice.files import is_log
+    from rumormill.advice.reading.columns import Columns
+    from rumormill.advice.reading.formats import is_log
 
     if Path(source).is_dir():
         raise InputError(f"{source} is a folder: give a log or an experiment")
@@ -117,8 +122,8 @@ def advise(
 
 def _read(source: str, columns: Any, way: Objective | None, unit: str) -> Log:
     """The log; where a name only hints at the objective and somebody is there, they are asked."""
-    from rumormill.advice.columns import ObjectiveNeededError
-    from rumormill.advice.logs import read_log
+    from rumormill.advice.reading.columns import ObjectiveNeededError
+    from rumormill.advice.reading.log import read_log
 
     try:
         return read_log(source, columns, objective=way, unit=unit)
@@ -142,11 +147,11 @@ def _advise_log(
     json: bool,
 ) -> None:
     from rumormill.advice.advise_log import advise_log
-    from rumormill.advice.mesh import mesh_of, mesh_toml
+    from rumormill.advice.mesh_output import mesh_of, mesh_toml
     from rumormill.advice.settings import QUICK_ESTIMATORS
-    from rumormill.experiments.run.files import write_atomically
+    from rumormill.files import write_atomically
 
-    with Counting() as counting:
+    with AdviceProgress() as counting:
         advice = advise_log(
             log,
             network,
@@ -173,7 +178,7 @@ def _advise_log(
 
 def _for_live(path: Path) -> str:
     """What live nodes will say to the file."""
-    from rumormill.live.config import read_mesh
+    from rumormill.mesh.file import read_mesh
 
     try:
         mesh = read_mesh(path)
@@ -191,7 +196,7 @@ def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
     """Page and figures; what cannot be written is said and spoils nothing else."""
     from rumormill.advice.figures import model_figure, price_figure
     from rumormill.advice.page import write_page
-    from rumormill.experiments.figures.files import save
+    from rumormill.experiments.figures.rendering import save
 
     steps: list[Callable[[], list[Path]]] = [
         lambda: save(model_figure(advice), folder / "model"),
@@ -211,16 +216,16 @@ def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
 def _second_look(
     source: str, columns: Any, like: Path, way: Objective | None, seed: int, jobs: int | None, json: bool
 ) -> None:
-    from rumormill.advice.again import second_look
-    from rumormill.advice.logs import read_log
-    from rumormill.advice.mesh import read_mesh
-    from rumormill.advice.words import recommendation
+    from rumormill.advice.mesh_output import read_mesh
+    from rumormill.advice.reading.log import read_log
+    from rumormill.advice.recheck import second_look
+    from rumormill.advice.report_text import recommendation
 
     given = read_mesh(like)
     if way not in (None, given.game.objective):
         raise InputError(f"{like} says {given.game.objective}: leave --{way} out")
     log = read_log(source, columns, objective=given.game.objective, unit=given.game.unit)
-    with Counting() as counting:
+    with AdviceProgress() as counting:
         found = second_look(given, log, seed=seed, jobs=jobs, on_play=counting.add)
     if json:
         print_json({**found.as_dict(), "advice": found.advice.as_dict()})
@@ -247,10 +252,10 @@ def _advise_spec(
     json: bool,
 ) -> None:
     from rumormill.advice import advise as advising
-    from rumormill.advice.cases import case_of_spec, one_problem
-    from rumormill.advice.figure import pareto_figure
+    from rumormill.advice.figures import pareto_figure
+    from rumormill.advice.problem import case_of_spec, one_problem
     from rumormill.advice.settings import QUICK_ESTIMATORS
-    from rumormill.experiments.figures.files import save
+    from rumormill.experiments.figures.rendering import save
     from rumormill.experiments.spec.building import build_network
     from rumormill.experiments.spec.reading import at_scale, named_spec, read_spec
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rumormill.cli.options import Folder, Json
+from rumormill.cli.arguments import Folder, Json
 from rumormill.cli.printing import print_json, print_table, say
 from rumormill.text import share
 

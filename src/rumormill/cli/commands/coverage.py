@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rumormill.cli.counting import Counting
-from rumormill.cli.making import made_estimator, made_law
-from rumormill.cli.options import Json, Seed
+from rumormill.cli.arguments import Json, Seed, made_estimator, made_law
 from rumormill.cli.printing import note, print_json, print_table
+from rumormill.cli.progress import Counting
 from rumormill.text import number
 
 if TYPE_CHECKING:
@@ -46,8 +45,8 @@ def coverage(
     How often the true mean is outside each estimator's radius, against the δ that is allowed.
     """
     from rumormill import theory
-    from rumormill.experiments.figures.coverage import coverage_figure
-    from rumormill.experiments.figures.files import save
+    from rumormill.experiments.figures.rendering import save
+    from rumormill.experiments.figures.theory import coverage_figure
     from rumormill.validate import inside
 
     levels = [inside("--delta", level, 0, 1) for level in delta or [0.1, 0.03, 0.01]]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from rumormill.cli.options import Json
+from rumormill.cli.arguments import Json
 from rumormill.cli.printing import note, print_json, print_table, say
 
 

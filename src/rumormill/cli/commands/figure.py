@@ -60,8 +60,8 @@ def figure(
 
 
 def _one_figure(summaries: list[Summary], out: Path | None, linear: bool) -> list[Path]:
-    from rumormill.experiments.figures.files import save, write_caption
     from rumormill.experiments.figures.panel import panel_caption, panel_figure
+    from rumormill.experiments.figures.rendering import save, write_caption
 
     stem, caption = out or Path("panel"), panel_caption(summaries)
     note(caption)
@@ -69,8 +69,8 @@ def _one_figure(summaries: list[Summary], out: Path | None, linear: bool) -> lis
 
 
 def _of_each(summaries: list[Summary], out: Path | None, only: str | None) -> list[Path]:
-    from rumormill.experiments.figures.table import FIGURES, draw_all
-    from rumormill.experiments.report.tables import write_tables
+    from rumormill.experiments.figures import FIGURES, draw_all
+    from rumormill.experiments.report.markup import write_tables
 
     if only is not None and only not in FIGURES:
         raise InputError(f"--only {only!r} is not allowed{nearest(only, FIGURES)}")

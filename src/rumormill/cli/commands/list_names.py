@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rumormill.cli.options import Json
+from rumormill.cli.arguments import Json
 from rumormill.cli.printing import print_json, print_table
 
 
@@ -53,7 +53,7 @@ def _specs() -> list[dict[str, Any]]:
     """From the files as they are: they are ours, and reading them strictly takes a second."""
     import tomllib
 
-    from rumormill.experiments.spec.shipped_files import spec_names, spec_text
+    from rumormill.experiments.spec import spec_names, spec_text
 
     return [
         {
@@ -87,7 +87,7 @@ def _settings(kind: str, cls: type) -> str:
 
 def _left_out(kind: str) -> tuple[str, ...]:
     """What a spec itself gives to the class."""
-    from rumormill.experiments.spec.tables import PARTS
+    from rumormill.experiments.spec.nesting import PARTS
 
     return next((form.leave_out for form in PARTS.values() if form.kind == kind), ())
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from rumormill.cli.options import Json
+from rumormill.cli.arguments import Json
 from rumormill.cli.printing import note, print_json, print_table, say
 from rumormill.errors import InputError
 
@@ -43,8 +43,8 @@ def init(
     folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path(),
 ) -> None:
     """A new mesh: mesh.toml and the keys of its authority."""
-    from rumormill.live.config import GamePart
-    from rumormill.live.mesh import init as make
+    from rumormill.mesh.edit import init as make
+    from rumormill.mesh.file import GamePart
 
     if objective not in ("minimise", "maximise"):
         raise InputError(f"--objective {objective} is not allowed: minimise or maximise")
@@ -72,7 +72,7 @@ def add(
     mesh: File = FILE,
 ) -> None:
     """One more node: a line in the file, and its keys."""
-    from rumormill.live.mesh import add as add_node
+    from rumormill.mesh.edit import add as add_node
 
     made = add_node(mesh, name, address, link or [])
     say(f"node {name} is in {mesh} (revision {made.file.revision}); its keys are {name}.crt and {name}.key")
@@ -83,7 +83,7 @@ def remove(
     name: Annotated[str, typer.Argument(help="The name of the node.", show_default=False)], mesh: File = FILE
 ) -> None:
     """One node less."""
-    from rumormill.live.mesh import remove as remove_node
+    from rumormill.mesh.edit import remove as remove_node
 
     made = remove_node(mesh, name)
     say(f"node {name} is out of {mesh} (revision {made.file.revision})")
@@ -96,7 +96,7 @@ def move(
     mesh: File = FILE,
 ) -> None:
     """A node at another address."""
-    from rumormill.live.mesh import move as move_node
+    from rumormill.mesh.edit import move as move_node
 
     made = move_node(mesh, name, address)
     say(f"node {name} is at {address} in {mesh} (revision {made.file.revision})")
@@ -111,8 +111,8 @@ def adopt(
     mesh: File = FILE,
 ) -> None:
     """Make a mesh of an advice: what `rumormill advise --write` wrote gets ids, addresses and keys."""
-    from rumormill.live.mesh import adopt as complete
-    from rumormill.live.mesh import plan as work_out
+    from rumormill.mesh.edit import adopt as complete
+    from rumormill.mesh.edit import plan as work_out
 
     made = complete(mesh, address)
     work_out(mesh)
@@ -125,7 +125,7 @@ def plan(
     mesh: File = FILE, seed: Annotated[int, typer.Option(min=0, help="For a random network.")] = 0
 ) -> None:
     """Work out links, hops, cliques and leaders, and write them into the file."""
-    from rumormill.live.mesh import plan as work_out
+    from rumormill.mesh.edit import plan as work_out
 
     made = work_out(mesh, seed)
     for name, part in made.file.plans.items():
@@ -141,8 +141,8 @@ def plan(
 @mesh.command()
 def show(mesh: File = FILE, json: Json = False) -> None:
     """Who is in the mesh, and who talks to whom."""
-    from rumormill.live.config import read_mesh
-    from rumormill.live.mesh import show as rows_of
+    from rumormill.mesh.edit import show as rows_of
+    from rumormill.mesh.file import read_mesh
 
     read = read_mesh(mesh)
     rows = rows_of(read)
@@ -168,7 +168,7 @@ def watch(
 
     Every node also has a page of its own at the same address. A token is taken from RUMORMILL_TOKEN.
     """
-    from rumormill.live import watch as live
+    from rumormill.live.io import client as live
 
     urls = url or ["http://127.0.0.1:7480"]
     for each in urls:
@@ -183,7 +183,7 @@ def watch(
 
 
 def _show_nodes(urls: list[str], found: list[Any], json: bool) -> None:
-    from rumormill.live import watch as live
+    from rumormill.live.io import client as live
 
     rows = [live.row(*each) for each in zip(urls, found, strict=True)]
     known = live.others(found[0]) if len(found) == 1 and isinstance(found[0], dict) else []
@@ -209,7 +209,7 @@ def export(
     mesh: File = FILE,
 ) -> None:
     """Write what the nodes saw: time, agent, arm, and reward, or cost where it is minimised."""
-    from rumormill.live.mesh import export as write
+    from rumormill.mesh.edit import export as write
 
     count = write(mesh, data, out, game=game, wide=wide)
     say(f"{count:,} observations in {out}")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rumormill.cli.making import made_network
-from rumormill.cli.options import Json
+from rumormill.cli.arguments import Json, made_network
 from rumormill.cli.printing import note, print_json, print_table, say
 from rumormill.errors import InputError
 
@@ -85,8 +84,8 @@ def _row(made: Network, gamma: int) -> dict[str, Any]:
 
 
 def _draw(made: Network, gamma: int, path: Path) -> None:
-    from rumormill.experiments.figures.files import write_figure
     from rumormill.experiments.figures.network import network_figure, title_of
+    from rumormill.experiments.figures.rendering import write_figure
     from rumormill.graphs import clique_cover, independent_set
 
     figure = network_figure(

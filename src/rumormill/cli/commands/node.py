@@ -27,7 +27,7 @@ def node(
 
     A token that every request must carry is taken from RUMORMILL_TOKEN.
     """
-    from rumormill.live.runtime import Settings, run_node
+    from rumormill.live.io.runtime import Settings, run_node
 
     run_node(
         Settings(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rumormill.cli.options import Bounds, Folder
+from rumormill.cli.arguments import Bounds, Folder
 from rumormill.cli.printing import say
 from rumormill.cli.results import write_report
 

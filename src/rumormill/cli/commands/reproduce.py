@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rumormill.cli.options import (
+from rumormill.cli.arguments import (
     Address,
     Baseline,
     Bounds,
@@ -21,14 +21,13 @@ from rumormill.cli.options import (
     Trials,
 )
 from rumormill.cli.printing import note
-from rumormill.cli.results import Against, conclude
-from rumormill.cli.runs import default_folder, play, with_data_at_hand
+from rumormill.cli.results import Against, conclude, default_folder, play, with_data_at_hand
 from rumormill.errors import InputError
 
 
 def names_starting_with(incomplete: str) -> list[str]:
     """For the shell's completion."""
-    from rumormill.experiments.spec.shipped_files import spec_names
+    from rumormill.experiments.spec import spec_names
 
     return [name for name in ["all", *spec_names()] if name.startswith(incomplete)]
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from rumormill.cli.options import (
+from rumormill.cli.arguments import (
     Address,
     Baseline,
     Bounds,
@@ -21,8 +21,7 @@ from rumormill.cli.options import (
     Report,
     Trials,
 )
-from rumormill.cli.results import Against, conclude
-from rumormill.cli.runs import default_folder, play
+from rumormill.cli.results import Against, conclude, default_folder, play
 
 
 def run(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rumormill.cli.options import Baseline, Folder, Json, Margin
+from rumormill.cli.arguments import Baseline, Folder, Json, Margin
 from rumormill.cli.results import Against, present
 
 

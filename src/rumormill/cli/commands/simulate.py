@@ -8,10 +8,17 @@ from typing import Annotated, Any
 
 import typer
 
-from rumormill.cli.options import Executor, ExecutorName, Jobs, Json, Seed
-from rumormill.cli.results import conclude, present
-from rumormill.cli.runs import play
-from rumormill.cli.words import network_part, part_of_spec, split
+from rumormill.cli.arguments import (
+    Executor,
+    ExecutorName,
+    Jobs,
+    Json,
+    Seed,
+    network_part,
+    part_of_spec,
+    split,
+)
+from rumormill.cli.results import conclude, play, present
 
 POLICIES = ("kmp zeta=1", "decentralized zeta=1", "robust zeta=1")
 
@@ -73,7 +80,7 @@ def simulate(
 
 def _of_mesh(mesh: Path, arms: dict[str, Any], policies: list[str] | None) -> dict[str, Any]:
     """The parts of a spec that a mesh file has: its setting first, beside agents that never talk."""
-    from rumormill.advice.mesh import read_mesh
+    from rumormill.advice.mesh_output import read_mesh
 
     given = read_mesh(mesh)
     # Without the moments, which are those of the recorded rewards: here the law says what they are.

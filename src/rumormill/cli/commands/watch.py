@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rumormill.cli.counting import Counting
 from rumormill.cli.printing import note, say
+from rumormill.cli.progress import Counting
 from rumormill.errors import InputError
 
 if TYPE_CHECKING:
     from rumormill.experiments.spec.schema import Spec
-    from rumormill.experiments.watch.games import Watched
+    from rumormill.experiments.watch.cases import Watched
 
 ENDINGS = (".html", ".gif", ".mp4")
 # A film of more rounds is too long for a slide.
@@ -77,7 +77,7 @@ def watch(
     if path.suffix not in ENDINGS:
         raise InputError(f"--output {path} is not allowed: the name must end in .html, .gif or .mp4")
     if path.suffix == ".html":
-        from rumormill.experiments.watch.page import write_watch_page
+        from rumormill.experiments.watch.watch_page import write_watch_page
 
         seen = _played(found, policy, at, rounds or PAGE_ROUNDS, agents)
         say(write_watch_page(seen, path))
@@ -104,7 +104,7 @@ def _spec(given: str, scale: str | None) -> Spec:
 def _played(
     spec: Spec, policies: list[str] | None, at: list[str] | None, rounds: int, agents: int
 ) -> Watched:
-    from rumormill.experiments.watch.games import chosen_policies, watched
+    from rumormill.experiments.watch.cases import chosen_policies, watched
 
     values = {}
     for each in at or ():

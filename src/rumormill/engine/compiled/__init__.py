@@ -3,8 +3,8 @@
 A policy family has one layout here, looked up by its type in one table.
 """
 
-from rumormill.engine.compiled.base import Ground, Layout
-from rumormill.engine.compiled.table import lay_out, why_not
+from rumormill.engine.compiled.dispatch import lay_out, why_not
+from rumormill.engine.compiled.state import Ground, Layout
 from rumormill.kernels.jit import COMPILING
 
 __all__ = ["COMPILING", "Ground", "Layout", "lay_out", "why_not"]

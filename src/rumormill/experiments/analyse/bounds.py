@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.words import Values
-from rumormill.experiments.run.sites import Sites
+from rumormill.experiments.analyse.labels import Values
+from rumormill.experiments.run.cache import Sites
 from rumormill.experiments.spec.building import build_bandit, is_fresh
 from rumormill.experiments.spec.reading import points
 from rumormill.theory import Assumption, Bound, LowerBound, lower_bound, regret_bound

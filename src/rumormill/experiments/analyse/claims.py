@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.bootstrap import Interval
-from rumormill.experiments.analyse.paired import change_of_means, median_interval, ratios
-from rumormill.experiments.analyse.words import LIMITS, Values, in_words, is_number, symbol
+from rumormill.experiments.analyse.labels import LIMITS, Values, in_words, is_number, symbol
 from rumormill.experiments.spec import schema
+from rumormill.stats.bootstrap import Interval
+from rumormill.stats.intervals import change_of_means, median_interval, ratios
 from rumormill.text import rounded, setting, share, shares, times
 
 if TYPE_CHECKING:

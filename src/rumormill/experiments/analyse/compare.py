@@ -8,8 +8,8 @@ import numpy as np
 
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.claims import CONFIDENCE, same_chance
-from rumormill.experiments.analyse.paired import change_of_means, median_interval, ratios
 from rumormill.experiments.analyse.summary import Row, Series, Summary
+from rumormill.stats.intervals import change_of_means, median_interval, ratios
 
 
 def compare(first: Summary, second: Summary) -> list[Row]:

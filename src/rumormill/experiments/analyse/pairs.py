@@ -6,10 +6,10 @@ import itertools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rumormill.experiments.analyse.bootstrap import Interval
 from rumormill.experiments.analyse.claims import CONFIDENCE, paired
-from rumormill.experiments.analyse.paired import change_of_means, least_trials, median_interval, ratios
-from rumormill.experiments.analyse.words import Values
+from rumormill.experiments.analyse.labels import Values
+from rumormill.stats.bootstrap import Interval
+from rumormill.stats.intervals import change_of_means, least_trials, median_interval, ratios
 from rumormill.text import plural, share, shares
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.bootstrap import Interval, bootstrap_band
 from rumormill.experiments.analyse.claims import Verdict, own_verdicts
+from rumormill.experiments.analyse.labels import ANY, Values, in_one_line, in_words
 from rumormill.experiments.analyse.pairs import Pair, compare_policies
 from rumormill.experiments.analyse.tuning import Tuning, folded
-from rumormill.experiments.analyse.words import ANY, Values, in_one_line, in_words
-from rumormill.experiments.run.tuning import best_constants
+from rumormill.experiments.run.describe import best_constants
 from rumormill.experiments.spec.tuning import CONSTANT, PRINTED
+from rumormill.stats.bootstrap import Interval, bootstrap_band
 
 if TYPE_CHECKING:
     from pathlib import Path

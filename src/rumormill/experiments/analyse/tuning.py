@@ -16,7 +16,7 @@ import numpy as np
 
 from rumormill.errors import DataError
 from rumormill.experiments.analyse.claims import FAILS, HOLDS, OPEN
-from rumormill.experiments.analyse.words import Values
+from rumormill.experiments.analyse.labels import Values
 from rumormill.experiments.spec.tuning import PRINTED, THEORY, n_choosing
 
 if TYPE_CHECKING:

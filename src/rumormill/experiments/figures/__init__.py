@@ -1,5 +1,5 @@
-"""Pictures of a run: one file per figure, one table of them; each takes the Summary and draws."""
+"""Figures of a run: one file per figure, one table of them; each takes the Summary and draws."""
 
-from rumormill.experiments.figures.table import FIGURES, draw_all, main_figure
+from rumormill.experiments.figures.registry import FIGURES, draw_all, main_figure
 
 __all__ = ["FIGURES", "draw_all", "main_figure"]

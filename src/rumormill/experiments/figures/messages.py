@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rumormill.experiments.analyse.words import Values
+from rumormill.experiments.analyse.labels import Values
 from rumormill.experiments.figures.palette import looks
 from rumormill.experiments.figures.style import (
     bar_key,

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.troubles import troubles_of
+from rumormill.experiments.analyse.labels import troubles_of
 from rumormill.experiments.figures.palette import LOOKS
 from rumormill.experiments.figures.style import legend_below, new_figure, style
 from rumormill.text import rounded

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rumormill.experiments.analyse.words import axis_name, in_words
+from rumormill.experiments.analyse.labels import axis_name, in_words
 from rumormill.experiments.figures.palette import Look, looks
 from rumormill.experiments.figures.regret_by_parameter import along_parameter, far_apart, finish
 from rumormill.experiments.figures.regret_over_time import curves

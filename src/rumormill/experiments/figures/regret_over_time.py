@@ -1,4 +1,4 @@
-"""Group regret against the round."""
+"""Group regret against the round, and its distribution over the agents."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.words import Values
+from rumormill.experiments.analyse.labels import Values
 from rumormill.experiments.figures.palette import Look, looks
-from rumormill.experiments.figures.start import start_line
 from rumormill.experiments.figures.style import (
+    GREY,
     MOST_PANELS,
+    WIDTH,
     band_key,
     from_zero,
     grid,
@@ -24,12 +25,23 @@ from rumormill.experiments.figures.style import (
     spread,
     style,
 )
+from rumormill.text import rounded
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from rumormill.experiments.analyse.summary import Summary
+
+
+def start_line(axes: Axes, summary: Summary, values: Values) -> None:
+    """A line at the regret of the first K rounds, in which every agent tries every arm once."""
+    cost = summary.start_cost(values)
+    if cost is not None and cost > 0:
+        axes.axhline(
+            cost, color=GREY, linewidth=0.8, linestyle=(0, (1, 2)), label="every arm tried once", zorder=1
+        )
+
 
 Array = NDArray[np.float64]
 
@@ -132,3 +144,43 @@ def few(rounds: NDArray[np.int64], log: bool, shift: int) -> list[int]:
     wanted = low + (high - low) * (np.arange(4) + 0.35 + 0.12 * shift) / 4.3
     scaled = np.log(rounds) if log else rounds
     return sorted({int(np.argmin(np.abs(scaled - at))) for at in wanted})
+
+
+QUANTILES = ("agent_min", "agent_q10", "agent_q25", "agent_q50", "agent_q75", "agent_q90", "agent_max")
+
+
+def agent_distribution(summary: Summary, values: Values | None = None) -> Figure:
+    """How regret is spread over the agents, averaged over trials.
+
+    Quantiles over agents at the last round, of the last sweep point unless another is given.
+    """
+    values = summary.points[-1] if values is None else values
+    look = looks(summary.policies)
+    with style():
+        figure = new_figure(WIDTH, 0.36 * len(summary.policies) + 1.1)
+        axes = figure.subplots()
+        for row, series in enumerate(summary.at(values)):
+            least, q10, q25, q50, q75, q90, most = (series.mean_at_end(name) for name in QUANTILES)
+            mark = look[series.policy]
+            bars = ((least, most, 1.0, 1.0), (q10, q90, 3.5, 0.45), (q25, q75, 8.0, 0.75))
+            for low, high, width, alpha in bars:
+                axes.plot(
+                    [low, high],
+                    [row, row],
+                    color=mark.colour,
+                    linewidth=width,
+                    alpha=alpha,
+                    solid_capstyle="butt",
+                )
+            axes.plot(q50, row, marker=mark.marker, color="white", markeredgecolor=mark.colour)
+        axes.set_yticks(range(len(summary.policies)), summary.policies)
+        axes.set_ylim(len(summary.policies) - 0.4, -0.6)
+        axes.grid(visible=False, axis="y")
+        logarithmic(axes, x=True)
+        axes.set_xlabel(
+            f"regret of one agent at round {rounded(summary.horizon)}\n"
+            "(marker: median; bars: 50 % and 80 %; line: all)"
+        )
+        heading(axes, values)
+        plain_ticks(axes, y=False)
+    return figure

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.words import Values, in_words
+from rumormill.experiments.analyse.labels import Values, in_words
 from rumormill.text import nearest, plural, short, tick
 
 if TYPE_CHECKING:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -20,15 +18,15 @@ from rumormill.engine import Trial, play_trial
 from rumormill.engine.result import resolve_checkpoints
 from rumormill.engine.trial import require_memory
 from rumormill.engine.workers import Tick, no_tick
-from rumormill.experiments.run.games import game_note, gamma_of
-from rumormill.experiments.run.sites import AT_HAND
+from rumormill.experiments.run.cache import AT_HAND, one_blas_thread
+from rumormill.experiments.run.describe import game_note, gamma_of
 from rumormill.experiments.run.store import Cell
 from rumormill.experiments.spec.building import build_bandit, is_fresh, trial_seed
-from rumormill.experiments.spec.own import own_errors, own_names
+from rumormill.experiments.spec.errors import own_errors, own_names
 from rumormill.experiments.spec.reading import SweepPoint, axes_of, points
 from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.graphs.datasets import find
-from rumormill.own_modules import files_in
+from rumormill.plugins import files_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -184,34 +182,6 @@ def _game(spec: Spec, part: PolicyPart) -> str:
 
 
 # --- one thread of linear algebra -----------------------------------------------------------------------
-
-_blas_lock = threading.Lock()
-_blas_users: list[Any] = []
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Workers run side by side already: threads of the linear algebra would only wait for each other.
-
-    It also makes the last digits of eigenvectors independent of the number of cores. The limit is one of
-    the process: whoever comes first sets it, whoever leaves last lifts it.
-    """
-    from threadpoolctl import threadpool_limits
-
-    with _blas_lock:
-        _blas_users.append(threadpool_limits(1, user_api="blas") if not _blas_users else None)
-    try:
-        yield
-    finally:
-        with _blas_lock:
-            if len(_blas_users) == 1:
-                _blas_users[0].restore_original_limits()
-                _blas_users.clear()
-            else:
-                _blas_users.pop()
-
-
-# --- the table ------------------------------------------------------------------------------------------
 
 
 def _table(

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Struct
 
 from rumormill.errors import DataError, InputError, RumormillError
-from rumormill.experiments.run.files import read_bytes, write_atomically
 from rumormill.experiments.spec.checking import known_claims
 from rumormill.experiments.spec.reading import axes_of, encode, named_spec, points, restore, spec_names
 from rumormill.experiments.spec.schema import WORDS, Spec
+from rumormill.files import read_bytes, write_atomically
 
 MANIFEST = "manifest.json"
 FORMAT = 3

@@ -18,7 +18,14 @@ import rumormill
 from rumormill.engine.workers import Executor
 from rumormill.errors import DataError, RumormillError, SlowEngineNotice
 from rumormill.experiments.run import store
-from rumormill.experiments.run.cell import CellOutcome, PlayCells, cells_of, one_blas_thread
+from rumormill.experiments.run.cache import AT_HAND, one_blas_thread
+from rumormill.experiments.run.cell import CellOutcome, PlayCells, cells_of
+from rumormill.experiments.run.describe import (
+    best_constants,
+    describe_constants,
+    describe_networks,
+    slow_notices,
+)
 from rumormill.experiments.run.executors import executor_of
 from rumormill.experiments.run.manifest import (
     MANIFEST,
@@ -32,10 +39,7 @@ from rumormill.experiments.run.manifest import (
     spec_of,
     write_manifest,
 )
-from rumormill.experiments.run.networks import describe_constants, describe_networks, slow_notices
-from rumormill.experiments.run.sites import AT_HAND
 from rumormill.experiments.run.store import Cell, RunFolder
-from rumormill.experiments.run.tuning import best_constants
 from rumormill.experiments.spec.reading import at_scale, encode, own_sources
 from rumormill.experiments.spec.schema import Spec
 from rumormill.experiments.spec.tuning import n_choosing, wider

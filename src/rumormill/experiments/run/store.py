@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rumormill.errors import DataError, InputError
-from rumormill.experiments.run.files import StoreError as StoreError
-from rumormill.experiments.run.files import read_bytes
-from rumormill.experiments.run.files import write_atomically as write_atomically
-from rumormill.experiments.run.games import GAMES, frame_of, game_rows
+from rumormill.experiments.run.describe import GAMES, frame_of, game_rows
 from rumormill.experiments.run.manifest import MANIFEST, Manifest, read_manifest, spec_of
 from rumormill.experiments.spec.schema import Spec
+from rumormill.files import StoreError as StoreError
+from rumormill.files import read_bytes
+from rumormill.files import write_atomically as write_atomically
 from rumormill.text import shown
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from rumormill import catalogue
 from rumormill.arms import Arm, Bandit, Clusters, Piecewise, Seasonal, Trend
 from rumormill.arms.varying import Varying
 from rumormill.errors import ContractError, InputError
+from rumormill.experiments.spec.nesting import PARTS, Part, table_of
 from rumormill.experiments.spec.schema import PolicyPart, Spec
-from rumormill.experiments.spec.tables import PARTS, Part, table_of
 from rumormill.graphs import Network, Topology
 from rumormill.policies import Policy
 from rumormill.protocol import Byzantine, Churn, Corruption, World

@@ -7,12 +7,12 @@ from typing import Any
 
 from rumormill import catalogue
 from rumormill.arms import VaryingSource
-from rumormill.engine.limits import MOST_BYTES, refuse_impossible
 from rumormill.errors import InputError
 from rumormill.experiments.spec.building import build_bandit, build_policy, build_topology, build_world
+from rumormill.experiments.spec.nesting import default_of, is_random
 from rumormill.experiments.spec.schema import Claim, Spec
-from rumormill.experiments.spec.tables import default_of, is_random
 from rumormill.experiments.spec.tuning import constants
+from rumormill.system_memory import MOST_BYTES, refuse_impossible
 from rumormill.text import memory, nearest, shown
 from rumormill.validate import reward
 

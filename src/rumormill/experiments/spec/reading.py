@@ -14,16 +14,26 @@ from typing import Any
 
 import msgspec
 
-from rumormill import catalogue, own_modules
+from rumormill import catalogue
+from rumormill import plugins as own_modules
 from rumormill.errors import InputError
-from rumormill.experiments.spec import checking
-from rumormill.experiments.spec.axes import AROUND, NETWORKS, keys_beside, place, size_key
-from rumormill.experiments.spec.messages import SINGLE, explain
-from rumormill.experiments.spec.own import own_errors, own_names
+from rumormill.experiments.spec import checking, spec_text
+from rumormill.experiments.spec import spec_names as spec_names
+from rumormill.experiments.spec.errors import SINGLE, explain, own_errors, own_names
+from rumormill.experiments.spec.nesting import (
+    AROUND,
+    NETWORKS,
+    PARTS,
+    completed,
+    flat,
+    is_random,
+    keys_beside,
+    label_of,
+    nested,
+    place,
+    size_key,
+)
 from rumormill.experiments.spec.schema import NetworkPart, Spec, VerdictPart
-from rumormill.experiments.spec.shipped_files import spec_names as spec_names
-from rumormill.experiments.spec.shipped_files import spec_text
-from rumormill.experiments.spec.tables import PARTS, completed, flat, is_random, label_of, nested
 from rumormill.experiments.spec.tuning import CONSTANT, at_constant, check_tune, constants, knob_of
 from rumormill.text import nearest, shown
 from rumormill.validate import whole

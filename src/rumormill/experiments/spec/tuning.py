@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from rumormill import catalogue
 from rumormill.errors import InputError
+from rumormill.experiments.spec.nesting import default_of, table_of
 from rumormill.experiments.spec.schema import Added, PolicyPart, Spec, TunePart
-from rumormill.experiments.spec.tables import default_of, table_of
 from rumormill.text import shown
 
 # The column of a run's table that says at which value a policy was played.

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from rumormill.arms import Moments
 from rumormill.graphs import consensus_matrix
 from rumormill.policies import ConsensusPlan, ConsensusUCB
-from rumormill.theory.bound import Assumption
-from rumormill.theory.bounds.family import Family, Parts, exp_or_inf
+from rumormill.theory.bounds.family import Assumption, Family, Parts, exp_or_inf
 
 
 @dataclass(frozen=True, eq=False)

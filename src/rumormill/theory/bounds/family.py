@@ -1,21 +1,104 @@
-"""What the bounds of every family of policies have in common."""
+"""What a regret bound is, and what the bounds of all policy families share.
+
+Sizes of covers and sets that enter the bounds.
+
+Bounds are asked for at many horizons: what depends on the network alone is worked out once.
+"""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, ClassVar
+from functools import cached_property, lru_cache
+from types import MappingProxyType
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Bandit, Moments, RewardSource
 from rumormill.errors import InputError
-from rumormill.graphs import Network
+from rumormill.estimators import Radius
+from rumormill.formulas import log_confidence
+from rumormill.graphs import Network, clique_cover, dominating_set, independent_set
+from rumormill.policies import HopPlan, RobustPolicy
 from rumormill.protocol import World
-from rumormill.theory.bound import Assumption, Form
+from rumormill.validate import one_of
+
+Form = Literal["corrected", "printed"]
+FORMS = ("corrected", "printed")
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One sentence on what a bound rests on, and whether that is so; remarks always hold."""
+
+    text: str
+    holds: bool = True
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An upper bound on expected pseudo-regret after `horizon` rounds.
+
+    terms add up to value; ceiling is what regret can be at most (every pull the worst arm), so that a bound
+    above it is vacuous: true, and empty.
+    """
+
+    value: float
+    terms: Mapping[str, float]
+    form: Form
+    horizon: int
+    ceiling: float
+    assumptions: tuple[Assumption, ...]
+
+    @classmethod
+    def of(
+        cls,
+        terms: dict[str, float],
+        *,
+        form: Form,
+        horizon: int,
+        ceiling: float,
+        assumptions: Sequence[Assumption],
+    ) -> Bound:
+        return cls(
+            value=sum(terms.values()),
+            terms=MappingProxyType(dict(terms)),
+            form=form,
+            horizon=horizon,
+            ceiling=ceiling,
+            assumptions=tuple(assumptions),
+        )
+
+    @property
+    def covered(self) -> bool:
+        """Whether every assumption holds; else the bound is a formula, not a promise."""
+        return all(assumption.holds for assumption in self.assumptions)
+
+    @property
+    def vacuous(self) -> bool:
+        """Whether the bound says nothing: it exceeds the regret of pulling the worst arm always."""
+        return self.value > self.ceiling
+
+    @property
+    def dominant(self) -> str:
+        """The name of the largest term."""
+        return max(self.terms, key=self.terms.__getitem__)
+
+    def describe(self) -> str:
+        """The value and its terms in one line, with the honest remark if it is vacuous."""
+        parts = ", ".join(f"{name} {value:.4g}" for name, value in self.terms.items())
+        remark = f"; vacuous, regret cannot exceed {self.ceiling:.4g}" if self.vacuous else ""
+        return f"{self.form} bound {self.value:.4g} after {self.horizon} rounds ({parts}){remark}"
+
+
+def check_form(form: str) -> None:
+    """Refuse a form that is neither of the two."""
+    one_of("form", form, FORMS)
+
 
 Parts = tuple[dict[str, float], list[Assumption]]
 """The terms of a bound by name, and what they rest on."""
@@ -96,3 +179,160 @@ def exp_or_inf(x: float) -> float:
         return math.exp(x)
     except OverflowError:
         return math.inf
+
+
+@lru_cache(maxsize=32)
+def cover_size(network: Network, gamma: int) -> int:
+    """The number of cliques in a cover of the power graph."""
+    return len(clique_cover(network, gamma).groups)
+
+
+@lru_cache(maxsize=32)
+def dominating_size(network: Network, gamma: int) -> int:
+    """The number of agents found that reach everyone."""
+    return len(dominating_set(network, gamma).leaders)
+
+
+@lru_cache(maxsize=32)
+def independent_size(network: Network, gamma: int) -> tuple[int, Assumption]:
+    """The size of a large independent set, and how sure it is to be the largest."""
+    found = independent_set(network, gamma, weights=np.ones(network.n_agents))
+    known = "proven" if found.optimal else f"the largest found; at most {found.bound:g}"
+    return len(found.leaders), Assumption(f"Independence number {len(found.leaders)} ({known}).")
+
+
+AS_PRINTED = Assumption("As printed: a constant or a delay is missing, so it need not hold.", holds=False)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledFamily(Family):
+    """Policies whose agents keep samples, ranked in order of arrival, that travel gamma hops."""
+
+    policy: RobustPolicy
+    plan: HopPlan
+
+    plan_type: ClassVar[type] = HopPlan
+
+    @property
+    def gamma(self) -> int:
+        return self.plan.gamma
+
+    @cached_property
+    def heard(self) -> NDArray[np.int64]:
+        """How many agents each agent has samples of, itself included."""
+        return self.network.neighbourhoods(self.gamma).sizes + 1
+
+    @cached_property
+    def radius(self) -> Radius:
+        return self.policy.radius(self.policy.moments or self.bandit.moments())
+
+    @property
+    def moments(self) -> Moments:
+        return self.radius.moments
+
+    @cached_property
+    def last_L(self) -> float:
+        """ln(1/delta) of the last round."""
+        return log_confidence(self.policy.confidence, self.horizon, self.n_agents)
+
+    # --- terms ------------------------------------------------------------------------------------------
+
+    def samples_needed(self, gap: float) -> float:
+        """How many samples of an arm an agent can have and yet pull it, if no estimate is off.
+
+        Either twice the radius is still the gap, c (L + shift) m^(1/eps) (2/gap)^(1 + 1/eps), or there is no
+        index yet.
+        """
+        radius, eps = self.radius, self.moments.eps
+        log_samples = (
+            _log(radius.constant * (self.last_L + radius.shift))
+            + math.log(radius.estimator.moment(self.moments)) / eps
+            + (1 + 1 / eps) * math.log(2 / gap)
+        )
+        return max(exp_or_inf(log_samples), self.least_usable - 1)
+
+    @cached_property
+    def least_usable(self) -> float:
+        """The least number of samples for an index in the last round: with fewer the arm is pulled."""
+        return self.radius.least_usable(self.last_L)
+
+    @cached_property
+    def learning(self) -> float:
+        """Regret of one agent, or one group that shares its samples, until each arm is known."""
+        return float(sum(gap * self.samples_needed(gap) for gap in self.gaps.tolist()))
+
+    def shared(self, groups: float) -> dict[str, float]:
+        """The terms that any partition into groups sharing their samples within gamma hops has."""
+        m = self.n_agents
+        terms = {
+            "learning": groups * self.learning,
+            "delay": self.gap_sum * (m - groups) * max(self.gamma - 1, 0),
+            "start": self.gap_sum * (groups + 2 * m),
+        }
+        if self.policy.manners.quiet is not None:  # pulls of a favourite that nobody is told of
+            terms["untold"] = m * self.learning
+        return terms
+
+    def first_rounds(self, agents: int) -> Parts:
+        if self.policy.manners.start == "round-robin":
+            return super().first_rounds(agents)
+        total = agents * self.horizon * float(self.bandit.gaps.max())
+        text = "The horizon ends within the first K rounds of a shared start: no more than the worst arm."
+        return {"start": total}, [Assumption(text)]
+
+    def failures(self, heard: NDArray[np.int64], weight: NDArray[np.int64] | None = None) -> float:
+        """Regret of the decisions that rest on an estimate outside its radius.
+
+        An agent with samples of r agents has at most r (t - 1) of an arm in round t. Each count may fail
+        with probability delta_t, for this arm and for the best: 2 r (t - 1) delta_t. With
+        delta_t = 1/(M t^3) the sum over rounds is below pi^2/3; with t^-2 it grows like 2 r ln T.
+        """
+        weight = np.ones_like(heard) if weight is None else weight
+        if self.policy.confidence == "anytime":
+            return self.gap_sum * (math.pi**2 / 3 * float(weight.sum()))
+        # With a shared start an agent may decide as soon as it has heard of every arm.
+        first = 2 if self.policy.manners.start == "shared" else self.bandit.n_arms + 1
+        t = np.arange(first, self.horizon + 1, dtype=np.float64)
+        total = 0.0
+        for r in np.unique(heard).tolist():
+            total += float(weight[heard == r].sum()) * float(np.minimum(1, 2 * r * (t - 1) / t**2).sum())
+        return self.gap_sum * total
+
+    def printed_learning(self, factor: float, stretch: float) -> float:
+        """factor c m^(1/eps) ln T * sum of (stretch gap)^(-1/eps)."""
+        eps, radius = self.moments.eps, self.radius
+        lead = math.log(factor * radius.constant) + math.log(radius.estimator.moment(self.moments)) / eps
+        scale = math.log(math.log(self.horizon))
+        return float(
+            sum(exp_or_inf(lead + scale - math.log(stretch * gap) / eps) for gap in self.gaps.tolist())
+        )
+
+    # --- what they rest on ------------------------------------------------------------------------------
+
+    def rests_on(self, *own: Assumption) -> list[Assumption]:
+        """What the family says of itself, then the moments, the constant and the schedule."""
+        quiet = []
+        if self.policy.manners.quiet is not None:
+            text = "Quiet talk: what is told obeys the bound, and every agent may learn once more for itself."
+            quiet = [Assumption(text)]
+        return [*own, *quiet, self.moments_hold(self.moments), self._constant_covered(), self._schedule()]
+
+    def _constant_covered(self) -> Assumption:
+        radius = self.radius
+        name = type(radius.estimator).__name__
+        if radius.covered:
+            return Assumption(f"c = {radius.constant:.4g} is covered by the lemma of {name}.")
+        return Assumption(
+            f"No lemma of {name} covers the radius with c = {radius.constant:.4g} at every number of "
+            "samples, so that estimates may fail more often than counted here.",
+            holds=False,
+        )
+
+    def _schedule(self) -> Assumption:
+        if self.policy.confidence == "paper":
+            return Assumption("delta_t = t^-2: failed estimates add a term that grows like ln T.")
+        return Assumption("delta_t = 1/(M t^3): the union over sample counts is paid for.")
+
+
+def _log(x: float) -> float:
+    return math.log(x) if x > 0 else -math.inf

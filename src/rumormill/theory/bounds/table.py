@@ -14,13 +14,10 @@ from rumormill.policies import (
     RobustGossip,
     RobustUCB,
 )
-from rumormill.theory.bounds.alone import Alone
-from rumormill.theory.bounds.centralized import Centralized
 from rumormill.theory.bounds.consensus import Consensus
-from rumormill.theory.bounds.decentralized import Decentralized
-from rumormill.theory.bounds.delayed import Delayed
+from rumormill.theory.bounds.dducb import Delayed
 from rumormill.theory.bounds.family import Family
-from rumormill.theory.bounds.kmp import KMP
+from rumormill.theory.bounds.message_passing import KMP, Alone, Centralized, Decentralized
 
 # By the very class: a subclass may do something else, which no argument here covers.
 BOUNDS: dict[type[Policy], type[Family]] = {

@@ -1,0 +1,216 @@
+"""Does everybody face the same arms? A permutation test, per-agent means, and groups with one best arm.
+
+Time is cut into blocks. In every block what an agent measured is compared with what all measured of the same
+arm there, so that neither a drift nor a shock that hits everybody counts. Were the arms the same for all, the
+agents could swap names within a block: the test does that a thousand times. An agent slower with every
+arm alike is not counted (contrasts between arms are); one for whom another arm is better is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.advice.reward_table import Table
+from rumormill.stats.winsorize import cell_means, clipped, moved_in_cells, only_rounding
+
+Array = NDArray[np.float64]
+Ints = NDArray[np.int32]
+Groups = tuple[tuple[int, ...], ...]
+
+BLOCKS = 24
+CLIP = 0.05
+# A false alarm in one of 200 homogeneous logs.
+LEVEL = 0.005
+SHUFFLES, SHUFFLED_AT_ONCE = 999, 2_000_000
+# One more best arm is believed where it pays on folds left out, by so many standard errors; that the arms
+# differ is known by then.
+PAYS, FOLDS = 1.28, 6
+
+
+@dataclass(frozen=True)
+class Sameness:
+    """Whether the arms are the same for everybody, and if not, who belongs together."""
+
+    tested: bool
+    p_value: float
+    statistic: float
+    means: Array
+    """Robust means (agent, arm), in the user's unit."""
+    errors: Array
+    best_common: int
+    groups: Groups
+    """Agents with the same best arm; one group where the arms are the same for all."""
+    best_of_group: tuple[int, ...]
+    value: float
+    """What knowing the own best arm is worth per request, against the common one; from held-out blocks."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether the arms depend on the agent."""
+        return self.tested and self.p_value <= LEVEL
+
+    @property
+    def best_differs(self) -> bool:
+        """Whether the best arm does."""
+        return self.differs and len(self.groups) > 1
+
+    @property
+    def group_of(self) -> NDArray[np.int64]:
+        found = np.zeros(len(self.means), dtype=np.int64)
+        for number, group in enumerate(self.groups):
+            found[list(group)] = number
+        return found
+
+
+def blocks_of(table: Table, count: int) -> NDArray[np.int64]:
+    """The block of time of every line of the log."""
+    return table.slot.astype(np.int64) * min(count, table.rounds) // table.rounds
+
+
+def check_sameness(table: Table, rng: np.random.Generator) -> Sameness:
+    """Test, and group."""
+    log = table.log
+    n_agents, n_arms = log.n_agents, log.n_arms
+    cell = log.agent.astype(np.int64) * n_arms + log.arm
+    flat = cell_means(log.value, cell, n_agents * n_arms)
+    means, errors = flat[0].reshape(n_agents, n_arms), flat[1].reshape(n_agents, n_arms)
+    common = np.array([cell_means(log.value, log.arm.astype(np.int64), n_arms)[0]])[0]
+    best_common = int(np.nanargmax(log.sign * common))
+    everybody: Groups = (tuple(range(n_agents)),)
+    if log.agents is None or n_agents < 2:
+        return Sameness(False, 1.0, 0.0, means, errors, best_common, everybody, (best_common,), 0.0)
+    p_value, statistic = _shuffled(table, means, rng)
+    groups: Groups = everybody
+    best: tuple[int, ...] = (best_common,)
+    if p_value <= LEVEL:
+        tame = moved_in_cells(log.value, cell, n_agents * n_arms)
+        block = blocks_of(table, BLOCKS)
+        sums, n = folded(log.sign * tame, log.agent, log.arm, block, (n_agents, n_arms))
+        groups, best = group_agents(sums, n, errors)
+    value = _value_of_knowing(table, best_common)
+    return Sameness(True, p_value, statistic, means, errors, best_common, groups, best, value)
+
+
+def _shuffled(table: Table, means: Array, rng: np.random.Generator) -> tuple[float, float]:
+    """p-value and size of the difference between agents."""
+    log, count = table.log, min(BLOCKS, table.rounds)
+    n_agents, n_arms = log.n_agents, log.n_arms
+    # Without the agents' levels: clipping would turn them into differences between arms.
+    level = np.nanmean(means, axis=1)
+    values = clipped(log.value - level[log.agent], log.arm, log.n_arms, CLIP)
+    block = blocks_of(table, count)
+    cell = (block * n_agents + log.agent) * n_arms + log.arm
+    shape = (count, n_agents, n_arms)
+    n = np.bincount(cell, minlength=count * n_agents * n_arms).reshape(shape).astype(np.float64)
+    sums = np.bincount(cell, weights=values, minlength=n.size).reshape(shape)
+    middle = sums.sum(axis=1, keepdims=True) / np.maximum(n.sum(axis=1, keepdims=True), 1)
+    sums = sums - n * middle
+    left = values - middle[block, 0, log.arm]
+    if only_rounding(left, log.value):
+        return 1.0, 0.0
+    variance = np.array([left[log.arm == k].var() if (log.arm == k).any() else 1.0 for k in range(n_arms)])
+    variance = np.maximum(variance, 1e-12 * variance.max())
+    seen = _sizes(sums.sum(axis=0)[None], n.sum(axis=0)[None], variance)
+    at_once = max(1, SHUFFLED_AT_ONCE // n.size)
+    found = []
+    for start in range(0, SHUFFLES, at_once):
+        many = min(at_once, SHUFFLES - start)
+        order = rng.random((many, count, n_agents)).argsort(axis=2)
+        each = np.arange(count)[None, :, None]
+        found.append(_sizes(sums[each, order].sum(axis=1), n[each, order].sum(axis=1), variance))
+    drawn = np.concatenate(found)
+    return combined_p(seen[0], drawn), float(seen[0, 0] / max(drawn[:, 0].mean(), 1e-300))
+
+
+def _sizes(sums: Array, n: Array, variance: Array) -> Array:
+    """Two sizes of the contrasts between agents: all together, and along one direction (two clusters)."""
+    weight = n / variance
+    means = sums / np.maximum(n, 1)
+    level = (weight * means).sum(axis=2, keepdims=True) / np.maximum(
+        weight.sum(axis=2, keepdims=True), 1e-300
+    )
+    z = np.where(n > 0, (means - level) * np.sqrt(weight), 0.0)
+    top = np.linalg.eigvalsh(np.swapaxes(z, 1, 2) @ z)[:, -1]
+    return np.column_stack([(z**2).sum(axis=(1, 2)), top])
+
+
+def combined_p(seen: Array, drawn: Array) -> float:
+    """The p-value of the largest of several statistics, each in units of its own spread under shuffling."""
+    middle, spread = drawn.mean(axis=0), np.maximum(drawn.std(axis=0), 1e-300)
+    largest = ((drawn - middle) / spread).max(axis=1)
+    own = ((seen - middle) / spread).max()
+    return float((1 + (largest >= own - 1e-12).sum()) / (1 + len(drawn)))
+
+
+def group_agents(sums: Array, n: Array, errors: Array) -> tuple[Groups, tuple[int, ...]]:
+    """Agents with the same best arm, for as many arms as the log can tell to be best for somebody.
+
+    `sums` and counts `n` by (fold of time, agent, arm), more is better. It begins with the best common arm.
+    Another one is added where letting every agent choose between them, on all folds but one, pays on the one
+    left out; then every agent goes to the arm that is best for it.
+    """
+    total, count = sums.sum(axis=0), n.sum(axis=0)
+    means = np.where(count > 0, total / np.maximum(count, 1), -np.inf)
+    chosen = [int(np.where(count.sum(axis=0) > 0, total.sum(axis=0) / count.sum(axis=0), -np.inf).argmax())]
+    others, left_out = _left_out(sums, n)
+    while len(chosen) < means.shape[1]:
+        rest = [arm for arm in range(means.shape[1]) if arm not in chosen]
+        pays = [_pays(others, left_out, errors, chosen, arm) for arm in rest]
+        if max(pays) < PAYS:
+            break
+        chosen.append(rest[int(np.argmax(pays))])
+    home = np.array(chosen)[means[:, chosen].argmax(axis=1)]
+    arms = sorted(set(home.tolist()))
+    return tuple(tuple(np.flatnonzero(home == arm).tolist()) for arm in arms), tuple(arms)
+
+
+def _left_out(sums: Array, n: Array) -> tuple[Array, Array]:
+    """Means without a fold, and of the fold alone: (fold, agent, arm); NaN where there is nothing."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (sums.sum(axis=0) - sums) / (n.sum(axis=0) - n), sums / n
+
+
+def _pays(others: Array, left_out: Array, errors: Array, chosen: Sequence[int], arm: int) -> float:
+    """What agents gain on folds left out by having one more arm to choose from, in standard errors."""
+    several = [*chosen, arm]
+    known = np.where(np.isnan(others), -np.inf, others)
+    before = np.array(chosen)[known[:, :, chosen].argmax(axis=2)]
+    after = np.array(several)[known[:, :, several].argmax(axis=2)]
+    fold, agent = np.indices(before.shape)
+    gain = np.where(after == before, 0.0, left_out[fold, agent, after] - left_out[fold, agent, before])
+    noise = np.where(after == before, 0.0, errors[agent, after] ** 2 + errors[agent, before] ** 2)
+    seen = np.isfinite(gain) & np.isfinite(noise)
+    if not (seen & (after != before)).any():
+        return -np.inf
+    # A fold knows an arm less well than the whole log, but there are as many folds.
+    return float(np.where(seen, gain, 0.0).sum() / np.sqrt(len(others) * np.where(seen, noise, 0.0).sum()))
+
+
+def folded(
+    values: Array, agent: Ints, arm: Ints, block: NDArray[np.int64], shape: tuple[int, int]
+) -> tuple[Array, Array]:
+    """Sums and counts by (fold, agent, arm); a fold is every sixth block of time."""
+    size = FOLDS * shape[0] * shape[1]
+    cell = ((block % FOLDS) * shape[0] + agent) * shape[1] + arm
+    n = np.bincount(cell, minlength=size).reshape(FOLDS, *shape).astype(np.float64)
+    sums: Array = np.bincount(cell, weights=values, minlength=size).astype(np.float64)
+    return sums.reshape(FOLDS, *shape), n
+
+
+def _value_of_knowing(table: Table, best_common: int) -> float:
+    """Per request: the own best arm, chosen on every other block, against the common one on the rest."""
+    log = table.log
+    half = blocks_of(table, BLOCKS) % 2
+    n_agents, n_arms = log.n_agents, log.n_arms
+    cell = (half * n_agents + log.agent) * n_arms + log.arm
+    found = cell_means(log.value, cell, 2 * n_agents * n_arms)[0].reshape(2, n_agents, n_arms)
+    means = log.sign * found
+    gains = []
+    for here, there in ((0, 1), (1, 0)):
+        own = np.where(np.isnan(means[here]), -np.inf, means[here]).argmax(axis=1)
+        gains.append(means[there][np.arange(n_agents), own] - means[there][:, best_common])
+    return float(np.nanmean(gains)) if np.isfinite(gains).any() else 0.0

@@ -1,0 +1,236 @@
+"""Which column is what, and its values as numbers and times; bad ones are refused with their row."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rumormill.arms.objective import Objective
+from rumormill.errors import DataError, InputError
+from rumormill.text import nearest
+from rumormill.validate import LARGEST_REWARD
+
+if TYPE_CHECKING:
+    import polars as pl
+
+TIMES = ("time", "timestamp", "ts", "t", "date", "datetime", "when", "slot", "slice", "round", "step")
+AGENTS = ("agent", "client", "node", "host", "user", "worker", "peer", "probe", "vantage", "who")
+ARMS = ("arm", "choice", "action", "option", "mirror", "route", "server", "variant", "endpoint", "target")
+GAINS = ("reward", "revenue", "profit", "score", "throughput", "gain", "clicks", "conversion", "sales")
+COSTS = ("latency", "cost", "loss", "error", "errors", "rtt", "delay", "duration", "ms", "seconds", "penalty")
+VALUES = ("value", "outcome", "result", "y", *GAINS, *COSTS)
+COUNTERS = ("id", "index", "idx", "row", "nr", "no", "number", "unnamed", "")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What the caller says about the columns; None or empty: to be found from their names."""
+
+    time: str | None = None
+    agent: str | None = None
+    arm: str | None = None
+    reward: str | None = None
+    arms: tuple[str, ...] = ()
+    """Long form: the arms to take. Wide form: the columns to take as arms."""
+    ignore: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Roles:
+    """What every column is."""
+
+    time: str | None
+    agent: str | None
+    arm: str | None
+    """Long form only."""
+    values: tuple[str, ...]
+    """The reward in the long form, the arms in the wide form."""
+    ignored: tuple[str, ...]
+
+    @property
+    def long(self) -> bool:
+        return self.arm is not None
+
+
+class ObjectiveNeededError(InputError):
+    """Nobody said whether more or less is better; `suggestion` is what a name hints at."""
+
+    def __init__(self, message: str, suggestion: Objective | None) -> None:
+        super().__init__(message)
+        self.suggestion = suggestion
+
+
+def roles_of(path: object, names: Sequence[str], given: Columns) -> Roles:
+    """Who is who among the columns."""
+    asked = (given.time, given.agent, given.arm, given.reward, *given.ignore)
+    for name in asked:
+        if name is not None and name not in names:
+            raise InputError(f"{path} has no column {name!r}{nearest(name, names)}")
+    free = [name for name in names if name not in asked]
+    arm = given.arm or _one(free, ARMS)
+    reward = given.reward or _value_column([name for name in free if name != arm])
+    long = given.arm is not None or given.reward is not None or (arm is not None and reward is not None)
+    if long and (arm is None or reward is None):
+        missing = "arm" if arm is None else "reward"
+        raise InputError(f"{path}: which column is the {missing}? Say so with --{missing}-column NAME")
+    if not long:
+        arm = reward = None
+        for name in given.arms:
+            if name not in names:
+                raise InputError(f"{path} has no column {name!r}{nearest(name, names)}")
+    named = [*given.arms] if not long else [arm, reward]
+    rest = [name for name in free if name not in named]
+    time, agent = given.time or _one(rest, TIMES), given.agent or _one(rest, AGENTS)
+    rest = [name for name in rest if name not in (time, agent)]
+    if long:
+        assert reward is not None
+        return Roles(time, agent, arm, (reward,), (*given.ignore, *rest))
+    if given.arms:
+        return Roles(time, agent, None, tuple(dict.fromkeys(given.arms)), (*given.ignore, *rest))
+    return Roles(time, agent, None, tuple(rest), given.ignore)
+
+
+def _one(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """The first column whose whole name is one of the known words; user_id is as good as user."""
+    for word in known:
+        for name in names:
+            if name.strip().lower() == word or words_of(name) - {"id", "name"} == {word}:
+                return name
+    return None
+
+
+def _value_column(names: Sequence[str]) -> str | None:
+    exact = _one(names, VALUES)
+    if exact is not None:
+        return exact
+    near = [name for name in names if words_of(name) & set(VALUES)]
+    return near[0] if len(near) == 1 else None
+
+
+def words_of(name: str) -> set[str]:
+    """The words in a name: latency_ms has two."""
+    return set(re.split(r"[^a-z]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name).lower())) - {""}
+
+
+def looks_like_a_counter(name: str) -> bool:
+    """Whether a column is, by its name, a row number."""
+    return name.strip().lower() in COUNTERS
+
+
+def settled_objective(given: Objective | None, roles: Roles, name: str) -> Objective:
+    """The objective: as given. What a name hints at is asked about: costs are called rewards too."""
+    if given is not None:
+        return given
+    for word, kind in [*((w, "cost") for w in COSTS), *((w, "gain") for w in GAINS)]:
+        for column in (*roles.values, name):
+            if word in words_of(column):
+                way: Objective = "minimise" if kind == "cost" else "maximise"
+                less = "less" if way == "minimise" else "more"
+                raise ObjectiveNeededError(
+                    f"{column!r} suggests that {less} is better: say so with --{way} (or the other way with "
+                    f"--{'maximise' if way == 'minimise' else 'minimise'})",
+                    way,
+                )
+    raise ObjectiveNeededError(
+        "is more better, or less? Say --maximise for rewards, --minimise for costs such as latency", None
+    )
+
+
+def refuse_counter(path: object, name: str, why: str) -> DataError:
+    """The error for a column that only counts."""
+    return DataError(
+        f"{path}: column {name!r} {why}: it looks like a row number or a time, not like an arm. Take it as "
+        f"the time with --time-column {name!r}, or leave it out with --ignore {name!r}"
+    )
+
+
+MISSING = ("", "na", "n/a", "nan", "null", "none", "-", "?")
+
+
+def number_of(table: pl.LazyFrame, name: str) -> pl.Expr:
+    """The cells as floats; null where there is none. NaN is missing too."""
+    import polars as pl
+
+    kind = table.collect_schema()[name]
+    cell = pl.col(name)
+    if kind == pl.String:
+        cell = cell.str.strip_chars()
+    elif not (kind.is_numeric() or kind == pl.Boolean):
+        return pl.lit(None, dtype=pl.Float64)
+    return cell.cast(pl.Float64, strict=False).fill_nan(None)
+
+
+def is_bad(raw: pl.Expr, value: pl.Expr, table: pl.LazyFrame, name: str) -> pl.Expr:
+    """Cells that hold something which is neither a number nor a word for nothing."""
+    import polars as pl
+
+    too_large = value.abs() > LARGEST_REWARD
+    kind = table.collect_schema()[name]
+    if kind == pl.String:
+        word = raw.str.strip_chars().str.to_lowercase()
+        return (
+            (value.is_null() & raw.is_not_null() & ~word.is_in(list(MISSING))) | too_large.fill_null(False)
+        ).fill_null(False)
+    if kind.is_numeric() or kind == pl.Boolean:
+        return too_large.fill_null(False)
+    return raw.is_not_null()
+
+
+def refuse_bad(path: Path, table: pl.LazyFrame, name: str, bad: pl.Series) -> None:
+    """Name the first cell that is no number."""
+    count = int(bad.sum())
+    if not count:
+        return
+    row = int(bad.arg_true()[0])
+    cell = table.select(name).slice(row, 1).collect()[name][0]
+    more = f" (and {count - 1:,} more)" if count > 1 else ""
+    raise DataError(
+        f"{path}: column {name!r}, row {row + 1:,} holds {str(cell)!r}{more}: every cell must be a finite "
+        f"number (at most {LARGEST_REWARD:g} in size) or empty; drop or repair the row, or choose other "
+        "columns"
+    )
+
+
+def time_of(table: pl.LazyFrame, name: str) -> pl.Expr:
+    """Numbers where the times are numbers; else as they are, to be read as dates later."""
+    import polars as pl
+
+    kind = table.collect_schema()[name]
+    if kind == pl.String:
+        head = table.select(pl.col(name).str.strip_chars()).head(1_000).collect()[name].drop_nulls()
+        numbers = head.cast(pl.Float64, strict=False).null_count() == 0
+        cell = pl.col(name).str.strip_chars()
+        return cell.cast(pl.Float64, strict=False) if numbers else cell
+    return pl.col(name)
+
+
+def with_time(path: Path, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The frame with its time as a number: seconds or what the file counts in, else the row."""
+    import polars as pl
+
+    if "time" not in frame.columns:
+        return frame.with_columns(pl.Series("time", np.arange(frame.height, dtype=np.float64))), []
+    time = frame["time"]
+    if time.dtype == pl.String:
+        given = time
+        time = time.str.to_datetime(strict=False, time_zone="UTC", time_unit="us")
+        bad = (time.is_null() & given.is_not_null()).arg_true()
+        if len(bad):
+            row = int(bad[0])
+            raise DataError(
+                f"{path}: the time in row {row + 1:,} is {given[row]!r}: neither a number nor a date"
+            )
+    if time.dtype.is_temporal():
+        time = time.cast(pl.Datetime("us")) if time.dtype == pl.Date else time
+        time = time.to_physical().cast(pl.Float64) / 1e6
+    time = time.cast(pl.Float64, strict=False)
+    if time.null_count() or not bool(time.is_finite().all()):
+        row = int((time.is_null() | ~time.is_finite().fill_null(False)).arg_true()[0])
+        raise DataError(f"{path}: row {row + 1:,} has no time: drop or repair it")
+    notes = [] if time.is_sorted() else ["Rows were not in the order of their times: they were sorted."]
+    return frame.with_columns(time.alias("time")), notes

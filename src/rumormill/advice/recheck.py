@@ -1,0 +1,117 @@
+"""Is yesterday's setting still right? The setting of a mesh file against fresh advice, on new logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rumormill.advice.advise_log import LogAdvice, advise_log
+from rumormill.advice.choice import MARGIN
+from rumormill.advice.mesh_output import MeshSetting
+from rumormill.advice.reading.log import Log
+from rumormill.advice.replay import Stage
+from rumormill.advice.report_text import compared
+from rumormill.advice.settings import Setting
+from rumormill.arms import Moments
+from rumormill.errors import DataError
+from rumormill.graphs import Network
+from rumormill.seeds import root_seed, stream_seed
+from rumormill.stats.bootstrap import Interval
+
+
+@dataclass(frozen=True)
+class SecondLook:
+    """Both settings on the whole new log."""
+
+    advice: LogAdvice
+    old: Setting
+    excess: Interval
+    """What the old setting loses more per request than the new one."""
+    margin: float
+
+    @property
+    def still_right(self) -> bool:
+        """Whether the old one is not surely worse."""
+        return self.excess.low <= self.margin
+
+    @property
+    def sentence(self) -> str:
+        than = compared(self.advice, self.excess)
+        right = "still right" if self.still_right else "no longer right"
+        return (
+            f"The setting in the file is {right}: it loses {than} per request than what would be "
+            "recommended now."
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "still_right": self.still_right,
+            "old": str(self.old),
+            "new": str(self.advice.chosen),
+            "excess": {"estimate": self.excess.estimate, "low": self.excess.low, "high": self.excess.high},
+            "sentence": self.sentence,
+        }
+
+
+def second_look(
+    given: MeshSetting,
+    log: Log,
+    *,
+    seed: int = 0,
+    jobs: int | None = None,
+    on_play: Callable[[int], None] = lambda plays: None,
+) -> SecondLook:
+    """The mesh's setting on its own network beside fresh advice on the same log."""
+    if sorted(log.arms) != sorted(given.game.arms):
+        raise DataError(
+            f"the log has the arms {', '.join(log.arms)}, the mesh {', '.join(given.game.arms)}: they must "
+            "agree"
+        )
+    log, network = _in_mesh_order(given, log)
+    advice = advise_log(log, None, seed=seed, jobs=jobs, on_play=on_play)
+    table = advice.table
+    if table.n_agents != network.n_agents:
+        raise DataError("some nodes of the mesh have too few values in the log to be replayed")
+    networks = {"old": network, **advice.networks}
+
+    def stage(moments: Moments) -> Stage:
+        """The same seed gives the same logs: what is played on two stages is paired all the same."""
+        return Stage(
+            table.values,
+            log.objective,
+            networks,
+            moments,
+            advice.evidence.sameness.group_of,
+            drifts=advice.evidence.drift.drifts,
+            remembers=advice.evidence.dependence.remembers,
+            recorded=table.recorded.sum(axis=0),
+            seed=stream_seed(root_seed(seed), 3),
+            jobs=jobs,
+            on_play=on_play,
+        )
+
+    then, today = stage(given.moments), stage(advice.evidence.moments)
+    (was,) = then.play([replace(given.setting, network="old")])
+    now, lone = today.play([advice.chosen, advice.choice.alone.setting])
+    return SecondLook(advice, given.setting, today.excess(was, now), MARGIN * lone.mean)
+
+
+def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:
+    """The log with agents and arms in the order of the mesh; all nodes must be in it."""
+    names = [node.name for node in given.mesh.nodes]
+    if log.agents is None:
+        raise DataError("the log does not say who measured what: name the column with --agent-column")
+    lost = sorted(set(names) - set(log.agents))
+    if lost:
+        raise DataError(f"the log has nothing of node {lost[0]!r}, which the mesh names")
+    number = {name: v for v, name in enumerate(names)}
+    places = np.array([number.get(name, -1) for name in log.agents], dtype=np.int32)
+    known = places[log.agent] >= 0
+    found = log.taken(known)
+    arms = given.game.arms
+    order = np.array([arms.index(name) for name in log.arms], dtype=np.int32)
+    found = replace(found, arms=tuple(arms), arm=order[found.arm])
+    return replace(found, agents=tuple(names), agent=places[found.agent]), given.network

@@ -1,0 +1,315 @@
+"""What was found, in words that are true: a sentence and a number for every check, then the advice."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rumormill.advice.advise_log import LogAdvice
+from rumormill.advice.choice import MARGIN
+from rumormill.advice.model_checks.homogeneity import SHUFFLES
+from rumormill.advice.settings import IN_GROUPS
+from rumormill.stats.bootstrap import Interval
+from rumormill.text import plural
+
+MOST_NAMES = 6
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One check of the model."""
+
+    check: str
+    verdict: str
+    number: str
+    sentence: str
+    alarm: bool = False
+    """Whether the model fails here: said before the advice."""
+
+
+def asked(finding: Finding) -> str:
+    """The question with its answer."""
+    return f"{finding.check}{'' if finding.check.endswith('?') else ':'} {finding.verdict}"
+
+
+def findings(advice: LogAdvice) -> list[Finding]:
+    """Every check of the model, in the order in which they matter."""
+    return [_same(advice), _drift(advice), _tails(advice), _dependence(advice), _enough(advice)]
+
+
+def headline(advice: LogAdvice) -> str:
+    """Which way is better, the best arm, and by how much."""
+    log, known = advice.log, advice.evidence.enough
+    means = advice.evidence.means.tolist()
+    gaps = [
+        f"{log.arms[k]} {log.amount(abs(mean - means[known.best]))}"
+        for k, mean in enumerate(means)
+        if k != known.best
+    ]
+    lead = ", ".join(gaps[:MOST_NAMES]) + (", ..." if len(gaps) > MOST_NAMES else "")
+    same, own = advice.evidence.sameness, ""
+    if same.best_differs:
+        shares = sorted(zip(same.groups, same.best_of_group, strict=True), key=lambda each: -len(each[0]))
+        named = [f"{log.arms[best]} for {len(group)}" for group, best in shares]
+        more = ", ..." if len(named) > MOST_NAMES else ""
+        own = f"The best arm depends on the agent: {', '.join(named[:MOST_NAMES])}{more}. "
+    return (
+        f"{log.better.capitalize()} is better ({log.objective}). {own}Over all agents {log.arms[known.best]} "
+        f"is the best arm, {log.amount(means[known.best])} on average; the others are worse per request by: "
+        f"{lead}."
+    )
+
+
+def recommendation(advice: LogAdvice) -> list[str]:
+    """The advice: what fails first, then what to do, why, and what it is worth."""
+    return [*alarms(advice), *_instead(advice), _what(advice), _lost(advice), *_why(advice), *_honest(advice)]
+
+
+def alarms(advice: LogAdvice) -> list[str]:
+    """Where the model fails: said before everything else."""
+    return [finding.sentence for finding in findings(advice) if finding.alarm]
+
+
+def basis(advice: LogAdvice) -> str:
+    """What the settings were compared on."""
+    return "the whole log" if advice.evidence.drift.drifts else "the first part"
+
+
+def reported_on(advice: LogAdvice) -> str:
+    """What the lines are about."""
+    if advice.evidence.drift.drifts:
+        return f"the last {advice.rounds[1]:,} of {sum(advice.rounds):,} rounds"
+    return f"the rest of the log ({advice.rounds[1]:,} rounds not used to choose)"
+
+
+# --- checks ---------------------------------------------------------------------------------------------
+
+
+def _p(value: float) -> str:
+    return f"p ≤ {1 / (1 + SHUFFLES):.3f}" if value <= 1.01 / (1 + SHUFFLES) else f"p = {value:.2g}"
+
+
+def _same(advice: LogAdvice) -> Finding:
+    same, log = advice.evidence.sameness, advice.log
+    if not same.tested:
+        words = "The log names one agent only: there is nobody to compare with."
+        if log.agents is None:
+            words = (
+                "The log does not say who measured what: that all face the same arms is assumed, not tested."
+            )
+        return Finding("same arms for everybody?", "not tested", "–", words)
+    worth = f"knowing one's own best arm is worth {log.amount(max(same.value, 0.0))} per request"
+    if not same.differs:
+        words = (
+            f"All {log.n_agents} agents face the same arms, as far as the log can tell "
+            f"({_p(same.p_value)}); {worth}."
+        )
+        return Finding("same arms for everybody?", "yes", _p(same.p_value), words)
+    if not same.best_differs:
+        words = (
+            f"The arms are not the same for everybody ({_p(same.p_value)}), but the best arm is: "
+            f"{log.arms[same.best_of_group[0]]}."
+        )
+        return Finding("same arms for everybody?", "no, but one best arm", _p(same.p_value), words)
+    words = (
+        f"The arms are not the same for everybody ({_p(same.p_value)}): there are {len(same.groups)} groups "
+        f"of agents with different best arms, and {worth}."
+    )
+    return Finding("same arms for everybody?", "no", _p(same.p_value), words, alarm=True)
+
+
+def _drift(advice: LogAdvice) -> Finding:
+    drift, log = advice.evidence.drift, advice.log
+    if not drift.drifts:
+        words = f"Nothing changes over time, as far as the log can tell ({_p(drift.p_value)})."
+        return Finding("drift?", "no", _p(drift.p_value), words)
+    when = f"most of all at {100 * drift.at:.0f} % of the log"
+    if drift.period is not None:
+        when = f"in seasons of about {100 * drift.period:.0f} % of the log"
+    words = f"The arms change over time ({_p(drift.p_value)}), {when}; "
+    if drift.best_changes:
+        names = list(dict.fromkeys(log.arms[k] for k in drift.segment_best))
+        words += f"the best arm changes with them ({' → '.join(names[:MOST_NAMES])}), "
+        if drift.value > 0:
+            words += f"and knowing the best of the moment is worth {log.amount(drift.value)} per request."
+        else:
+            words += "but to follow it over all agents would gain nothing."
+    else:
+        words += "the best arm over all agents stays the same."
+    return Finding("drift?", "yes", _p(drift.p_value), words, alarm=True)
+
+
+def _tails(advice: LogAdvice) -> Finding:
+    tails, arms = advice.evidence.tails, advice.log.arms
+    worst = min(range(len(tails)), key=lambda k: tails[k].low)
+    tail = tails[worst]
+    band = f"{tail.low:.3g} to {tail.high:.3g}" if math.isfinite(tail.high) else f"{tail.low:.3g} or more"
+    if advice.evidence.light:
+        return Finding(
+            "tails", "light", band, f"Every tail is light; the heaviest is that of {arms[worst]} ({band})."
+        )
+    verdict = "heavy" if any(each.verdict == "heavy" for each in tails) else "cannot tell"
+    said = tail.words.removeprefix("heavy: ").removeprefix("cannot tell: ")
+    words = f"The heaviest tail is that of {arms[worst]}, index {band}: {said}."
+    return Finding("tails", verdict, band, words)
+
+
+def _dependence(advice: LogAdvice) -> Finding:
+    near = advice.evidence.dependence
+    parts = []
+    if near.remembers:
+        parts.append(
+            f"a reward resembles the last one of its agent and arm (correlation {near.lag_one:+.2f})"
+        )
+    if near.shocks:
+        parts.append(f"{100 * near.common:.0f} % of the variance is a shock that hits all agents at once")
+    number = f"{near.lag_one:+.2f}, {100 * max(near.common, 0.0):.0f} %"
+    if not parts:
+        return Finding(
+            "dependence",
+            "none seen",
+            number,
+            f"Rewards depend neither on the last ones ({near.lag_one:+.2f}) nor on a common shock "
+            f"({100 * max(near.common, 0.0):.0f} %).",
+        )
+    words = " and ".join(parts)
+    return Finding("dependence", "some", number, f"{words[0].upper()}{words[1:]}; replays keep both.")
+
+
+def _enough(advice: LogAdvice) -> Finding:
+    known, log = advice.evidence.enough, advice.log
+    number = f"{log.amount(known.gap)} ± {log.amount(2 * known.error)}"
+    pair = f"{log.arms[known.best]} and {log.arms[known.second]}"
+    if known.is_enough:
+        words = f"The log tells {pair} apart: they differ by {number} over all agents."
+        return Finding("enough data?", "yes", number, words)
+    words = f"The log does not tell {pair} apart: they differ by {number} over all agents."
+    if not advice.evidence.sameness.best_differs:
+        words += f" About {math.ceil(min(known.times_more, 999))} times as much would do."
+    return Finding("enough data?", "no", number, words)
+
+
+# --- advice ---------------------------------------------------------------------------------------------
+
+
+def _instead(advice: LogAdvice) -> list[str]:
+    """What helps where the model fails."""
+    words = []
+    if advice.evidence.sameness.best_differs:
+        words.append(
+            "Sharing what all measured would mix different arms under one name. What helps: cooperate within "
+            "the groups, or not at all."
+        )
+    if advice.evidence.drift.drifts:
+        words.append(
+            "What was learned gets old: come back with newer logs, and ask with --like whether the setting "
+            "still holds."
+        )
+        if advice.choice.restart is not None:
+            length, gain = advice.choice.restart
+            words.append(
+                f"To start anew every {length:,} rounds would lose {advice.log.amount(-gain.estimate)} less "
+                f"per request than to go on ({advice.log.amount(-gain.high)} to "
+                f"{advice.log.amount(-gain.low)}, 95 %); no policy here does that by itself."
+            )
+    return words
+
+
+def in_short(advice: LogAdvice) -> str:
+    """The advice without its constants."""
+    if not advice.chosen.cooperates:
+        return "Agents on their own, without messages"
+    if advice.chosen.network == IN_GROUPS:
+        return f"Cooperate within {plural(len(advice.groups), 'group')}"
+    return f"Cooperate among all {advice.network.n_agents} agents"
+
+
+def _what(advice: LogAdvice) -> str:
+    short = in_short(advice)
+    return f"Recommended: {short[0].lower()}{short[1:]} ({advice.chosen})."
+
+
+def _lost(advice: LogAdvice) -> str:
+    played, log = advice.choice.chosen, advice.log
+    return (
+        f"It lost {log.amount(played.recorded)} per request on {basis(advice)} in its own order, against "
+        f"every agent's own best arm, and {log.amount(played.mean)} on average in logs that might have been."
+    )
+
+
+def _why(advice: LogAdvice) -> list[str]:
+    choice, log, chosen = advice.choice, advice.log, advice.chosen
+    words = []
+    if choice.rejected is not None:
+        words.append(
+            f"{choice.rejected} looked best on {basis(advice)}, but did worse than agents alone on the rest, "
+            "or on the whole log in its own order."
+        )
+    elif choice.sharing is not None and not choice.best.setting.cooperates:
+        setting, more = choice.sharing
+        words.append(
+            f"No setting that cooperates is surely better on {basis(advice)}: the best of them, {setting}, "
+            f"loses {compared(advice, more)} than agents alone."
+        )
+    elif choice.best.setting == chosen:
+        words.append("Of all settings tried it did best, by the worse half of its replays.")
+    else:
+        excess = choice.excess[chosen]
+        words.append(
+            f"{choice.best.setting} did best (it lost {log.amount(choice.best.mean)} on average); the "
+            f"recommended setting loses at most {log.amount(max(excess.high, 0.0))} more (95 %), less than "
+            f"{100 * MARGIN:.0f} % of what agents alone lose, and is cheaper or explores more."
+        )
+    if chosen != choice.alone.setting:
+        lost, paid = choice.against_alone, choice.paid_against_alone
+        words.append(
+            f"On the rest it loses {compared(advice, lost)} per request than agents alone, by the means of "
+            f"the arms it chose; by what was measured, {compared(advice, paid)}. It takes "
+            f"{choice.chosen.messages:,.0f} messages a round."
+        )
+    return words
+
+
+def compared(advice: LogAdvice, more: Interval) -> str:
+    """How much more or less, with its interval in the same direction."""
+    amount = advice.log.amount
+    if more.estimate > 0:
+        return f"{amount(more.estimate)} more ({amount(more.low)} to {amount(more.high)}, 95 %)"
+    return f"{amount(-more.estimate)} less ({amount(-more.high)} to {amount(-more.low)}, 95 %)"
+
+
+def _honest(advice: LogAdvice) -> list[str]:
+    """What the advice does not claim."""
+    words = []
+    if advice.chosen.covered(advice.evidence.moments):
+        words.append("A lemma covers this constant for the moments assumed.")
+    else:
+        words.append(
+            f"No lemma covers ζ = {advice.chosen.zeta:g}: the setting is measured on this log, nothing is "
+            "promised."
+        )
+    if advice.choice.at_edge:
+        words.append(
+            f"ζ = {advice.chosen.zeta:g} is the last constant that was tried: a further one may be better."
+        )
+    return words
+
+
+def group_lines(advice: LogAdvice) -> list[str]:
+    """Who belongs together."""
+    same = advice.evidence.sameness
+    if not same.best_differs:
+        return []
+    names = advice.log.agents or ()
+    lines = []
+    for number, (group, best) in enumerate(zip(same.groups, same.best_of_group, strict=True), 1):
+        more = ", ..." if len(group) > MOST_NAMES else ""
+        shown = ", ".join(names[v] for v in group[:MOST_NAMES]) + more
+        lines.append(f"group {number}: best {advice.log.arms[best]}, {plural(len(group), 'agent')}: {shown}")
+    return lines
+
+
+def everything(advice: LogAdvice) -> Sequence[str]:
+    """All sentences, for those who look for one."""
+    return [headline(advice), *(f.sentence for f in findings(advice)), *recommendation(advice), *advice.notes]

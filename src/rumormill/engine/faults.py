@@ -1,0 +1,123 @@
+"""A game in which agents and links come and go, and not everything that is said is true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.arms import RewardStream
+from rumormill.engine.reference import BLOCK, Game, PlayedRound, checked_arm, checked_batch, checked_delivery
+from rumormill.policies import Agent
+from rumormill.protocol import Carrier, Conditions, Lie, Message, Relay
+
+ABSENT = -1
+"""The action of an agent that does not pull: it is away, or it lies."""
+
+
+class Liar:
+    """Passes on honestly what it hears, and says the same of every round."""
+
+    def __init__(self, agent: int, gamma: int, lie: Lie, with_rows: bool) -> None:
+        self._agent, self._lie, self._with_rows = agent, lie, with_rows
+        self._relay = Relay(agent, gamma)
+
+    def choose(self, t: int) -> int:
+        return ABSENT
+
+    def observe(self, t: int, arm: int, reward: float) -> None:
+        """Nothing is learnt."""
+
+    def outgoing(self, t: int) -> list[Message]:
+        self._relay.post(self._lie.message(self._agent, t, self._with_rows))
+        return self._relay.outgoing(t)
+
+    def receive(self, messages: Sequence[Message]) -> None:
+        self._relay.accept(messages)
+
+
+class ImperfectGame(Game):
+    """Whoever is away is not called at all, and what would have arrived is lost."""
+
+    def __init__(
+        self,
+        agents: Sequence[Agent],
+        conditions: Conditions,
+        rewards: RewardStream,
+        carrier: Carrier,
+        *,
+        gamma: int | None,
+        shares_rows: bool,
+    ) -> None:
+        self._conditions = conditions
+        self._corruption = conditions.world.corruption
+        self._gamma = gamma
+        lie = conditions.lie
+        if lie is not None:
+            assert gamma is not None
+            agents = [
+                Liar(v, gamma, lie, shares_rows) if conditions.lies[v] else agent
+                for v, agent in enumerate(agents)
+            ]
+        self._told: dict[int, dict[int, Message]] = {}  # by round and origin, what was sent in truth
+        super().__init__(agents, conditions.network, rewards, carrier, conditions.horizon)
+
+    def play_round(self, t: int) -> PlayedRound:
+        self._look_ahead(t)
+        row, rewards = (t - 1) % BLOCK, self._rewards
+        up = self._up[row]
+        arms = []
+        for v, agent in enumerate(self._agents):
+            if not up[v] or self._conditions.lies[v]:
+                arms.append(ABSENT)
+                continue
+            arm = checked_arm(agent.choose(t), self._n_arms, v, t)
+            draw = self._block[row, v, 0 if rewards.shared else arm]
+            agent.observe(t, arm, float(rewards.loc[arm] + rewards.scale[arm] * draw))
+            arms.append(arm)
+        messages = wire_bytes = 0
+        down = self._conditions.links_down(t)
+        for v, agent in enumerate(self._agents):
+            if not up[v]:
+                continue
+            batch = [self._as_sent(v, t, m) for m in checked_batch(agent.outgoing(t), v, t)]
+            messages += len(batch) * len(self._neighbours[v])
+            wire_bytes += sum(message.wire_size for message in batch) * len(self._neighbours[v])
+            for w in self._neighbours[v]:
+                if (v, w) not in down:
+                    self._carrier.send(t, v, w, batch)
+        for v, agent in enumerate(self._agents):
+            arrived = checked_delivery(self._carrier.deliver(t, v), v, t)
+            if up[v]:
+                agent.receive([self._as_heard(v, m) for m in arrived])
+        return PlayedRound(arms, messages, wire_bytes)
+
+    def _look_ahead(self, t: int) -> None:
+        if (t - 1) % BLOCK and t != 1:
+            return
+        stop = min(t + BLOCK, self._horizon + 1)
+        self._block = self._rewards.block(t - 1, stop - 1)
+        self._up: NDArray[np.bool_] = self._conditions.up(t, stop)
+        self._false: NDArray[np.bool_] = self._conditions.corrupt(t, stop)
+
+    def _as_sent(self, v: int, t: int, message: Message) -> Message:
+        """What goes out: the own message falsified, if it is to be; others' as they were sent."""
+        corruption = self._corruption
+        if corruption is None:
+            return message
+        if message.origin != v:
+            return self._told.get(message.round, {}).get(message.origin, message)
+        if corruption.at == "receiver":
+            self._told.setdefault(t, {})[v] = message
+            if self._gamma is not None:
+                self._told.pop(t - self._gamma, None)
+        elif self._false[(t - 1) % BLOCK, v]:
+            return corruption.spoilt(message, self._conditions.drawn_for(v, t))
+        return message
+
+    def _as_heard(self, v: int, message: Message) -> Message:
+        """What the receiver understands."""
+        if self._corruption is None or not self._conditions.corrupt_for(v, message.origin, message.round):
+            return message
+        return self._corruption.spoilt(message, self._conditions.drawn_for(message.origin, message.round))

@@ -1,0 +1,97 @@
+"""Labels for swept parameters and fault models, the same in terminal, figures and page."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rumormill.experiments.spec.building import build_world
+from rumormill.experiments.spec.errors import own_names
+from rumormill.experiments.spec.reading import points
+from rumormill.experiments.spec.schema import Spec
+from rumormill.protocol import Imperfect, World
+from rumormill.text import band, plural, setting
+
+Values = dict[str, Any]
+"""What every swept parameter is at one sweep point; empty when nothing is swept."""
+
+ANY = "any"
+"""A parameter on which something does not depend."""
+
+AXIS_NAMES = {
+    "gamma": "γ (hops)",
+    "alpha": "tail index α",
+    "zeta": "factor ζ",
+    "eps": "ε",
+    "M": "agents",
+}
+SYMBOLS = {"gamma": "γ", "alpha": "α", "zeta": "ζ", "eps": "ε", "rho": "ρ", "sigma": "σ", "tau": "τ"}
+# Parameters with an end of their own: what is said instead of "falls" or "grows".
+LIMITS = {("alpha", "low"): "1"}
+
+
+def in_words(values: Values, between: str = ", ") -> str:
+    """A sweep point as a title."""
+    return between.join(f"{symbol(name)} = {setting(value)}" for name, value in values.items())
+
+
+def band_of(row: dict[str, Any]) -> str:
+    """The band of a row of a summary; one trial has none."""
+    return "one trial: no band" if row["trials"] == 1 else band(row["low"], row["high"])
+
+
+def in_one_line(constants: dict[str, Any]) -> str:
+    """Constants as they were resolved: ζ = 1, ε = 0.765, u = 4.03, …"""
+    return ", ".join(f"{symbol(name)} = {setting(value)}" for name, value in constants.items())
+
+
+def axis_name(parameter: str) -> str:
+    """What a swept parameter is called on an axis."""
+    return AXIS_NAMES.get(parameter.removeprefix("policies."), parameter.replace("_", " "))
+
+
+def symbol(parameter: str) -> str:
+    """What a swept parameter is called in a sentence."""
+    return SYMBOLS.get(parameter.removeprefix("policies."), parameter)
+
+
+def is_number(value: Any) -> bool:
+    """Whether a swept value has a place on an axis."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def troubles_of(spec: Spec) -> list[str]:
+    """What can go wrong at every sweep point; what differs between them is only named."""
+    if own_names(spec):  # no class of the user's own is imported for a sentence
+        return []
+    found = [troubles(build_world(point.spec)) for point in points(spec)]
+    if all(each == found[0] for each in found):
+        return found[0]
+    return ["What is lost, late or away differs between the points of the sweep."]
+
+
+def troubles(world: World) -> list[str]:
+    """What can go wrong, in plain words."""
+    found, channel = [], world.channel
+    if isinstance(channel, Imperfect):
+        what = "bundle" if channel.per == "link" else "message"
+        if channel.p < 1:
+            found.append(f"Every {what} is lost with probability {setting(round(1 - channel.p, 12))}.")
+        if channel.longest_delay:
+            found.append(
+                f"Bundles come up to {plural(channel.longest_delay, 'round')} late, "
+                f"{setting(round(channel.mean_delay, 3))} in the mean."
+            )
+    elif not world.messages_arrive:
+        found.append(f"What happens to messages is decided by {type(channel).__name__}.")
+    if world.churn is not None:
+        up, down = setting(world.churn.up), setting(world.churn.down)
+        found.append(f"Agents stay for {up} rounds in the mean, then are away for {down}.")
+    elif world.absences:
+        found.append("Some agents are away for a while.")
+    if world.outages:
+        found.append("Some links are down for a while.")
+    if world.corruption is not None and world.corruption.rate > 0:
+        found.append(f"Of all messages a share of {setting(world.corruption.rate)} says something false.")
+    if world.liars:
+        found.append(f"{plural(len(world.liars), 'agent')} {'lies' if len(world.liars) == 1 else 'lie'}.")
+    return found

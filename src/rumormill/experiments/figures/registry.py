@@ -1,0 +1,101 @@
+"""Figures of a run: one table of them, drawing and captions; each figure takes the Summary."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter
+from rumormill.experiments.figures.regret_over_time import regret_over_time
+from rumormill.experiments.figures.rendering import save, write_caption
+from rumormill.experiments.figures.style import for_pyplot, style
+from rumormill.text import plural, rounded
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from rumormill.experiments.analyse.summary import Summary
+    from rumormill.experiments.run.store import RunFolder
+
+# What draws takes the Summary of a run and gives a figure; or several, by the tails of their names ("" for
+# none), or an empty table where the run has nothing to show in it. The first line of its docstring is the
+# caption in the report.
+Draw = Callable[[Summary], "Figure | Mapping[str, Figure]"]
+
+# The file of a figure beside this one, and the function in it.
+FIGURES: dict[str, str] = {
+    "regret": "regret_over_time:regret_over_time",
+    "regret-linear": "regret_over_time:regret_over_time_linear",
+    "regret-by": "regret_by_parameter:regret_by_each_parameter",
+    "constants": "regret_by_parameter:regret_by_constant",
+    "agents": "regret_over_time:agent_distribution",
+    "messages": "messages:regret_per_message",
+    "network": "network:network_figures",
+    "regret-bounds": "theory:bounds_if_asked",
+}
+
+
+def drawer(name: str) -> Draw:
+    """The function behind a name."""
+    file, _, function = FIGURES[name].partition(":")
+    draw: Draw = getattr(import_module(f"rumormill.experiments.figures.{file}"), function)
+    return draw
+
+
+def drawn(name: str, summary: Summary) -> dict[str, Figure]:
+    """The figures of one line of the table, by the names of their files."""
+    made = drawer(name)(summary)
+    several: Mapping[str, Figure] = made if isinstance(made, Mapping) else {"": made}
+    return {f"{name}-{tail}" if tail else name: figure for tail, figure in several.items()}
+
+
+def draw_all(summary: Summary, out_dir: Path, names: Iterable[str] = FIGURES) -> list[Path]:
+    """Every figure that this run has something to say in, as PNG, SVG and PDF, its caption beside it.
+
+    Those of a finished run that are there already, and would come out the same, are left as they are.
+    """
+    from rumormill.experiments.figures.rendering import drawn_once, key_of
+
+    key = key_of(summary)
+    return [
+        path
+        for name in names
+        for path in drawn_once(out_dir, name, key, partial(_written, name, summary, out_dir))
+    ]
+
+
+def _written(name: str, summary: Summary, out_dir: Path) -> list[Path]:
+    caption = full_caption(summary, caption_of(name))
+    return [
+        path
+        for stem, figure in drawn(name, summary).items()
+        for path in (*save(figure, out_dir / stem), write_caption(caption, out_dir / stem))
+    ]
+
+
+def main_figure(run: RunFolder | Summary) -> Figure:
+    """The figure that answers the run's question: against the parameter swept, else against the round."""
+    summary = run if isinstance(run, Summary) else summarise(run)
+    with for_pyplot(), style():
+        axes = summary.axes
+        figure = regret_by_parameter(summary, axes[0]) if axes else regret_over_time(summary)
+        # Ticks are made when they are first drawn: made here, they are of this style too.
+        figure.draw_without_rendering()
+    return figure
+
+
+def caption_of(name: str) -> str:
+    """What a figure shows: the first line of its function's docstring."""
+    return (inspect.getdoc(drawer(name)) or name).splitlines()[0]
+
+
+def full_caption(summary: Summary, what: str) -> str:
+    """The same with what was run: for print, away from the report."""
+    title = summary.spec.title or summary.name
+    size = f"{rounded(summary.horizon)} rounds, {plural(summary.manifest.trials, 'trial')}"
+    return f"{title}. {what} {size}, seed {summary.manifest.seed} (rumormill, {summary.name})."

@@ -1,0 +1,249 @@
+"""The report of a run: one HTML file that needs nothing else, no network either."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from pathlib import Path
+from string import Template
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from rumormill.experiments.analyse.claims import Verdict, verdict_row
+from rumormill.experiments.analyse.labels import ANY, axis_name, in_words, is_number
+from rumormill.experiments.analyse.pairs import pair_row
+from rumormill.experiments.figures.palette import looks
+from rumormill.experiments.figures.registry import FIGURES, caption_of, drawn
+from rumormill.experiments.figures.regret_by_parameter import scale_of
+from rumormill.experiments.figures.rendering import key_of
+from rumormill.experiments.figures.style import band_key
+from rumormill.experiments.report.bounds_section import bounds_section
+from rumormill.experiments.report.markup import numbers, picture, safe_json, table, template
+from rumormill.experiments.run.manifest import Manifest, fingerprint
+from rumormill.experiments.spec.reading import at_scale, decode, named_spec, spec_names
+from rumormill.experiments.watch.watch_page import report_section
+from rumormill.files import StoreError, write_atomically
+from rumormill.text import duration, plural, rounded, setting
+from rumormill.toml import to_toml
+
+if TYPE_CHECKING:
+    from rumormill.experiments.analyse.summary import Series, Summary
+
+# Figures that the page has in another form: as charts, or in a section of their own.
+ELSEWHERE = ("regret", "regret-linear", "regret-by", "regret-bounds")
+# Thousands of links are smaller as dots than as lines.
+AS_DOTS = ("network",)
+# Parts of a spec that are tables, as the page names them.
+TABLES = ("network", "arms", "channel", "churn", "corruption", "byzantine")
+
+
+def write_report(summary: Summary, path: Path) -> Path:
+    """Write the report; it gets its name only when it is whole."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{path.parent} cannot be made for a report: {error.strerror or error}") from None
+    key = key_of(summary)
+    if key is None or not _has(path, key):
+        write_atomically(path, report_html(summary).encode())
+    return path
+
+
+def _has(path: Path, key: str) -> bool:
+    """Whether the page is there and was made for this key."""
+    if not path.is_file():  # a pipe would be waited for
+        return False
+    try:
+        with path.open("rb") as file:
+            return _mark(key).encode() in file.read(2_000)
+    except OSError:
+        return False
+
+
+def _mark(key: str | None) -> str:
+    return "" if key is None else f'<meta name="drawn-for" content="{key}">'
+
+
+def report_html(summary: Summary) -> str:
+    """The report as text; where bounds were asked for, the theory has a section of its own."""
+    spec, bounds = summary.spec, summary.bounds
+    return Template(template("report.html")).substitute(
+        mark=_mark(key_of(summary)),
+        title=html.escape(spec.title or spec.name),
+        name=html.escape(spec.name),
+        scale=html.escape(summary.manifest.scale),
+        question=html.escape(spec.question),
+        notice=_notice(summary),
+        trials=plural(summary.manifest.trials, "trial"),
+        horizon=rounded(summary.horizon),
+        numbers=_numbers(summary),
+        verdicts=_verdicts(summary.verdicts) + _compared(summary),
+        bounds="" if bounds is None else bounds_section(bounds),
+        rumours=report_section(spec),
+        pictures=_pictures(summary),
+        settings=_settings(summary),
+        command=html.escape(command_for(summary.manifest) + ("" if bounds is None else " --bounds")),
+        spec=html.escape(to_toml(summary.manifest.spec)),
+        data=safe_json(chart_data(summary)),
+        css=template("report.css") + template("watch.css"),
+        chart=template("chart.js"),
+        js=template("report.js") + template("watch.js"),
+    )
+
+
+def command_for(manifest: Manifest) -> str:
+    """The command that makes a run again."""
+    name, trials, rounds = manifest.name, manifest.trials, manifest.horizon
+    if name in spec_names():
+        # Version 0.1.0 knew fewer settings: read anew, its spec has the others too.
+        found = manifest.spec_sha256 if manifest.format > 1 else fingerprint(decode(manifest.spec))
+        for scale in named_spec(name).scale:
+            ready = at_scale(named_spec(name), scale)
+            if fingerprint(ready) == found:
+                return f"rumormill reproduce {name} --{scale}"
+            size = replace(ready.size, trials=trials, horizon=rounds)
+            if fingerprint(replace(ready, scale={"custom": size})) == found:
+                return f"rumormill reproduce {name} --{scale} --trials {trials} --horizon {rounds}"
+    return f"rumormill run {name}.toml"
+
+
+# --- charts ---------------------------------------------------------------------------------------------
+
+
+def chart_data(summary: Summary) -> dict[str, Any]:
+    """Everything the charts draw, in few digits."""
+    look = looks(summary.policies)
+    places = {axis: list(dict.fromkeys(values[axis] for values in summary.points)) for axis in summary.axes}
+    return {
+        "name": summary.name,
+        "rounds": summary.rounds.tolist(),
+        "horizon": rounded(summary.horizon),
+        "band": next(iter(band_key(summary.manifest.trials))),
+        "policies": [
+            {"name": name, "colour": mark.colour, "dash": mark.dash, "symbol": mark.symbol}
+            for name, mark in look.items()
+        ],
+        "axes": [_axis(axis, values) for axis, values in places.items()],
+        "points": [
+            {
+                "at": [places[axis].index(value) for axis, value in values.items()],
+                "curves": [_curve(series) for series in summary.at(values)],
+            }
+            for values in summary.points
+        ],
+    }
+
+
+def _curve(series: Series) -> dict[str, list[float]]:
+    low, high = series.band
+    return {"mean": _short(series.mean), "low": _short(low), "high": _short(high)}
+
+
+def _axis(axis: str, values: list[Any]) -> dict[str, Any]:
+    numeric = all(is_number(value) for value in values)
+    scale = scale_of(np.array(values, float)) if numeric else "even"
+    return {
+        "name": axis_name(axis),
+        "numeric": numeric,
+        "scale": "even" if scale == "symlog" else scale,
+        "values": values,
+        "words": [setting(value) for value in values],
+    }
+
+
+def _short(values: Any) -> list[float]:
+    return [float(f"{value:.6g}") for value in np.asarray(values).tolist()]
+
+
+# --- words and tables -----------------------------------------------------------------------------------
+
+
+def _notice(summary: Summary) -> str:
+    if summary.manifest.status == "done":
+        return ""
+    return '<p class="notice">This run is not finished: what follows rests on the cells done so far.</p>'
+
+
+def _numbers(summary: Summary) -> str:
+    head, rows = numbers(summary)
+    words = len(summary.axes) + 1
+    return table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
+
+
+def _verdicts(found: Sequence[Verdict]) -> str:
+    if not found:
+        return "<p>This experiment claims nothing that it could check alone.</p>"
+    shown = ("claim", "verdict", "difference", "confidence interval", "detail")
+    rows = [[verdict_row(verdict)[name] for name in shown] for verdict in found]
+    return (
+        "<p>Each claim is tested on ratios within trials, relative to the second of the two compared, at "
+        "their median; all intervals together hold with 95 % confidence, whatever the tails of regret.</p>"
+        + table(list(shown), rows, ["", "word", "number", "number", ""])
+    )
+
+
+def _compared(summary: Summary) -> str:
+    """Every policy against every other, folded away where there are many."""
+    if not summary.pairs:
+        return ""
+    if summary.manifest.trials == 1:
+        return "<p>One trial has no band: nothing is compared.</p>"
+    rows = [[setting(value) for value in pair_row(pair).values()] for pair in summary.pairs]
+    head = list(pair_row(summary.pairs[0]))
+    words = len(summary.axes) + 2
+    shown = table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
+    return (
+        "<h3>Policies compared</h3><p>How much larger the regret of the first is than that of the second, "
+        "in the median over trials; all intervals together hold with 95 % confidence.</p>"
+        f"<details><summary>{len(rows):,} comparisons</summary>{shown}</details>"
+    )
+
+
+def _settings(summary: Summary) -> str:
+    manifest = summary.manifest
+    spec, timings = manifest.spec, manifest.timings
+    facts = {
+        **{part: _pairs(spec[part]) for part in TABLES if part in spec},
+        **{part: ", ".join(map(str, spec[part])) for part in ("absences", "outages") if spec.get(part)},
+        **{f"constants of {row['policy']}{_at(row)}": row["constants"] for row in summary.constants_in_short},
+        **{f"policy {policy['label']}": _pairs(policy, leave_out=("label",)) for policy in spec["policies"]},
+        **{f"sweep {axis}": ", ".join(map(str, values)) for axis, values in spec.get("sweep", {}).items()},
+        "horizon": plural(manifest.horizon, "round"),
+        "trials": rounded(manifest.trials),
+        "seed": str(manifest.seed),
+        "versions": ", ".join(f"{name} {version}" for name, version in manifest.versions.items()),
+        "machine": f"{plural(manifest.machine.cores, 'core')}, {manifest.machine.system}",
+    }
+    if timings is not None:
+        facts["time taken"] = duration(timings.wall_s)
+    rows = (f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in facts.items())
+    return f"<dl>{''.join(rows)}</dl>"
+
+
+def _at(row: dict[str, Any]) -> str:
+    where = {key: value for key, value in row.items() if key not in ("policy", "constants") and value != ANY}
+    return f" at {in_words(where)}" if where else ""
+
+
+def _pairs(table: dict[str, Any], leave_out: tuple[str, ...] = ()) -> str:
+    return ", ".join(f"{key} = {_plain(value)}" for key, value in table.items() if key not in leave_out)
+
+
+def _plain(value: Any) -> str:
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+# --- pictures and parts of the page ---------------------------------------------------------------------
+
+
+def _pictures(summary: Summary) -> str:
+    """All figures of the table that the page does not show in another form."""
+    shown = [
+        picture(figure, "png" if name in AS_DOTS else "svg", caption_of(name))
+        for name in FIGURES
+        if name not in ELSEWHERE
+        for figure in drawn(name, summary).values()
+    ]
+    return f'<div class="pictures">{"".join(shown)}</div>'

@@ -1,0 +1,59 @@
+"""Keyed uniforms, compiled: the formulas on unsigned words, and keys of all links made once.
+
+An event of probability p happens iff U < p; as U is a multiple of 2^-53, that is a comparison of whole
+numbers (`limit_of`), which a loop over links does for several at a time.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill import counter_rng as keyed
+from rumormill.kernels.jit import kernel, linked, part, step
+from rumormill.kernels.state import Ids, Ints
+
+Keys = NDArray[np.uint64]
+
+mix = part(keyed.mix)
+key_with = linked(keyed.key_with, mix=mix)
+uniform_at = part(keyed.uniform_at)
+even_delay = part(keyed.even_delay)
+geometric_delay = part(keyed.geometric_delay)
+
+
+def limit_of(p: float) -> np.uint64:
+    """U < p iff the key's upper 53 bits are below this."""
+    return np.uint64(math.ceil(p * 2.0**53))
+
+
+@step
+def happens(key: np.uint64, limit: np.uint64) -> bool:
+    """Whether the event of a key happens."""
+    return (key >> np.uint64(11)) < limit  # type: ignore[return-value]
+
+
+@part
+def key_of_three(key: np.uint64, a: int, b: int, c: int) -> np.uint64:
+    """The key of an event that three whole numbers name."""
+    return key_with(key_with(key_with(key, np.uint64(a)), np.uint64(b)), np.uint64(c))
+
+
+@part
+def key_of_two(key: np.uint64, a: int, b: int) -> np.uint64:
+    """The key of an event that two whole numbers name."""
+    return key_with(key_with(key, np.uint64(a)), np.uint64(b))
+
+
+@kernel
+def link_keys(key: np.uint64, indptr: Ints, indices: Ids, symmetric: bool, keys: Keys) -> None:
+    """keys[i] for the i-th link into each agent; both directions of a symmetric one have the same key."""
+    for b in range(indptr.shape[0] - 1):
+        for i in range(indptr[b], indptr[b + 1]):
+            a = indices[i]
+            if symmetric:
+                keys[i] = key_of_two(key, min(a, b), max(a, b))
+            else:
+                keys[i] = key_of_two(key, a, b)

@@ -1,0 +1,1 @@
+"""Vector loops in hand-written LLVM IR, each beside its plain twin."""

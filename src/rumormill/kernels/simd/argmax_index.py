@@ -1,0 +1,205 @@
+"""Eight learners at a time: whose arm of the largest index is clear from bounds.
+
+Everything about eight learners stays in registers while arm after arm goes by; the compiler does not find
+that in loops over arms and learners, so it is written in its own language here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, overload
+
+from rumormill.formulas import NEAR, NEAR_SLACK, shrinkage_near
+from rumormill.kernels.simd import llvm_ir as vectors
+from rumormill.kernels.state import Floats, Ids
+
+STRIP = 8
+_FEW = ir.IntType(STRIP)
+
+
+# The power of a count is known exactly at its anchor, and estimated until the count is no longer near. One
+# over the anchor is taken a little too large: rounding must not make a count look smaller than that.
+ABOVE = 1.0 + 2.0**-50
+# More than rounding can do to a sum.
+SLACK_OF_SUM = 1e-15
+
+
+def lead(
+    scale: float,
+    exponent: float,
+    second_factor: float,
+    third_factor: float,
+    too_small: float,
+    mean: Floats,
+    n: Floats,
+    powers: Floats,
+    power: Floats,
+    inverse: Floats,
+    action: Ids,
+    lane: int,
+) -> np.uint64:
+    """The arms of the learners lane .. lane + 7, where they are clear; a bit for each one where they are not.
+
+    power is the n^-exponent of the anchor, inverse one over it. A count that is not near its anchor becomes
+    the anchor, by the table `powers`; beyond the table it is not clear. No index is smaller than its
+    estimate, since rounding keeps the order of unequal numbers, or larger by more than `doubt`:
+    x + SLACK_OF_SUM |x| grows with x, so what holds for the second largest estimate holds for all below it.
+    """
+    unclear = 0
+    for j in range(lane, min(lane + STRIP, action.shape[0])):
+        first = second = -np.inf
+        best, largest, beyond = 0, 0.0, False
+        for arm in range(n.shape[0]):
+            count = n[arm, j]
+            h = count * inverse[arm, j] - 1.0
+            if not 0.0 <= h <= NEAR:
+                h = 0.0
+                if count < powers.shape[0]:
+                    power[arm, j] = powers[int(count)]
+                    inverse[arm, j] = ABOVE / count if count > 0.0 else np.inf
+                else:
+                    beyond = True
+            radius = scale * power[arm, j]
+            index = mean[arm, j] + radius * shrinkage_near(h, exponent, second_factor, third_factor)
+            if index > first:
+                first, second, best = index, first, arm
+            elif index > second:
+                second = index
+            largest = max(largest, radius)
+        doubt = largest * too_small + SLACK_OF_SUM * (abs(first) + abs(second))
+        if first - second > doubt and not beyond:
+            action[j] = best
+        else:
+            unclear |= 1 << (j - lane)
+    return np.uint64(unclear)
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _lead(
+    typing_context: Any,
+    scale: Any,
+    exponent: Any,
+    second_factor: Any,
+    third_factor: Any,
+    too_small: Any,
+    mean: Any,
+    n: Any,
+    powers: Any,
+    power: Any,
+    inverse: Any,
+    action: Any,
+    lane: Any,
+) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        plus, minus, times, select = builder.fadd, builder.fsub, builder.fmul, builder.select
+        scale_, first_factor, second_factor, third_factor, too_small_ = (
+            vectors.splat(builder, x, STRIP) for x in arguments[:5]
+        )
+        arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in range(5, 11)]
+        means, counts, table, anchors, inverses, actions = (array.data for array in arrays)
+        n_arms, width = cgutils.unpack_tuple(builder, arrays[1].shape)
+        size = builder.sitofp(cgutils.unpack_tuple(builder, arrays[2].shape)[0], vectors.DOUBLE)
+        size_, lane_ = vectors.splat(builder, size, STRIP), arguments[11]
+        here = vectors.there(builder, builder.sub(width, lane_), STRIP)
+        numbers, ids, words = vectors.doubles(STRIP), vectors.ids(STRIP), vectors.words(STRIP)
+
+        before, loop, renew, known, after = builder.block, *(builder.append_basic_block() for _ in range(4))
+        builder.branch(loop)
+        builder.position_at_end(loop)
+        arm = builder.phi(vectors.WORD)
+        first, second, largest = (builder.phi(numbers) for _ in range(3))
+        best, odd = builder.phi(ids), builder.phi(here.type)
+        place = builder.add(builder.mul(arm, width), lane_)
+
+        def row(start: Any) -> Any:
+            return builder.gep(start, [place])
+
+        count, mean_, old, inverse_ = (
+            vectors.load(builder, row(start), here) for start in (counts, means, anchors, inverses)
+        )
+        h = minus(times(count, inverse_), number(1.0))
+        # Numbers that are not negative are in the order of their bits, and all others come after them.
+        limit = builder.bitcast(number(NEAR), words)
+        far = builder.and_(here, builder.icmp_unsigned(">", builder.bitcast(h, words), limit))
+        nobody_is = builder.icmp_unsigned("==", builder.bitcast(far, _FEW), _FEW(0))
+        builder.cbranch(nobody_is, known, renew)
+
+        builder.position_at_end(renew)
+        tabled = builder.and_(far, builder.fcmp_ordered("<", count, size_))
+        safe = select(tabled, count, number(0.0))
+        exact = vectors.look_up(builder, table, builder.fptosi(safe, words), tabled)
+        vectors.store(builder, exact, row(anchors), tabled)
+        vectors.store(builder, builder.fdiv(number(ABOVE), count), row(inverses), tabled)
+        renewed = (
+            select(tabled, exact, old),
+            select(far, number(0.0), h),
+            builder.or_(odd, builder.xor(far, tabled)),
+        )
+        builder.branch(known)
+
+        builder.position_at_end(known)
+        anchor, h, beyond = (
+            _either(builder, (was, loop), (now, renew))
+            for was, now in zip((old, h, odd), renewed, strict=True)
+        )
+        radius = times(scale_, anchor)
+        bend = minus(first_factor, times(h, minus(second_factor, times(h, third_factor))))
+        index = plus(mean_, times(radius, minus(number(1.0 - NEAR_SLACK), times(h, bend))))
+        leads = builder.fcmp_ordered(">", index, first)
+        other = select(leads, first, index)
+        arm_ids = vectors.splat(builder, builder.trunc(arm, vectors.ID), STRIP)
+        steps = (
+            (arm, vectors.WORD(0), builder.add(arm, vectors.WORD(1))),
+            (first, number("-inf"), select(leads, index, first)),
+            (second, number("-inf"), select(builder.fcmp_ordered(">", other, second), other, second)),
+            (largest, number(0.0), select(builder.fcmp_ordered(">", radius, largest), radius, largest)),
+            (best, vectors.filled(ids, 0), select(leads, arm_ids, best)),
+            (odd, vectors.filled(here.type, 0), beyond),
+        )
+        for phi, start, then in steps:
+            phi.add_incoming(start, before)
+            phi.add_incoming(then, known)
+        builder.cbranch(builder.icmp_signed("<", steps[0][2], n_arms), loop, after)
+
+        builder.position_at_end(after)
+        _, first, second, largest, best, odd = (then for _, _, then in steps)
+        size = plus(_size(builder, first), _size(builder, second))
+        doubt = plus(times(largest, too_small_), times(number(SLACK_OF_SUM), size))
+        wins = builder.fcmp_ordered(">", minus(first, second), doubt)
+        clear = builder.and_(builder.and_(here, wins), builder.not_(odd))
+        vectors.store(builder, best, builder.gep(actions, [lane_]), clear)
+        return builder.zext(builder.bitcast(builder.xor(here, clear), _FEW), vectors.WORD)
+
+    given = (*[types.float64] * 5, mean, n, powers, power, inverse, action, types.int64)
+    return types.uint64(*given), generate
+
+
+def number(value: Any) -> Any:
+    """A number in every lane."""
+    return vectors.filled(vectors.doubles(STRIP), float(value))
+
+
+def _either(builder: Any, *ways: tuple[Any, Any]) -> Any:
+    """The value of the block that was passed."""
+    phi = builder.phi(ways[0][0].type)
+    for value, block in ways:
+        phi.add_incoming(value, block)
+    return phi
+
+
+def _size(builder: Any, value: Any) -> Any:
+    """|value|."""
+    return builder.select(builder.fcmp_ordered("<", value, number(0.0)), builder.fneg(value), value)
+
+
+@overload(lead)  # type: ignore[untyped-decorator]
+def _compiled_lead(*arguments: Any) -> Any:
+    def compiled(*arguments: Any) -> Any:
+        return _lead(*arguments)
+
+    return compiled

@@ -1,0 +1,1 @@
+"""The state machine of a node: no socket, file or clock."""

@@ -1,0 +1,1 @@
+"""The process around a node: disk, links, HTTP, clock."""

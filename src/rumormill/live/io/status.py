@@ -1,0 +1,182 @@
+"""What a node tells of itself: for people, for the dashboard, for Prometheus."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from rumormill.live.core.game import Game
+from rumormill.live.core.streams import Stream
+
+if TYPE_CHECKING:
+    from rumormill.live.io.runtime import Runtime
+
+# From so many observations the preference of a node is read.
+RECENT = 50
+
+
+def status(runtime: Runtime) -> dict[str, Any]:
+    """Everything worth knowing, as plain data."""
+    node, mesh = runtime.node, runtime.mesh
+    return {
+        "mesh": mesh.file.name,
+        "revision": mesh.file.revision,
+        "node": runtime.settings.name,
+        "epoch": runtime.epoch,
+        "ready": runtime.ready,
+        "trouble": runtime.journal.trouble,
+        "uptime": round(runtime.clock() - runtime.started, 1),
+        "bytes_in": runtime.transport.bytes_in,
+        "bytes_out": runtime.transport.bytes_out,
+        "backlog": runtime.journal.backlog,
+        "violations": dict(node.violations),
+        "links": links(runtime),
+        "nodes": {name: mesh.links[name] for name in mesh.ids},
+        "games": {name: game_status(runtime, game) for name, game in node.games.items()},
+    }
+
+
+def links(runtime: Runtime) -> list[dict[str, Any]]:
+    """Every neighbour, linked or not."""
+    node, names = runtime.node, runtime.mesh.names
+    up = {link.peer: link for link in node.links.values()}
+    rows = []
+    for peer in sorted(node.setup.neighbours):
+        link = up.get(peer)
+        heard = None if link is None else round(node.now - link.heard, 1)
+        rows.append(
+            {
+                "node": names.get(peer, str(peer)),
+                "up": link is not None and link.epoch is not None,
+                "heard": heard,
+            }
+        )
+    return rows
+
+
+def game_status(runtime: Runtime, game: Game) -> dict[str, Any]:
+    """One game: its arms as reported by the objective, its streams, how far they are behind."""
+    part = runtime.mesh.games[game.setup.name]
+    sign = -1.0 if part.objective == "minimise" else 1.0
+    arms = arm_rows(game, part.arms, sign)
+    best = max((row["mean"] * sign for row in arms if row["mean"] is not None), default=None)
+    regret = sum(
+        row["samples"] * (best - row["mean"] * sign)
+        for row in arms
+        if best is not None and row["mean"] is not None
+    )
+    return {
+        "objective": part.objective,
+        "unit": part.unit,
+        "gamma": game.setup.gamma,
+        "decisions": game.choices.next_t - 1,
+        "chosen": game.chosen,
+        "observed": game.observed,
+        "late": game.late,
+        "open": len(game.choices.open),
+        "void": game.void,
+        "regret": regret,
+        "arms": arms,
+        "streams": stream_rows(runtime, game, part.arms),
+    }
+
+
+def arm_rows(game: Game, names: list[str], sign: float) -> list[dict[str, Any]]:
+    """Mean, samples and index of every arm, as of the last decision."""
+    samples = getattr(game.player.agent, "samples", None)
+    latest = getattr(samples, "latest", ()) or ((math.inf, 0.0),) * len(names)
+    t = max(game.choices.next_t - 1, 2)
+    rows = []
+    for k, name in enumerate(names):
+        mean, n = latest[k]
+        index = None
+        if samples is not None and samples.radius is not None and n > 0 and math.isfinite(mean):
+            index = samples.radius.index(mean, n, samples.L(t))
+        rows.append(
+            {
+                "arm": name,
+                "samples": game.player.samples[k],
+                "pending": game.choices.pending[k],
+                "mean": mean * sign if math.isfinite(mean) else None,
+                "index": index * sign if index is not None and math.isfinite(index) else None,
+            }
+        )
+    return rows
+
+
+def stream_rows(runtime: Runtime, game: Game, arms: list[str]) -> list[dict[str, Any]]:
+    """How far every stream is, how far behind, and which arm its origin prefers."""
+    return [
+        {
+            "node": runtime.mesh.names.get(origin, str(origin)),
+            "epoch": epoch,
+            "upto": stream.upto,
+            "lag": lag(runtime, game, (origin, epoch)),
+            "prefers": preferred(stream, arms),
+        }
+        for (origin, epoch), stream in sorted(game.streams.items())
+    ]
+
+
+def preferred(stream: Stream, arms: list[str]) -> str | None:
+    """The arm that an origin took most often among its last observations; the latest of equals."""
+    count = min(RECENT, stream.upto - stream.kept.floor)
+    taken = Counter(arm for _, arm, _ in reversed(stream.kept.between(stream.upto - count + 1, count)))
+    return next((arms[arm] for arm, _ in taken.most_common() if arm < len(arms)), None)
+
+
+def lag(runtime: Runtime, game: Game, key: tuple[int, int]) -> int:
+    """Items of a stream that a neighbour said it has and that are not here."""
+    most = 0
+    for link in runtime.node.links.values():
+        shared = link.games.get(game.setup.name)
+        if shared is not None:
+            most = max(most, shared.claims.get(key, 0))
+    return max(0, most - game.streams[key].upto)
+
+
+def metrics(runtime: Runtime) -> str:
+    """The same for Prometheus."""
+    node, journal, transport = runtime.node, runtime.journal, runtime.transport
+    lines: list[str] = []
+
+    def add(name: str, kind: str, rows: list[tuple[str, float]]) -> None:
+        lines.append(f"# TYPE rumormill_{name} {kind}")
+        lines.extend(f"rumormill_{name}{labels} {value:g}" for labels, value in rows)
+
+    games = list(node.games.values())
+    named = [(game, f'{{game="{_escaped(game.setup.name)}"}}') for game in games]
+    add("choices_total", "counter", [(label, game.chosen) for game, label in named])
+    add("observations_total", "counter", [(label, game.observed) for game, label in named])
+    add("late_total", "counter", [(label, game.late) for game, label in named])
+    add("open", "gauge", [(label, len(game.choices.open)) for game, label in named])
+    add("void_total", "counter", [(label, game.void) for game, label in named])
+    samples, means, behind = [], [], []
+    for game in games:
+        facts = game_status(runtime, game)
+        for row in facts["arms"]:
+            label = f'{{game="{_escaped(game.setup.name)}",arm="{_escaped(row["arm"])}"}}'
+            samples.append((label, float(row["samples"])))
+            if row["mean"] is not None:
+                means.append((label, row["mean"]))
+        for row in facts["streams"]:
+            origin = f'origin="{_escaped(row["node"])}",epoch="{row["epoch"]}"'
+            label = f'{{game="{_escaped(game.setup.name)}",{origin}}}'
+            behind.append((label, float(row["lag"])))
+    add("samples", "gauge", samples)
+    add("mean", "gauge", means)
+    add("stream_lag", "gauge", behind)
+    add("links", "gauge", [("", sum(link.epoch is not None for link in node.links.values()))])
+    add("ready", "gauge", [("", float(runtime.ready))])
+    add("backlog", "gauge", [("", journal.backlog)])
+    add("violations_total", "counter", [(f'{{kind="{k}"}}', n) for k, n in sorted(node.violations.items())])
+    add("commit_seconds_sum", "counter", [("", journal.commit_seconds)])
+    add("commit_seconds_count", "counter", [("", journal.commits)])
+    sent = [('{direction="in"}', transport.bytes_in), ('{direction="out"}', transport.bytes_out)]
+    add("bytes_total", "counter", [(label, float(n)) for label, n in sent])
+    return "\n".join(lines) + "\n"
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

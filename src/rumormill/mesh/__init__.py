@@ -1,0 +1,1 @@
+"""Meshes of live nodes: the mesh file, its plans, its keys, and how it is changed."""

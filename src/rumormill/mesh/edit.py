@@ -1,0 +1,252 @@
+"""Making and changing a mesh: the file, the keys, the plan, the exported log."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import itertools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from rumormill import catalogue
+from rumormill.errors import InputError
+from rumormill.live.io.journal import read_log
+from rumormill.mesh.file import (
+    KEYS,
+    GamePart,
+    Mesh,
+    MeshFile,
+    NodePart,
+    PlanPart,
+    read_file,
+    read_mesh,
+    split_address,
+    write_mesh,
+)
+from rumormill.mesh.keys import make_authority, make_keys
+from rumormill.text import nearest
+
+FILE = "mesh.toml"
+FIRST_PORT = 7400
+
+
+def init(folder: Path, name: str, game: GamePart, *, signed: bool = False) -> Path:
+    """A new mesh without nodes: its file and its authority."""
+    path = folder / FILE
+    if path.exists():
+        raise InputError(f"{path} is there already")
+    folder.mkdir(parents=True, exist_ok=True)
+    file = MeshFile(name=name, games=[game], signed=signed)
+    Mesh(file, path).policy(game)
+    make_authority(folder / KEYS, name)
+    write_mesh(path, file)
+    return path
+
+
+def add(path: Path, name: str, address: str, links: Sequence[str]) -> Mesh:
+    """One more node: its place in the file and its keys."""
+    mesh = read_mesh(path)
+    _require_name(name)
+    if name in mesh.ids:
+        raise InputError(f"{path} has a node {name!r} already")
+    for other in links:
+        if other not in mesh.ids:
+            raise InputError(f"{path} has no node {other!r}{nearest(other, mesh.ids)}")
+    split_address(address, "address")
+    file = mesh.file
+    number = 1 + max((node.id for node in file.nodes), default=-1)
+    key = make_keys(path.parent / KEYS, name)
+    file.nodes.append(NodePart(name=name, id=number, address=address, neighbours=list(links), key=key))
+    return _changed(path, file)
+
+
+def adopt(path: Path, address: str | None = None) -> Mesh:
+    """Complete a mesh file that is an advice: ids, addresses, an authority, keys.
+
+    `address` is HOST:PORT with {name} for the node's name and {port} for 7400, 7401, ...; if it is not given,
+    addresses in the file stay, and a node that has none gets its name and port 7400.
+    """
+    file = read_file(path)
+    used = [node.id for node in file.nodes]
+    ports = itertools.count(FIRST_PORT)
+    for node in file.nodes:
+        _require_name(node.name)
+        if node.id < 0:
+            node.id = 1 + max(used, default=-1)
+            used.append(node.id)
+        if address is not None or not node.address:
+            given = address or f"{{name}}:{FIRST_PORT}"
+            node.address = given.replace("{name}", node.name).replace("{port}", str(next(ports)))
+            split_address(node.address, "--address")
+    Mesh(msgspec.structs.replace(file, signed=False), path)  # all but the keys must be right
+    if not (path.parent / KEYS / "ca.key").exists():
+        make_authority(path.parent / KEYS, file.name)
+    for node in file.nodes:
+        if not (path.parent / KEYS / f"{node.name}.key").exists():
+            node.key = make_keys(path.parent / KEYS, node.name)
+    return _changed(path, file)
+
+
+def move(path: Path, name: str, address: str) -> Mesh:
+    """A node at another address; nothing else changes."""
+    mesh = read_mesh(path)
+    if name not in mesh.ids:
+        raise InputError(f"{path} has no node {name!r}{nearest(name, mesh.ids)}")
+    split_address(address, "address")
+    mesh.nodes[name].address = address
+    mesh.file.revision += 1
+    write_mesh(path, mesh.file)
+    return read_mesh(path)
+
+
+def _require_name(name: str) -> None:
+    """A node's name is that of its key files too."""
+    if not name.isascii() or not name.replace("-", "").replace(".", "").replace("_", "").isalnum():
+        raise InputError(f"{name!r} is no name of a node: letters, digits, '-', '.' and '_'")
+
+
+def remove(path: Path, name: str) -> Mesh:
+    """One node less; its id is not given again as long as a later one is there."""
+    mesh = read_mesh(path)
+    if name not in mesh.ids:
+        raise InputError(f"{path} has no node {name!r}{nearest(name, mesh.ids)}")
+    file = mesh.file
+    file.nodes = [node for node in file.nodes if node.name != name]
+    for node in file.nodes:
+        node.neighbours = [other for other in node.neighbours if other != name]
+    return _changed(path, file)
+
+
+def _changed(path: Path, file: MeshFile) -> Mesh:
+    """A new revision; plans are of the old one."""
+    file.plans = {}
+    file.revision += 1
+    mesh = Mesh(file, path)
+    write_mesh(path, file)
+    return mesh
+
+
+def plan(path: Path, seed: int = 0) -> Mesh:
+    """Work out links (if a generator is named), hop budgets, cliques and leaders, and write them down."""
+    from rumormill.graphs import Network
+
+    mesh = read_mesh(path)
+    file = mesh.file
+    order = [node.name for node in file.nodes]
+    if len(order) < 1:
+        raise InputError(f"{path} has no nodes yet: rumormill mesh add NAME HOST:PORT")
+    if file.network is not None:
+        table = {"n": len(order), **file.network}
+        made = catalogue.make("network", table, where=f"{path}: network").build(np.random.default_rng(seed))
+        for v, node in enumerate(file.nodes):
+            node.neighbours = [order[int(w)] for w in made.neighbours(v) if int(w) > v]
+        mesh = Mesh(file, path)
+    place = {name: v for v, name in enumerate(order)}
+    edges = [(place[a], place[b]) for a in order for b in mesh.links[a] if place[a] < place[b]]
+    network = Network.labelled(order, np.array(edges, np.int64).reshape(-1, 2), ())
+    for game in file.games:
+        made = mesh.policy(game).plan(network)
+        file.plans[game.name] = part = _plan(made, order, f"{path}: game {game.name!r}")
+        if not edges and len(order) > 1 and (part.gamma > 0 or part.cliques or part.leader):
+            raise InputError(f"{path}: no node has neighbours; give --link, or a [network]")
+    file.revision += 1
+    write_mesh(path, file)
+    return read_mesh(path)
+
+
+def _plan(made: Any, order: Sequence[str], where: str) -> PlanPart:
+    gamma = getattr(made, "gamma", None)
+    if gamma is None:
+        raise InputError(
+            f"{where}: this policy needs rounds and cannot be played live; take one whose messages travel "
+            "hops: decentralized, centralized, kmp"
+        )
+    part = PlanPart(gamma=int(gamma))
+    groups = getattr(made, "groups", None)
+    if groups is not None:
+        part.cliques = [[order[v] for v in group] for group in groups]
+    if hasattr(made, "leader_of"):
+        part.leader = {name: order[int(made.leader_of[v])] for v, name in enumerate(order)}
+        part.distance = {name: int(made.distance[v]) for v, name in enumerate(order)}
+    return part
+
+
+def show(mesh: Mesh) -> list[dict[str, Any]]:
+    """A row per node."""
+    return [
+        {
+            "node": node.name,
+            "id": node.id,
+            "address": node.address,
+            "neighbours": ", ".join(mesh.links[node.name]),
+        }
+        for node in mesh.file.nodes
+    ]
+
+
+def observations(
+    path: Path, folders: Iterable[Path], game: str | None
+) -> tuple[GamePart, list[tuple[Any, ...]]]:
+    """(game, rows of (time, agent, arm, reward)) from the folders of nodes, oldest first."""
+    mesh = read_mesh(path)
+    if game is None and len(mesh.games) != 1:
+        raise InputError(f"which game: --game {' or '.join(mesh.games)}")
+    part = next(iter(mesh.games.values())) if game is None else mesh.games.get(game)
+    if part is None:
+        raise InputError(f"{path} has no game {game!r}{nearest(str(game), mesh.games)}")
+    sign = -1.0 if part.objective == "minimise" else 1.0
+    rows = []
+    for folder in folders:
+        owner, found = read_log(folder)
+        prefix = f"mesh {mesh.file.name}, node "
+        if not owner.startswith(prefix):
+            raise InputError(f"{folder} belongs to {owner}, not to mesh {mesh.file.name}")
+        rows += [
+            (when, owner.removeprefix(prefix), part.arms[arm], sign * reward)
+            for when, name, _, arm, reward in found
+            if name == part.name and arm < len(part.arms)
+        ]
+    rows.sort(key=lambda row: row[0])
+    return part, rows
+
+
+def export(
+    path: Path, folders: Iterable[Path], out: Path, *, game: str | None = None, wide: bool = False
+) -> int:
+    """Write the log: a row per observation, or (wide) a column per arm as `rumormill advise` reads it."""
+    part, rows = observations(path, folders, game)
+    if wide:
+        columns = {arm: [row[3] for row in rows if row[2] == arm] for arm in part.arms}
+        length = min(len(column) for column in columns.values())
+        table: dict[str, list[Any]] = {arm: column[:length] for arm, column in columns.items()}
+    else:
+        times = [datetime.datetime.fromtimestamp(row[0], datetime.UTC).isoformat() for row in rows]
+        names = ("agent", "arm", value_name(part))
+        table = {"time": times} | {key: [row[i] for row in rows] for i, key in enumerate(names, 1)}
+    _write_table(out, table)
+    return len(rows)
+
+
+def value_name(game: GamePart) -> str:
+    """What the values of a game are called in its log."""
+    return "cost" if game.objective == "minimise" else "reward"
+
+
+def _write_table(out: Path, table: dict[str, list[Any]]) -> None:
+    suffix = out.suffix.lower()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if suffix in (".parquet", ".pq"):
+        import polars as pl
+
+        pl.DataFrame(table).write_parquet(out)
+    elif suffix in (".csv", ".tsv"):
+        with out.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, delimiter="," if suffix == ".csv" else "\t")
+            writer.writerow(table)
+            writer.writerows(zip(*table.values(), strict=True))
+    else:
+        raise InputError(f"{out} is no table: its name must end in .csv, .tsv, .parquet or .pq")

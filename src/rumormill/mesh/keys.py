@@ -1,0 +1,125 @@
+"""The mesh's own authority: it signs one certificate per node, and nobody else's counts."""
+
+from __future__ import annotations
+
+import datetime
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rumormill.errors import InputError
+from rumormill.live.core.signatures import Sealer
+
+if TYPE_CHECKING:
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+YEARS = 10
+
+
+def make_authority(folder: Path, mesh: str) -> None:
+    """ca.key and ca.crt of a new mesh."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    folder.mkdir(parents=True, exist_ok=True)
+    if (folder / "ca.key").exists():
+        raise InputError(f"{folder} already holds the keys of a mesh")
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = _name(f"rumormill mesh {mesh}")
+    made = _certificate(name, name, key, key, x509.BasicConstraints(ca=True, path_length=0))
+    _write(folder / "ca.key", _pem(key), private=True)
+    _write(folder / "ca.crt", made)
+
+
+def make_keys(folder: Path, node: str) -> str:
+    """NODE.key and NODE.crt, signed by the mesh's authority; the public key, for the mesh file."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        authority = load_pem_private_key((folder / "ca.key").read_bytes(), None)
+        signer = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
+    except OSError as error:
+        raise InputError(f"the authority of the mesh cannot be read: {error}") from None
+    assert isinstance(authority, ec.EllipticCurvePrivateKey)
+    key = ed25519.Ed25519PrivateKey.generate()
+    made = _certificate(
+        _name(node), signer.subject, key, authority, x509.BasicConstraints(ca=False, path_length=None)
+    )
+    _write(folder / f"{node}.key", _pem(key), private=True)
+    _write(folder / f"{node}.crt", made)
+    return key.public_key().public_bytes_raw().hex()
+
+
+def sealer(folder: Path, mesh: str, node: str, public: Mapping[int, str]) -> Sealer:
+    """What a node signs and checks with: its own key, and everybody's public one."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        own = load_pem_private_key((folder / f"{node}.key").read_bytes(), None)
+    except (OSError, ValueError) as error:
+        raise InputError(f"the key of node {node!r} cannot be read from {folder}: {error}") from None
+    if not isinstance(own, Ed25519PrivateKey):
+        raise InputError(f"the key of node {node!r} cannot sign: remove the node and add it again")
+    keys = {v: Ed25519PublicKey.from_public_bytes(bytes.fromhex(each)) for v, each in public.items()}
+
+    def verify(v: int, words: bytes, seal: bytes) -> bool:
+        try:
+            keys[v].verify(seal, words)
+        except (InvalidSignature, KeyError):
+            return False
+        return True
+
+    return Sealer(mesh, own.sign, verify)
+
+
+def _name(text: str) -> x509.Name:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+
+
+def _certificate(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: EllipticCurvePrivateKey | Ed25519PrivateKey,
+    signer: EllipticCurvePrivateKey,
+    kind: x509.BasicConstraints,
+) -> bytes:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes
+    from cryptography.hazmat.primitives.serialization import Encoding
+
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=365 * YEARS))
+        .add_extension(kind, critical=True)
+        .sign(signer, hashes.SHA256())
+    )
+    return made.public_bytes(Encoding.PEM)
+
+
+def _pem(key: EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _write(path: Path, data: bytes, *, private: bool = False) -> None:
+    """A private key is never readable for others, not even for a moment."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)

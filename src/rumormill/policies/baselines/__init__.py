@@ -1,0 +1,7 @@
+"""Other people's algorithms, and one that answers them, each in one file."""
+
+from rumormill.policies.baselines.coop_ucb2 import CoopUCB2
+from rumormill.policies.baselines.dducb import DDUCB, DelayedPlan
+from rumormill.policies.baselines.robust_gossip import RobustGossip
+
+__all__ = ["CoopUCB2", "DDUCB", "DelayedPlan", "RobustGossip"]

@@ -1,0 +1,205 @@
+"""What all message-passing agents share: samples with indices, the start, outgoing messages."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from rumormill.estimators import Radius, Terms
+from rumormill.formulas import log_confidence, shared_arm, worth_telling
+from rumormill.policies.message_passing_policy import HopPart, RobustPolicy
+from rumormill.policies.seat import Seat
+from rumormill.protocol import Gate, Message, Relay
+from rumormill.protocol.message import plain_rows, rows_from_plain
+
+
+def first_best(values: Sequence[float]) -> int:
+    """argmax; the lowest index on ties."""
+    return max(range(len(values)), key=values.__getitem__)
+
+
+class Samples:
+    """The samples of every arm that one agent has, in order of arrival, and their indices."""
+
+    def __init__(self, policy: RobustPolicy, seat: Seat) -> None:
+        estimator = policy.estimator
+        self._schedule = policy.confidence
+        self._n_agents = seat.require_agents() if policy.confidence == "anytime" else 1
+        moments = policy.moments or seat.moments
+        if estimator.needs_moments:
+            moments = seat.require_moments(policy.moments)
+        self.radius: Radius | None = None
+        """None where the estimator brings its own index."""
+        if moments is not None and not estimator.brings_index:
+            self.radius = policy.radius(moments)
+        self.pending: Sequence[int] = [0] * seat.n_arms
+        """Pulls of every arm whose rewards are still out; in rounds there are none."""
+        self.latest: tuple[tuple[float, float], ...] = ()
+        """The estimates of the last decision."""
+        terms = Terms(
+            moments=moments,
+            last_L=math.inf if seat.horizon is None else self.L(seat.horizon),
+            horizon=seat.horizon,
+            n_arms=seat.n_arms,
+            group=seat.part.group if isinstance(seat.part, HopPart) else 1,
+        )
+        self._arms = [estimator.stream_for(terms) for _ in range(seat.n_arms)]
+
+    def L(self, t: int) -> float:
+        """ln(1/δ_t)."""
+        return log_confidence(self._schedule, t, self._n_agents)
+
+    def add(self, arm: int, reward: float) -> None:
+        """One more sample of an arm."""
+        self._arms[arm].update(reward)
+
+    def estimates(self, t: int) -> tuple[tuple[float, float], ...]:
+        """(mean, count) of every arm in round t."""
+        L = self.L(t)
+        self.latest = tuple((samples.mean(L), float(samples.count)) for samples in self._arms)
+        return self.latest
+
+    def rows(self, t: int) -> tuple[tuple[float, float], ...]:
+        """What indices are made of: (mean, count), or (index, count) where the estimator brings its own."""
+        estimates, L = self.estimates(t), self.L(t)
+        if self.radius is not None:
+            return estimates
+        return tuple((samples.index(L), float(samples.count)) for samples in self._arms)
+
+    def indices(self, t: int, rows: Sequence[tuple[float, float]]) -> list[float]:
+        """The index of every arm in round t; +inf where an arm must be pulled.
+
+        A pull whose reward is still out counts in the radius, so that many open ones do not all take one arm.
+        """
+        if self.radius is None:
+            return [index for index, _ in rows]
+        L = self.L(t)
+        return [
+            self.radius.index(mean, n + out, L) for (mean, n), out in zip(rows, self.pending, strict=True)
+        ]
+
+    def best(self, t: int, rows: Sequence[tuple[float, float]]) -> int:
+        """The arm of the largest index; among those that must be pulled, that with the fewest out."""
+        values = self.indices(t, rows)
+        if not any(self.pending):
+            return first_best(values)
+        out = self.pending
+        return max(range(len(values)), key=lambda k: (values[k], -out[k] if values[k] == math.inf else 0))
+
+    def state(self) -> list[dict[str, Any]]:
+        """The samples of every arm as plain data."""
+        return [samples.state() for samples in self._arms]
+
+    def restore(self, state: Sequence[dict[str, Any]]) -> None:
+        """Go on from what `state()` described."""
+        self._arms = [type(fresh).from_state(each) for fresh, each in zip(self._arms, state, strict=True)]
+
+
+Rows = tuple[tuple[float, float], ...]
+
+
+class Passer(ABC):
+    """An agent with samples of its own and of others, that floods messages."""
+
+    def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, samples: Any = None) -> None:
+        self.agent = seat.agent
+        self.n_arms = seat.n_arms
+        self.manners = policy.manners
+        self.samples: Samples = Samples(policy, seat) if samples is None else samples
+        self.relay = Relay(seat.agent, gamma)
+        self.gate = gate_of(policy, seat, gamma)
+        self.now = 0
+
+    def choose(self, t: int) -> int:
+        self.now = t
+        first = self._first(t) if t <= self.n_arms else -1
+        return self.decide(t) if first < 0 else first
+
+    def _first(self, t: int) -> int:
+        """The arm of one of the first K rounds; -1 if the agent may decide already."""
+        if self.manners.start == "round-robin":
+            return t - 1
+        return shared_arm(t, self.agent, [n for _, n in self.samples.estimates(t)])
+
+    @abstractmethod
+    def decide(self, t: int) -> int:
+        """The arm to pull once every arm is known."""
+
+    def observe(self, t: int, arm: int, reward: float) -> None:
+        self.now = max(self.now, t)
+        if self.tells(t, arm):  # judged by what was known before the pull
+            self.relay.post(self.message(t, arm, reward))
+        self.take_own(arm, reward)
+
+    def take_own(self, arm: int, reward: float) -> None:
+        """One more sample of one's own."""
+        self.samples.add(arm, reward)
+
+    def tells(self, t: int, arm: int) -> bool:
+        """Whether the pull of this round is told."""
+        quiet = self.manners.quiet
+        if quiet is None or t <= self.n_arms or not self.samples.latest:
+            return True
+        means, counts = zip(*self.samples.latest, strict=True)
+        return worth_telling(arm, means, counts, quiet)
+
+    def message(self, t: int, arm: int, reward: float) -> Message:
+        """What is told of a pull."""
+        return Message(self.agent, t, arm, reward)
+
+    def outgoing(self, t: int) -> list[Message]:
+        return self.relay.outgoing(t)
+
+    def receive(self, messages: Sequence[Message]) -> None:
+        for message in self.relay.accept(messages, self.gate, self.now):
+            self.use(message)
+
+    @property
+    def refused(self) -> int:
+        """How many messages were turned away: no honest agent could have sent them."""
+        return self.relay.refused
+
+    def use(self, message: Message) -> None:
+        """Take in what is news."""
+        self.take(message.origin, message.arm, message.reward)
+
+    def take(self, origin: int, arm: int, reward: float) -> None:
+        """One more sample of another agent, known to be news."""
+        self.samples.add(arm, reward)
+
+    def awaiting(self, pending: Sequence[int]) -> None:
+        """How many pulls of every arm are still without a reward."""
+        self.samples.pending = pending
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to go on later, as plain data."""
+        return {
+            "samples": self.samples.state(),
+            "relay": self.relay.state(),
+            "now": self.now,
+            "latest": plain_rows(self.samples.latest),  # judges what is told, where the reward is still out
+        }
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state()` described."""
+        self.samples.restore(state["samples"])
+        self.relay.restore(state["relay"])
+        self.now = int(state.get("now", 0))
+        self.samples.latest = rows_from_plain(state.get("latest", ()))
+
+
+def gate_of(policy: RobustPolicy, seat: Seat, gamma: int) -> Gate:
+    """What an agent knows of the messages that can reach it, from its seat and its part of the plan."""
+    part = seat.part if isinstance(seat.part, HopPart) else HopPart(gamma)
+    origins: dict[int, int] | Collection[int] | None = part.origins
+    if origins is None and gamma == 1 and seat.neighbours:
+        origins = frozenset(seat.neighbours)
+    return Gate(
+        n_arms=seat.n_arms,
+        origins=origins,
+        n_agents=seat.n_agents,
+        oldest=None if part.delay is None else gamma + part.delay,
+        rows=bool(getattr(policy, "shares_rows", False)),
+    )

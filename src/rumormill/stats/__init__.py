@@ -1,0 +1,1 @@
+"""Statistics without a home in the field libraries: bootstrap, exact intervals, winsorised means."""

@@ -1,0 +1,1 @@
+"""What several test modules share: the oracle, its adapters, small games, synthetic logs."""
