@@ -158,8 +158,8 @@ def test_annealing_up_to_a_number_of_links_then_search(monkeypatch: pytest.Monke
 
 
 def test_an_exchange_of_one_and_one_of_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "MOST_PUSHES", 0)
-    monkeypatch.setattr(search, "greedy_independent", lambda power, weights: [1])
+    monkeypatch.setattr(independent_sets, "MOST_PUSHES", 0)
+    monkeypatch.setattr(independent_sets, "greedy_independent", lambda power, weights: [1])
     path = Network.path(3)
     assert independent_sets.search_independent(path.power(1), np.array([9.0, 1.0, 1.0])) == [0, 2]
     assert independent_sets.search_independent(path.power(1), np.array([2.0, 3.0, 2.0])) == [0, 2]
