@@ -25,6 +25,7 @@ import numpy as np
 
 from rumormill.live.core import frames as wire
 from rumormill.live.core.node import Node
+from rumormill.live.core.node_config import node_setup
 from rumormill.live.core.records import Reserve
 from rumormill.live.io import journal as snapshot
 from rumormill.live.io.client import Client
@@ -80,7 +81,7 @@ def make_mesh(folder: Path, nodes: int = 2, attach: int | None = None) -> Path:
 
 
 def ready_node(path: Path, name: str) -> Node:
-    node = Node(read_mesh(path).setup(name, 1))
+    node = Node(node_setup(read_mesh(path), name, 1))
     node.start()
     commit(node)
     return node

@@ -20,7 +20,8 @@ from pathlib import Path
 
 from rumormill.errors import RumormillError
 from rumormill.live.io.client import Client, NodeError
-from rumormill.mesh.edit import add, export, init, plan
+from rumormill.live.io.export import export
+from rumormill.mesh.edit import add, init, plan
 from rumormill.mesh.file import GamePart, read_mesh, write_mesh
 
 NODES = 8

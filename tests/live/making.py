@@ -10,8 +10,9 @@ import numpy as np
 
 import rumormill as rm
 from rumormill.live.core.node import Node
-from rumormill.live.core.node_config import LAST_DECISION, GameSetup, Limits, NodeSetup
+from rumormill.live.core.node_config import LAST_DECISION, GameSetup, NodeSetup
 from rumormill.live.core.signatures import Sealer
+from rumormill.mesh.file import Limits
 from rumormill.policies import Agent, Seat
 
 GAME = "mirrors"

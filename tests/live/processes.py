@@ -18,7 +18,7 @@ from typing import Any
 
 from rumormill.live.io.client import Client
 from rumormill.mesh.edit import add, init, plan
-from rumormill.mesh.file import GamePart, read_mesh, write_mesh
+from rumormill.mesh.file import GamePart, Limits, read_mesh, write_mesh
 
 GAME = "mirrors"
 ARMS = ["fra", "ams", "waw"]
@@ -85,9 +85,9 @@ class Cluster:
         plan(self.mesh)
         self.processes: dict[int, subprocess.Popen[bytes]] = {}
 
-    def limits(self, **given: float) -> None:
+    def limits(self, **given: Any) -> None:
         file = read_mesh(self.mesh).file
-        file.limits = given
+        file.limits = Limits(**given)
         write_mesh(self.mesh, file)
 
     def start(self, v: int, *, wait: bool = True) -> None:

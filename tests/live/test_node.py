@@ -22,11 +22,12 @@ from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.frames import HEAD, Have, Head, Hostile, Obs, Skip, Splitter
 from rumormill.live.core.game import Refused
 from rumormill.live.core.node import Node
-from rumormill.live.core.node_config import GameSetup, Limits
+from rumormill.live.core.node_config import GameSetup
 from rumormill.live.core.records import Own
 from rumormill.live.core.signatures import Chain, Point
 from rumormill.live.core.streams import VOID, Kept
 from rumormill.live.io.journal import pack, unpack
+from rumormill.mesh.file import Limits
 from rumormill.protocol import Message
 
 EVERYBODY = rm.DecentralizedMPUCB(gamma=1, clique_filter=False)

@@ -17,10 +17,10 @@ import pytest
 from live.processes import GAME, Cluster, cluster, wait_until
 from rumormill.live.core import frames as wire
 from rumormill.live.core.frames import Hello, Obs, Splitter
-from rumormill.live.core.signatures import BEGIN, chained
+from rumormill.live.core.signatures import BEGIN, Sealer, chained
 from rumormill.live.io.transport import tls
 from rumormill.mesh.file import read_mesh
-from rumormill.mesh.keys import make_authority, make_keys, sealer
+from rumormill.mesh.keys import make_authority, make_keys, signing_keys
 
 
 @pytest.fixture(scope="module")
@@ -352,7 +352,7 @@ def test_a_relay_cannot_speak_for_another_where_items_are_signed(tmp_path: Path)
         built.start(2)
         mesh = read_mesh(built.mesh)
         public = {node.id: node.key for node in mesh.file.nodes}
-        sealers = [sealer(tmp_path / "keys", "test", f"n{v}", public) for v in range(2)]
+        sealers = [Sealer("test", *signing_keys(tmp_path / "keys", f"n{v}", public)) for v in range(2)]
         items = [(1, 0, -5.0), (2, 1, -7.0)]
         true = sealers[0].seal(GAME, (0, 9), 2, chained(BEGIN, items), None)
         own = sealers[1].seal(GAME, (0, 9), 2, chained(BEGIN, items), None)

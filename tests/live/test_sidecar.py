@@ -23,9 +23,12 @@ from rumormill import catalogue
 from rumormill.cli import main
 from rumormill.errors import DataError, InputError
 from rumormill.live.core.node import Node
+from rumormill.live.core.node_config import node_setup
 from rumormill.live.io.client import AsyncClient, NodeError
+from rumormill.live.io.export import export, observations
+from rumormill.live.io.runtime import load_sealer
 from rumormill.live.io.status import arm_rows
-from rumormill.mesh.edit import add, export, init, observations, plan
+from rumormill.mesh.edit import add, init, plan
 from rumormill.mesh.file import GamePart, read_mesh
 
 LIVE = {"decentralized", "centralized", "kmp", "origin-median", "robust"}
@@ -183,8 +186,9 @@ LIGHT = """
 import sys
 import rumormill.live.io.runtime, rumormill.live.io.sidecar, rumormill.live.io.client
 from pathlib import Path
+from rumormill.live.core.node_config import node_setup
 from rumormill.mesh.file import read_mesh
-read_mesh(Path(sys.argv[1])).setup("n0", 1)
+node_setup(read_mesh(Path(sys.argv[1])), "n0", 1)
 heavy = {"numba", "scipy", "networkx", "rustworkx", "polars", "matplotlib", "dimod", "cryptography"}
 print(sorted(heavy & set(sys.modules)))
 """
@@ -221,7 +225,8 @@ def test_mistakes_in_the_mesh_file(made: Cluster, tmp_path: Path, old: str, new:
     path = tmp_path / "mesh.toml"
     path.write_text(text.replace(old, new, 1))
     with pytest.raises((InputError, DataError), match=said):
-        read_mesh(path).setup("n0", 1)
+        mesh = read_mesh(path)
+        node_setup(mesh, "n0", 1, sealer=load_sealer(mesh, "n0", tmp_path / "keys"))
 
 
 def test_a_mesh_refuses_wrong_nodes(made: Cluster) -> None:
@@ -254,7 +259,7 @@ def test_a_game_of_unknown_moments(tmp_path: Path, estimator: str) -> None:
     path = init(tmp_path, "m", game)
     add(path, "n0", "127.0.0.1:7400", [])
     plan(path)
-    node = Node(read_mesh(path).setup("n0", 1))
+    node = Node(node_setup(read_mesh(path), "n0", 1))
     node.start()
     node.committed(node.records)
     for reward in (1.0, 2.0, 1.5):

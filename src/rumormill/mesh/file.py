@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -19,9 +19,7 @@ from rumormill.estimators import Estimator
 from rumormill.files import write_atomically
 from rumormill.graphs.network import Network
 from rumormill.graphs.topologies import Topology
-from rumormill.live.core.node_config import LAST_DECISION, MOST_ARMS, GameSetup, Limits, NodeSetup
-from rumormill.live.core.signatures import Sealer
-from rumormill.policies import Agent, Policy, Seat
+from rumormill.policies import Policy
 from rumormill.policies.centralized import LeaderPart
 from rumormill.policies.decentralized import CliquePart
 from rumormill.policies.message_passing_policy import HopPart
@@ -31,6 +29,33 @@ from rumormill.validate import refused
 
 KEYS = "keys"
 """The folder of the keys, beside the mesh file."""
+MOST_ARMS = 65_534
+"""A frame stores an arm in two bytes; one number is left over for items that are no samples."""
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Bounds on the memory of a node, and its timeouts in seconds."""
+
+    retain: int = 100_000
+    """Items of each stream kept for others."""
+    window: int = 100_000
+    """Decisions for which a late reward is still taken."""
+    max_open: int = 10_000
+    """Choices without a reward at one time."""
+    block: int = 1_024
+    """Decision numbers reserved at a time."""
+    batch: int = 512
+    """Items in one frame."""
+    epochs: int = 8
+    """Streams of one origin: it may lose its disk that often, less one."""
+    have_every: float = 10.0
+    skip_after: float = 30.0
+    ping_every: float = 1.0
+    silence: float = 5.0
+    rate: float = 10_000.0
+    """Items of one origin taken in per second."""
+    frames: float = 10_000.0
+    """Frames of one link taken in per second."""
 
 
 class PlanPart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -81,7 +106,7 @@ class MeshFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
     nodes: list[NodePart] = []
     network: dict[str, Any] | None = None
     """A generator for the links, as in a spec; `rumormill mesh plan` writes what it made."""
-    limits: dict[str, float] = {}
+    limits: Limits = Limits()
     plans: dict[str, PlanPart] = {}
     """Per game, what `rumormill mesh plan` worked out."""
 
@@ -225,62 +250,6 @@ class Mesh:
             mine = next((clique for clique in plan.cliques if name in clique), [name])
             return CliquePart(gamma, frozenset(self.ids[each] for each in mine), group=group)
         return HopPart(gamma, group=group)
-
-    def limits(self) -> Limits:
-        known = {field: type(getattr(Limits(), field)) for field in Limits.__dataclass_fields__}
-        for key in self.file.limits:
-            if key not in known:
-                raise self._wrong(f"limits.{key}: unknown key{nearest(key, known)}")
-        return Limits(**{key: known[key](value) for key, value in self.file.limits.items()})
-
-    def setup(self, name: str, epoch: int, *, keys: Path | None = None, lockstep: bool = False) -> NodeSetup:
-        """What the node of this name is told; `keys` is the folder of its key."""
-        if name not in self.ids:
-            raise InputError(f"{self.path} has no node {name!r}{nearest(name, self.ids)}")
-        return NodeSetup(
-            node=self.ids[name],
-            mesh=self.file.name,
-            epoch=epoch,
-            neighbours=frozenset(self.ids[other] for other in self.links[name]),
-            members=frozenset(self.names),
-            games=tuple(self._game_setup(game, name) for game in self.file.games),
-            limits=self.limits(),
-            lockstep=lockstep,
-            sealer=self._sealer(name, keys or self.path.parent / KEYS) if self.file.signed else None,
-        )
-
-    def _sealer(self, name: str, folder: Path) -> Sealer:
-        from rumormill.mesh.keys import sealer  # cryptography is large, and most meshes do without
-
-        return sealer(folder, self.file.name, name, {node.id: node.key for node in self.file.nodes})
-
-    def _game_setup(self, game: GamePart, name: str) -> GameSetup:
-        gamma, part = self.gamma(game), self.part(game, name)
-        leader = part.leader if isinstance(part, LeaderPart) else None
-        return GameSetup(
-            name=game.name,
-            n_arms=len(game.arms),
-            gamma=gamma,
-            fingerprint=self.fingerprint(game),
-            make_agent=self._maker(game, name, part),
-            leader=leader,
-            patience=game.patience,
-            reach={self.ids[other]: self.within(other, gamma) for other in self.ids},
-        )
-
-    def _maker(self, game: GamePart, name: str, part: Any) -> Callable[[], Agent]:
-        policy, node = self.policy(game), self.ids[name]
-        seat = Seat(
-            agent=node,
-            n_arms=len(game.arms),
-            neighbours=tuple(self.ids[other] for other in self.links[name]),
-            rng=np.random.default_rng(node),
-            moments=self.moments(game),
-            horizon=LAST_DECISION,
-            n_agents=len(self.ids),
-            part=part,
-        )
-        return lambda: policy.agent(seat)
 
 
 def is_bounded(estimator: Estimator, moments: Moments | None) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import datetime
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rumormill.errors import InputError
-from rumormill.live.core.signatures import Sealer
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -55,8 +54,13 @@ def make_keys(folder: Path, node: str) -> str:
     return key.public_key().public_bytes_raw().hex()
 
 
-def sealer(folder: Path, mesh: str, node: str, public: Mapping[int, str]) -> Sealer:
-    """What a node signs and checks with: its own key, and everybody's public one."""
+Sign = Callable[[bytes], bytes]
+Verify = Callable[[int, bytes, bytes], bool]
+"""(node, message, signature) -> whether it is that node's."""
+
+
+def signing_keys(folder: Path, node: str, public: Mapping[int, str]) -> tuple[Sign, Verify]:
+    """The functions that sign with the private key of `node` and verify with the public keys of all nodes."""
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -69,14 +73,14 @@ def sealer(folder: Path, mesh: str, node: str, public: Mapping[int, str]) -> Sea
         raise InputError(f"the key of node {node!r} cannot sign: remove the node and add it again")
     keys = {v: Ed25519PublicKey.from_public_bytes(bytes.fromhex(each)) for v, each in public.items()}
 
-    def verify(v: int, words: bytes, seal: bytes) -> bool:
+    def verify(v: int, message: bytes, signature: bytes) -> bool:
         try:
-            keys[v].verify(seal, words)
+            keys[v].verify(signature, message)
         except (InvalidSignature, KeyError):
             return False
         return True
 
-    return Sealer(mesh, own.sign, verify)
+    return own.sign, verify
 
 
 def _name(text: str) -> x509.Name:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 import rumormill as rm
 from live.making import node_setup
 from live.simulation.parts import N_ARMS, Disk, Host, Wire
 from rumormill.live.core.node import Node
-from rumormill.live.core.node_config import Limits
 from rumormill.live.core.streams import Key
+from rumormill.mesh.file import Limits
 
 
 class Mesh:

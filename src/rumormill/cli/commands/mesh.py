@@ -209,7 +209,7 @@ def export(
     mesh: File = FILE,
 ) -> None:
     """Write what the nodes saw: time, agent, arm, and reward, or cost where it is minimised."""
-    from rumormill.mesh.edit import export as write
+    from rumormill.live.io.export import export as write
 
     count = write(mesh, data, out, game=game, wide=wide)
     say(f"{count:,} observations in {out}")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from rumormill.live.core.node_config import Limits
+from rumormill.mesh.file import Limits
 
 
 class NotReady(Exception):

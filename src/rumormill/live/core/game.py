@@ -10,7 +10,7 @@ from typing import Any
 from rumormill.live.core.agent_adapter import Player
 from rumormill.live.core.decisions import Choices, Known
 from rumormill.live.core.frames import Head, Item, Rows
-from rumormill.live.core.node_config import GameSetup, Limits
+from rumormill.live.core.node_config import GameSetup
 from rumormill.live.core.records import Choice, Expired, Own, Peer, Record, Reserve, Skipped
 from rumormill.live.core.signatures import BEGIN, Chain, Point, Sealer, chained
 from rumormill.live.core.streams import (
@@ -23,6 +23,7 @@ from rumormill.live.core.streams import (
     most_samples,
     packable,
 )
+from rumormill.mesh.file import Limits
 from rumormill.validate import LARGEST_REWARD
 
 # Of own heads that are not on disk yet, so many are remembered.

@@ -1,46 +1,24 @@
-"""What a node is told before it starts: its name and neighbours, its games, its limits."""
+"""The configuration of a node: its id and neighbours, its games, its limits; made from a mesh file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rumormill.policies import Agent
+import numpy as np
+
+from rumormill.errors import InputError
+from rumormill.mesh.file import GamePart, Limits, Mesh
+from rumormill.policies import Agent, Seat
+from rumormill.policies.centralized import LeaderPart
+from rumormill.text import nearest
 
 if TYPE_CHECKING:
     from rumormill.live.core.signatures import Sealer
 
 # No decision number exceeds this, so a trimmed mean knows which samples can never leave and forgets them.
 LAST_DECISION = 1 << 40
-# A frame's arm must fit two bytes where it is stored; one number is left over for items that are no samples.
-MOST_ARMS = 65_534
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """Every bound on memory, and every waiting time in seconds."""
-
-    retain: int = 100_000
-    """Items of each stream kept for others."""
-    window: int = 100_000
-    """Decisions for which a late reward is still taken."""
-    max_open: int = 10_000
-    """Choices without a reward at one time."""
-    block: int = 1_024
-    """Decision numbers reserved at a time."""
-    batch: int = 512
-    """Items in one frame."""
-    epochs: int = 8
-    """Streams of one origin: it may lose its disk that often, less one."""
-    have_every: float = 10.0
-    skip_after: float = 30.0
-    ping_every: float = 1.0
-    silence: float = 5.0
-    rate: float = 10_000.0
-    """Items of one origin taken in per second."""
-    frames: float = 10_000.0
-    """Frames of one link taken in per second."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,8 +50,57 @@ class NodeSetup:
     neighbours: frozenset[int]
     members: frozenset[int]
     games: tuple[GameSetup, ...]
-    limits: Limits = Limits()
+    limits: Limits
     sealer: Sealer | None = None
     """Signs and checks, in a mesh with signatures."""
     lockstep: bool = False
     """Play in rounds, for comparison with the simulator."""
+
+
+def node_setup(
+    mesh: Mesh, name: str, epoch: int, *, sealer: Sealer | None = None, lockstep: bool = False
+) -> NodeSetup:
+    """The configuration of the node `name`; a mesh with signatures needs a `sealer`."""
+    if name not in mesh.ids:
+        raise InputError(f"{mesh.path} has no node {name!r}{nearest(name, mesh.ids)}")
+    return NodeSetup(
+        node=mesh.ids[name],
+        mesh=mesh.file.name,
+        epoch=epoch,
+        neighbours=frozenset(mesh.ids[other] for other in mesh.links[name]),
+        members=frozenset(mesh.names),
+        games=tuple(_game_setup(mesh, game, name) for game in mesh.file.games),
+        limits=mesh.file.limits,
+        lockstep=lockstep,
+        sealer=sealer,
+    )
+
+
+def _game_setup(mesh: Mesh, game: GamePart, name: str) -> GameSetup:
+    gamma, part = mesh.gamma(game), mesh.part(game, name)
+    leader = part.leader if isinstance(part, LeaderPart) else None
+    return GameSetup(
+        name=game.name,
+        n_arms=len(game.arms),
+        gamma=gamma,
+        fingerprint=mesh.fingerprint(game),
+        make_agent=_maker(mesh, game, name, part),
+        leader=leader,
+        patience=game.patience,
+        reach={mesh.ids[other]: mesh.within(other, gamma) for other in mesh.ids},
+    )
+
+
+def _maker(mesh: Mesh, game: GamePart, name: str, part: Any) -> Callable[[], Agent]:
+    policy, node = mesh.policy(game), mesh.ids[name]
+    seat = Seat(
+        agent=node,
+        n_arms=len(game.arms),
+        neighbours=tuple(mesh.ids[other] for other in mesh.links[name]),
+        rng=np.random.default_rng(node),
+        moments=mesh.moments(game),
+        horizon=LAST_DECISION,
+        n_agents=len(mesh.ids),
+        part=part,
+    )
+    return lambda: policy.agent(seat)

@@ -16,11 +16,13 @@ from pathlib import Path
 
 from rumormill.errors import InputError, RumormillError
 from rumormill.live.core.node import Node
+from rumormill.live.core.node_config import node_setup
+from rumormill.live.core.signatures import Sealer
 from rumormill.live.io import journal as snapshot
 from rumormill.live.io.http import Answer, HttpServer
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.transport import Transport, tls
-from rumormill.mesh.file import KEYS, read_mesh, split_address
+from rumormill.mesh.file import KEYS, Mesh, read_mesh, split_address
 
 log = logging.getLogger("rumormill.node")
 
@@ -78,7 +80,7 @@ class Runtime:
         owner = f"mesh {mesh.file.name}, node {name}"
         self.journal = Journal(settings.data, owner, fresh_epoch=lambda: time.time_ns() // 1_000_000)
         self.epoch = self.journal.found.epoch
-        self.node = Node(mesh.setup(name, self.epoch, keys=keys))
+        self.node = Node(node_setup(mesh, name, self.epoch, sealer=load_sealer(mesh, name, keys)))
         self.node.restart(self.journal.found.state, self.journal.found.records)
         self._since_snapshot = len(self.journal.found.records)
         self.journal.forget_found()
@@ -170,7 +172,8 @@ class Runtime:
                 raise InputError(f"its revision {mesh.file.revision} is not above {self.mesh.file.revision}")
             if mesh.file.name != self.mesh.file.name:
                 raise InputError(f"it is of another mesh, {mesh.file.name!r}")
-            setup = mesh.setup(self.settings.name, self.epoch, keys=self._keys)
+            sealer = load_sealer(mesh, self.settings.name, self._keys)
+            setup = node_setup(mesh, self.settings.name, self.epoch, sealer=sealer)
         except RumormillError as error:
             log.error("the mesh file was not taken: %s", error)
             return
@@ -233,6 +236,17 @@ class Runtime:
         heapq.heappush(self._waiting, (record, next(self._order), future, answer))
         self.changed()
         return future
+
+
+def load_sealer(mesh: Mesh, name: str, folder: Path) -> Sealer | None:
+    """The keys of a node in a mesh with signatures; None in one without."""
+    if not mesh.file.signed:
+        return None
+    from rumormill.mesh.keys import signing_keys  # cryptography is large, and most meshes do without
+
+    return Sealer(
+        mesh.file.name, *signing_keys(folder, name, {node.id: node.key for node in mesh.file.nodes})
+    )
 
 
 def _sidecar_address(settings: Settings) -> tuple[str | None, int, str | None]:
