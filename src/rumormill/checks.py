@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -256,11 +257,14 @@ def check_estimator(estimator: Estimator) -> None:
     - `merge`, if offered, equals the one stream that saw both;
     - sign is right: the mean of negated samples is the negated mean (an estimator that brings its own index
       may treat the two sides differently; its index is never below its mean, and no number without one);
-    - constants are positive, and validity implies definedness.
+    - constants are positive, and validity implies definedness;
+    - state stays small as samples arrive, if it says `bounded_memory`.
     """
     if not isinstance(estimator, Estimator):
         raise InputError(f"estimator = {shown(estimator)} is not an estimator: try rm.TrimmedMean()")
     name = type(estimator).__name__
+    if estimator.bounded_memory and not stays_small(estimator):
+        raise ContractError(f"{name} says bounded_memory, but its state grows with every sample")
     rng = np.random.default_rng(11)
     for law, moments in (
         (AlphaStable(alpha=1.5, loc=0.7), Moments(eps=0.4, u=9.0, rho=8.5)),
@@ -277,6 +281,16 @@ def check_estimator(estimator: Estimator) -> None:
             _check_radius(name, estimator, samples, moments)
 
 
+def stays_small(estimator: Estimator) -> bool:
+    """Whether the state after 4,096 samples takes less than one number per sample."""
+    online = estimator.online(Moments(eps=0.5, u=1.0, rho=1.0), last_L=100.0)
+    for i in range(1, 4097):
+        online.update((i * 7919 % 1009 - 504) / 100.0)
+        if i % 256 == 0:
+            online.mean(math.log(i))
+    return len(msgspec.msgpack.encode(online.state())) < 32_000
+
+
 def _check_radius(name: str, estimator: Estimator, samples: Sequence[float], moments: Moments) -> None:
     L = 3.0
     _require_close(
@@ -287,15 +301,19 @@ def _check_radius(name: str, estimator: Estimator, samples: Sequence[float], mom
     )
     if not estimator.moment(moments) > 0:
         raise ContractError(f"{name}.moment() is not positive")
-    try:
-        c = estimator.theory(moments).c
-    except InputError:
-        c = 1.0  # no lemma, and it says so
-    if not c > 0:
-        raise ContractError(f"{name}.theory() gives c = {c}, which is not positive")
+    if not _theory_constant(estimator, moments) > 0:
+        raise ContractError(f"{name}.theory() gives a constant c that is not positive")
     for n, level in ((1, 0.5), (5, 2.0), (400, 10.0)):
         if estimator.valid(n, level, moments) and not estimator.defined(n, level, moments):
             raise ContractError(f"{name} claims validity for n = {n}, L = {level}, where it is not defined")
+
+
+def _theory_constant(estimator: Estimator, moments: Moments) -> float:
+    """The constant c of the lemma; 1 for an estimator without one."""
+    try:
+        return estimator.theory(moments).c
+    except InputError:
+        return 1.0
 
 
 def _check_index(name: str, estimator: Estimator, samples: Sequence[float], moments: Moments) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import pickle
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from helpers import oracle_adapters_reality as sides_reality
 from helpers.catalogue_samples import every, made
 from helpers.oracle_adapters import ESTIMATOR_WORDS
 from rumormill import catalogue
+from rumormill.checks import stays_small
 from rumormill.estimators import Terms
 
 # Estimators whose definition is not written down a second time, each with the reason.
@@ -31,6 +33,35 @@ MOMENTS = [
 @each
 def test_keeps_its_promises(name: str, table: dict[str, Any]) -> None:
     rm.checks.check_estimator(made("estimator", table))
+
+
+@each
+def test_attributes_are_true(name: str, table: dict[str, Any]) -> None:
+    """Each attribute is compared with what happens: samples are fed, constants and streams are asked for."""
+    estimator = made("estimator", table)
+    assert estimator.bounded_memory == stays_small(estimator)
+    without_moments = Terms(last_L=9.0, horizon=100)
+    assert estimator.needs_moments == raises(lambda: estimator.stream_for(without_moments))
+    without_horizon = Terms(moments=MOMENTS[0], last_L=9.0)
+    assert estimator.needs_horizon == raises(lambda: estimator.stream_for(without_horizon))
+    stream = estimator.stream_for(Terms(moments=MOMENTS[0], last_L=9.0, horizon=100))
+    stream.update(1.0)
+    assert estimator.brings_index != raises(lambda: stream.index(1.0))
+    if table.get("variant") == "literal":  # a wrong algorithm, played with the constant of the right one
+        assert not estimator.has_lemma
+        return
+    if not estimator.brings_index:
+        assert estimator.has_lemma == any(estimator.valid(n, 2.0, MOMENTS[0]) for n in (1, 10, 10**6))
+        by_theory = {"type": "robust", "estimator": table, "c": "theory"}
+        assert estimator.has_lemma != raises(lambda: made("policy", by_theory))
+
+
+def raises(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except (rm.InputError, TypeError):
+        return True
+    return False
 
 
 @each

@@ -12,7 +12,6 @@ from helpers.oracle_reality import Rules, catoni_bound, mr_bonus, mr_mean
 from rumormill.checks import check_estimator
 from rumormill.estimators import Terms
 from rumormill.formulas import bound_phi, catoni_curvature, mr_curvature
-from rumormill.mesh.file import is_bounded
 
 MOMENTS = rm.Moments(eps=1.0, u=1.0, rho=1.0)
 LEVEL = 3.0
@@ -218,5 +217,5 @@ def test_what_they_claim() -> None:
 
 
 def test_a_node_that_runs_for_ever_cannot_have_them() -> None:
-    assert not is_bounded(rm.CatoniBound(), MOMENTS)
+    assert not rm.CatoniBound().bounded_memory
     assert rm.MRUCB().needs_horizon

@@ -138,7 +138,7 @@ def require_memory(
             source.n_arms,
             pairs=contender.layout.deliveries,
             slots=min(contender.gamma or 0, horizon) + 1,
-            shares_rows=bool(getattr(contender.policy, "shares_rows", False)),
+            shares_rows=contender.policy.shares_rows,
             marks=n_marks,
             columns=1 if shared else source.n_arms,
         )
@@ -239,5 +239,5 @@ def reference_game(
     carrier = carry(conditions)
     if conditions.even:
         return Game(agents, network, rewards, carrier, horizon)
-    rows = bool(getattr(policy, "shares_rows", False))
+    rows = policy.shares_rows
     return ImperfectGame(agents, conditions, rewards, carrier, gamma=contender.gamma, shares_rows=rows)

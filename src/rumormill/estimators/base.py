@@ -78,19 +78,21 @@ class OnlineMean(ABC):
 class Estimator(metaclass=NamedArguments):
     """A robust mean as a frozen description; `online` starts a stream, `of` is the definition."""
 
+    # Facts about the estimator. Where one depends on a parameter, the subclass has a property of that name.
     has_lemma: bool = True
-    """Whether a concentration lemma stands behind `theory`; a baseline has none."""
-
+    """Whether `theory` is backed by a concentration lemma; a baseline has none."""
     brings_index: bool = False
-    """Whether its streams answer `index(L)` themselves; c and zeta of a policy then have no meaning."""
+    """Whether streams compute `index(L)` themselves; the policy then takes neither c nor zeta."""
     needs_moments: bool = True
-    """Whether it cannot do without moment bounds."""
+    """Whether moment bounds are required."""
     needs_horizon: bool = False
-    """Whether an agent cannot use it without knowing the number of rounds."""
-    slack: float = 0.0
-    """By how much n or L may grow before the estimate is worked out again; 0: it is always fresh."""
+    """Whether the number of rounds is required."""
+    bounded_memory: bool = False
+    """Whether a stream stores far fewer values than it has samples; a node accepts no other estimator."""
     symmetric_only: bool = False
-    """Whether what it promises holds for laws that are symmetric about their mean, and for no others."""
+    """Whether the guarantee holds only for laws that are symmetric about their mean."""
+    slack: float = 0.0
+    """Relative growth of n or L after which the estimate is recomputed; 0: at every call."""
 
     @abstractmethod
     def moment(self, moments: Moments) -> float:

@@ -58,6 +58,8 @@ def clip_budget(u: float, p: float) -> float:
 class ClippedMean(Estimator):
     """The clipped mean, with the smallest constant that holds for every law with these moments."""
 
+    bounded_memory = True
+
     def moment(self, moments: Moments) -> float:
         return moments.u
 

@@ -34,6 +34,7 @@ class EmpiricalMean(Estimator):
     """The plain average, for comparison."""
 
     has_lemma = False
+    bounded_memory = True
 
     def moment(self, moments: Moments) -> float:
         return moments.rho

@@ -49,6 +49,7 @@ class HuberSGD(IndexedEstimator):
     """The factor on the radius."""
 
     needs_moments = False
+    bounded_memory = True
     symmetric_only = True
 
     def __post_init__(self) -> None:

@@ -41,6 +41,7 @@ class MedianBound(IndexedEstimator):
 
     has_lemma = True
     needs_moments = False
+    bounded_memory = True
     symmetric_only = True
 
     def __post_init__(self) -> None:

@@ -49,6 +49,7 @@ class RobustMOSS(IndexedEstimator):
     """A number in place of the agents within reach."""
 
     needs_horizon = True
+    bounded_memory = True
 
     def __post_init__(self) -> None:
         between("a", self.a, 1.001, 100)

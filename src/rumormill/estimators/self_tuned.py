@@ -54,6 +54,7 @@ class SelfTuned(IndexedEstimator):
     """How many first samples give the centre."""
 
     needs_moments = False
+    bounded_memory = True
 
     def __post_init__(self) -> None:
         above("C", self.C, 0, LARGEST_CONSTANT)

@@ -44,6 +44,8 @@ class TrimmedMean(Estimator):
     variant: Literal["exact", "literal"] = "exact"
     """The right one ("exact"), or the printed Algorithm 3 ("literal"), which is wrong."""
 
+    bounded_memory = True
+
     def __post_init__(self) -> None:
         one_of("variant", self.variant, ("exact", "literal"))
 

@@ -58,7 +58,9 @@ class Policy(metaclass=NamedArguments):
     """Frozen parameters that turn a seat into an agent. Own policies are frozen dataclasses too."""
 
     label: ClassVar[str] = ""
-    """What tables and figures call it where nobody says otherwise; left out, the name of the class."""
+    """The name in tables and figures; left out, that of the class."""
+    shares_rows: ClassVar[bool] = False
+    """Whether messages carry a row (estimate, count) for every arm."""
 
     @abstractmethod
     def agent(self, seat: Seat) -> Agent:

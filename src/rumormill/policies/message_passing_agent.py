@@ -201,5 +201,5 @@ def gate_of(policy: RobustPolicy, seat: Seat, gamma: int) -> Gate:
         origins=origins,
         n_agents=seat.n_agents,
         oldest=None if part.delay is None else gamma + part.delay,
-        rows=bool(getattr(policy, "shares_rows", False)),
+        rows=policy.shares_rows,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from rumormill.arms import Moments
 from rumormill.errors import InputError
@@ -147,9 +147,6 @@ class MessagePassingPolicy(RobustPolicy):
     at most `quiet` times the samples of another arm. 1/4 is a good choice, 0 tells no favourite at all, None
     tells everything.
     """
-
-    shares_rows: ClassVar[bool] = False
-    """Whether messages carry a row for every arm."""
 
     gamma: int | Literal["half-diameter"] = "half-diameter"
     """How many hops messages travel; "half-diameter" is ⌈diameter/2⌉."""
