@@ -143,7 +143,8 @@ def resolve_checkpoints(checkpoints: int | Any | None, horizon: int) -> NDArray[
         checkpoints = min(horizon, DEFAULT_CHECKPOINTS)
     if is_whole(checkpoints):
         count = min(whole("checkpoints", checkpoints), horizon)
-        return np.unique(np.ceil(np.arange(1, count + 1) * (horizon / count)).astype(np.int64))
+        # ⌈i·T/n⌉ in integers: a float product can round to just above a whole number, and T to T + 1.
+        return -(-np.arange(1, count + 1, dtype=np.int64) * horizon // count)
     given = np.asarray(checkpoints)
     if given.ndim != 1 or given.size == 0 or not np.issubdtype(given.dtype, np.integer):
         raise InputError("checkpoints must be a number of them, or a list of rounds")
