@@ -89,7 +89,8 @@ def _game(axes: Axes, game: GameBounds, found: RunBounds) -> None:
             axes.plot(
                 drawn[-1], values[-1], color=mark.colour, marker=mark.marker, markersize=3, clip_on=False
             )
-    axes.set_xlim(game.first_round, found.horizon)
+    if game.first_round < found.horizon:
+        axes.set_xlim(game.first_round, found.horizon)
 
 
 def _note(axes: Axes, game: GameBounds, *, names: bool) -> None:
