@@ -4,6 +4,9 @@
 class RumormillError(Exception):
     """Base of every error this package raises on purpose."""
 
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)
+
 
 class InputError(RumormillError, ValueError):
     """The caller gave something that is not allowed. The text says what was given and what is."""
@@ -27,3 +30,6 @@ class SolverError(RumormillError):
 
 class SlowEngineNotice(UserWarning):
     """The compiled engine cannot run this, so the reference engine does."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)

@@ -6,12 +6,13 @@ floats, so that nothing has to be clipped or guessed.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import inspect
 import math
 from abc import ABCMeta
 from collections.abc import Callable, Iterable
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -134,14 +135,33 @@ def rewards_in_range(largest: float, what: str) -> None:
 
 
 class NamedArguments(ABCMeta):
-    """For classes that users make: a misspelt or missing argument is answered in words."""
+    """Metaclass of public classes: a misspelt or missing argument is named in an ArgumentError."""
 
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        try:
-            return super().__call__(*args, **kwargs)
-        except TypeError:
-            _require_fitting(getattr(cls, "__init__", cls), (None, *args), kwargs, cls.__name__)
-            raise
+    if not TYPE_CHECKING:  # type checkers and editors read the constructor itself
+
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            try:
+                return super().__call__(*args, **kwargs)
+            except TypeError:
+                _require_fitting(getattr(cls, "__init__", cls), (None, *args), kwargs, cls.__name__)
+                raise
+
+    @property
+    def __signature__(cls) -> inspect.Signature:
+        """The parameters of the constructor: what `inspect.signature`, `help` and editors show."""
+        constructor = getattr(cls, "__init__")  # noqa: B009  # as an attribute it is unsound to mypy
+        if constructor is object.__init__:
+            return inspect.Signature()
+        _, *parameters = inspect.signature(constructor).parameters.values()  # without self
+        if dataclasses.is_dataclass(cls):  # the default itself, not "<factory>"
+            made = {f.name: f.default_factory for f in dataclasses.fields(cls)}
+            parameters = [
+                one.replace(default=factory())
+                if (factory := made.get(one.name, dataclasses.MISSING)) is not dataclasses.MISSING
+                else one
+                for one in parameters
+            ]
+        return inspect.Signature(parameters)
 
 
 def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
