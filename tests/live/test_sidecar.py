@@ -224,9 +224,13 @@ def test_mistakes_in_the_mesh_file(made: Cluster, tmp_path: Path, old: str, new:
     assert old in text
     path = tmp_path / "mesh.toml"
     path.write_text(text.replace(old, new, 1))
-    with pytest.raises((InputError, DataError), match=said):
+
+    def set_up() -> None:
         mesh = read_mesh(path)
         node_setup(mesh, "n0", 1, sealer=load_sealer(mesh, "n0", tmp_path / "keys"))
+
+    with pytest.raises((InputError, DataError), match=said):
+        set_up()
 
 
 def test_a_mesh_refuses_wrong_nodes(made: Cluster) -> None:
