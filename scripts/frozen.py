@@ -57,11 +57,11 @@ def command_line(words: Sequence[str]) -> None:
 
 def live() -> Any:
     """The parts of a live node: no sockets, clocks or keys among them."""
-    from rumormill.mesh.file import read_mesh
     from rumormill.live.core.frames import HEAD
-    from rumormill.live.io.journal import Journal, pack
     from rumormill.live.core.node import Node
     from rumormill.live.core.records import encode
+    from rumormill.live.io.journal import Journal, pack
+    from rumormill.mesh.file import read_mesh
 
     return SimpleNamespace(
         read_mesh=read_mesh, head=HEAD.size, Journal=Journal, Node=Node, encode=encode, pack=pack
