@@ -25,7 +25,7 @@ import numpy as np
 
 from rumormill.live.core import frames as wire
 from rumormill.live.core.node import Node
-from rumormill.live.core.node_config import node_setup
+from rumormill.live.core.node_config import fingerprint, node_setup
 from rumormill.live.core.records import Reserve
 from rumormill.live.io import journal as snapshot
 from rumormill.live.io.client import Client
@@ -114,7 +114,7 @@ def taking(path: Path) -> dict[str, float]:
     node = ready_node(path, "n0")
     mesh = read_mesh(path)
     node.link_up(1, 1)
-    games = [(game.name, mesh.fingerprint(game)) for game in mesh.file.games]
+    games = [(game.name, fingerprint(mesh, game)) for game in mesh.file.games]
     node.receive(1, wire.encode(wire.Hello(1, 1, "bench", 1, 1, games))[4:])
     node.receive(1, wire.encode(wire.Have(GAME, []))[4:])
     rng = np.random.default_rng(2)

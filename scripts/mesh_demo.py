@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 from rumormill.errors import RumormillError
+from rumormill.live.core.node_config import within
 from rumormill.live.io.client import Client, NodeError
 from rumormill.live.io.export import export
 from rumormill.mesh.edit import add, init, plan
@@ -243,14 +244,14 @@ def settle(demo: Demo) -> None:
         return all(
             upto[f"n{v}"].get(mesh.names[w], 0) == logged[w]
             for v in range(NODES)
-            for w in mesh.within(f"n{v}", 2)
+            for w in within(mesh, f"n{v}", 2)
         )
 
     wait_for("catching up", caught_up)
     for v in range(NODES):
         if logged[v] < demo.acknowledged[v]:
             raise SystemExit(f"n{v} lost observations: {logged[v]} of {demo.acknowledged[v]}")
-        in_reach = sum(logged[w] for w in mesh.within(f"n{v}", 2))
+        in_reach = sum(logged[w] for w in within(mesh, f"n{v}", 2))
         if demo.samples(v) != in_reach:
             raise SystemExit(f"n{v} counts {demo.samples(v)} samples, its neighbourhood made {in_reach}")
     print(

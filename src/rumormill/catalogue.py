@@ -115,6 +115,7 @@ NETWORKS = Names(
         "grid": "topologies:Grid",
         "balanced_tree": "topologies:BalancedTree",
         "file": "topologies:GraphFile",
+        # Named by its path: a room above this one, imported when it is asked for.
         "mesh": "rumormill.mesh.file:MeshTopology",
     },
 )

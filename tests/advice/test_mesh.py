@@ -11,7 +11,8 @@ import rumormill as rm
 from helpers.synthetic_logs import log_of, two_clusters
 from rumormill import catalogue
 from rumormill.advice.advise_log import advise_log
-from rumormill.advice.mesh_output import mesh_of, mesh_toml, read_mesh
+from rumormill.advice.mesh_output import mesh_of, read_setting
+from rumormill.mesh.file import mesh_text
 
 MESH = """
 name = "mirrors"
@@ -55,7 +56,7 @@ def put(tmp_path: Path, text: str = MESH) -> Path:
 
 
 def test_a_mesh_by_hand(tmp_path: Path) -> None:
-    given = read_mesh(put(tmp_path))
+    given = read_setting(put(tmp_path))
     assert (given.game.objective, given.game.unit) == ("minimise", "ms")
     assert [given.network.neighbours(v).tolist() for v in range(3)] == [[1], [0, 2], [1]]
     assert given.setting.build(given.moments) == rm.KMPUCB(
@@ -68,8 +69,8 @@ def test_a_mesh_by_hand(tmp_path: Path) -> None:
 def test_what_advice_writes_is_what_was_recommended(tmp_path: Path) -> None:
     advice = advise_log(log_of(two_clusters(agents=8, rounds=150).table(1), unit="clicks"), seed=1)
     mesh = mesh_of(advice)
-    given = read_mesh(put(tmp_path, mesh_toml(mesh)))
-    assert given.mesh == mesh
+    given = read_setting(put(tmp_path, mesh_text(mesh)))
+    assert given.mesh.file == mesh
     assert given.game.arms == list(advice.log.arms)
     assert given.setting.build(given.moments) == advice.chosen.build(advice.evidence.moments)
     for group in advice.groups:
@@ -83,12 +84,12 @@ def test_what_advice_writes_is_what_was_recommended(tmp_path: Path) -> None:
         (
             'neighbours = ["b"]\n[limits',
             'neighbours = ["d"]\n[limits',
-            "'c' has the neighbour 'd', which is no node",
+            "neighbours: there is no node 'd'",
         ),
-        ('name = "c"', 'name = "b"', "two nodes have the same name"),
+        ('name = "c"', 'name = "b"', "name = 'b' is given twice"),
         ('type = "kmp"', 'type = "kpm"', "policy.type = 'kpm' is not allowed"),
-        ("zeta = 0.1\n", "", "needs zeta"),
-        ("eps = 0.5\n", "", "moments: "),
+        ("zeta = 0.1\n", "", "policy.zeta: missing"),
+        ("eps = 0.5\n", "", "moments.eps: missing"),
         ("eps = 0.5\n", "eps = 5.0\n", "moments: eps"),
         ('type = "kmp"\ngamma = 1', 'type = "consensus"', "policy"),
         ('objective = "minimise"', 'objective = "least"', "games"),
@@ -99,14 +100,14 @@ def test_what_advice_writes_is_what_was_recommended(tmp_path: Path) -> None:
 def test_what_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
     assert old in MESH
     with pytest.raises(rm.RumormillError, match=message):
-        read_mesh(put(tmp_path, MESH.replace(old, new)))
+        read_setting(put(tmp_path, MESH.replace(old, new)))
 
 
 def test_files_that_are_no_mesh(tmp_path: Path) -> None:
     with pytest.raises(rm.InputError, match="there is no such file"):
-        read_mesh(tmp_path / "gone.toml")
-    with pytest.raises(rm.DataError, match="missing required field"):
-        read_mesh(put(tmp_path, 'name = "x"\n'))
+        read_setting(tmp_path / "gone.toml")
+    with pytest.raises(rm.DataError, match="games: missing"):
+        read_setting(put(tmp_path, 'name = "x"\n'))
     family = catalogue.make("network", {"kind": "mesh", "file": str(put(tmp_path, "nodes = [3]\n"))})
-    with pytest.raises(rm.DataError, match="has a name"):
+    with pytest.raises(rm.DataError, match="expected a table"):
         family.build(np.random.default_rng(0))

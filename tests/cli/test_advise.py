@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 import rumormill as rm
-from rumormill.advice.mesh_output import read_mesh
+from rumormill.advice.mesh_output import read_setting
 
 Cli = Callable[..., Any]
 SMALL = ("--network", "ring n=6", "--horizon", "40", "--trials", "5")
@@ -68,7 +68,7 @@ def test_advice_on_a_log(cli: Cli, log: Path, tmp_path: Path) -> None:
     assert mesh["games"][0]["arms"] == ["mirror0", "mirror1", "mirror2"]
     assert (mesh["games"][0]["objective"], mesh["games"][0]["unit"]) == ("minimise", "ms")
     assert [node["name"] for node in mesh["nodes"]] == [f"c{v}" for v in range(6)]
-    again = read_mesh(tmp_path / "mesh.toml")
+    again = read_setting(tmp_path / "mesh.toml")
     assert again.network.n_agents == 6
     if again.setting.cooperates:
         assert {node["name"]: node["group"] for node in mesh["nodes"]}["c5"] == 1

@@ -48,10 +48,14 @@ def test_errors_are_one_line(tmp_path: Path) -> None:
         "error: mesh.toml: there is no such file; `rumormill mesh init NAME` makes one\n",
     )
     assert call(tmp_path, "mesh", "init", "m", "--arm", "x", "--arm", "y").returncode == 0
-    done = call(tmp_path, "node", "--name", "z")
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
-    assert "keys of node 'z' cannot be read" in done.stderr
+    assert "nodes: missing; `rumormill mesh add NAME HOST:PORT`" in call(tmp_path, "mesh", "show").stderr
+    assert call(tmp_path, "mesh", "add", "a", "127.0.0.1:7401").returncode == 0
+    (tmp_path / "keys" / "a.key").unlink()
+    for name, said in (("z", "has no node 'z'"), ("a", "keys of node 'a' cannot be read")):
+        done = call(tmp_path, "node", "--name", name)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
+        assert said in done.stderr
 
 
 def test_the_examples_for_operations_use_what_there_is(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from live.processes import GAME, Cluster, cluster, wait_until
 from rumormill.live.core import frames as wire
 from rumormill.live.core.frames import Hello, Obs, Splitter
+from rumormill.live.core.node_config import fingerprint
 from rumormill.live.core.signatures import BEGIN, Sealer, chained
 from rumormill.live.io.transport import tls
 from rumormill.mesh.file import read_mesh
@@ -90,7 +91,7 @@ def counted(made: Cluster, kind: str) -> int:
 
 def games_of(made: Cluster) -> list[tuple[str, str]]:
     mesh = read_mesh(made.mesh)
-    return [(game.name, mesh.fingerprint(game)) for game in mesh.file.games]
+    return [(game.name, fingerprint(mesh, game)) for game in mesh.file.games]
 
 
 def greeted(made: Cluster, name: str = "n0", node: int = 0, epoch: int = 1) -> Peer:
@@ -362,7 +363,7 @@ def test_a_relay_cannot_speak_for_another_where_items_are_signed(tmp_path: Path)
             return int(built.status(2)["violations"].get("seal", 0))
 
         with Peer(built, keys(built, "n1")) as peer:
-            peer.hello(1, games=[(game.name, mesh.fingerprint(game)) for game in mesh.file.games])
+            peer.hello(1, games=[(game.name, fingerprint(mesh, game)) for game in mesh.file.games])
             peer.send(wire.Have(GAME, [], full=True))
             for seal in (b"", own.seal, other.seal, true.seal[::-1]):
                 peer.send(Obs(GAME, 0, 9, 2, 1, items, None, seal))

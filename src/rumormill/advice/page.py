@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rumormill.advice.figures import model_figure, price_figure
-from rumormill.advice.mesh_output import mesh_of, mesh_toml
+from rumormill.advice.mesh_output import mesh_of
 from rumormill.advice.report_text import (
     alarms,
     basis,
@@ -21,6 +21,7 @@ from rumormill.advice.report_text import (
 )
 from rumormill.experiments.report.markup import picture, table
 from rumormill.files import write_atomically
+from rumormill.mesh.file import mesh_text
 from rumormill.text import number, plural
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ their outermost values moved in; bands of 95 % from a block bootstrap over time.
 order where that was worse.</p>
 {_settings(advice)}</section>
 <section id="act"><h2>A file to act on</h2><details><summary>mesh.toml</summary>
-<pre><code>{html.escape(mesh_toml(mesh_of(advice)))}</code></pre></details></section>
+<pre><code>{html.escape(mesh_text(mesh_of(advice)))}</code></pre></details></section>
 <section id="notes"><h2>Notes</h2><ul>{notes}</ul></section>
 </main></body></html>
 """

@@ -101,7 +101,7 @@ def second_look(
 
 def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:
     """The log with agents and arms in the order of the mesh; all nodes must be in it."""
-    names = [node.name for node in given.mesh.nodes]
+    names = [node.name for node in given.mesh.file.nodes]
     if log.agents is None:
         raise DataError("the log does not say who measured what: name the column with --agent-column")
     lost = sorted(set(names) - set(log.agents))

@@ -38,7 +38,7 @@ def init(folder: Path, name: str, game: GamePart, *, signed: bool = False) -> Pa
         raise InputError(f"{path} is there already")
     folder.mkdir(parents=True, exist_ok=True)
     file = MeshFile(name=name, games=[game], signed=signed)
-    Mesh(file, path).policy(game)
+    Mesh(file, path).live_policy(game)
     make_authority(folder / KEYS, name)
     write_mesh(path, file)
     return path
@@ -46,7 +46,7 @@ def init(folder: Path, name: str, game: GamePart, *, signed: bool = False) -> Pa
 
 def add(path: Path, name: str, address: str, links: Sequence[str]) -> Mesh:
     """One more node: its place in the file and its keys."""
-    mesh = read_mesh(path)
+    mesh = read_mesh(path, empty=True)
     _require_name(name)
     if name in mesh.ids:
         raise InputError(f"{path} has a node {name!r} already")
@@ -146,7 +146,7 @@ def plan(path: Path, seed: int = 0) -> Mesh:
     edges = [(place[a], place[b]) for a in order for b in mesh.links[a] if place[a] < place[b]]
     network = Network.labelled(order, np.array(edges, np.int64).reshape(-1, 2), ())
     for game in file.games:
-        made = mesh.policy(game).plan(network)
+        made = mesh.live_policy(game).plan(network)
         file.plans[game.name] = part = _plan(made, order, f"{path}: game {game.name!r}")
         if not edges and len(order) > 1 and (part.gamma > 0 or part.cliques or part.leader):
             raise InputError(f"{path}: no node has neighbours; give --link, or a [network]")

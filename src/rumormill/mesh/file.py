@@ -1,13 +1,18 @@
-"""The mesh file: games, nodes, links and plans; its one reader and writer."""
+"""The mesh file: games, nodes, links and plans. Its one form, one reader and one writer.
+
+`read_mesh` accepts or refuses a file in the same words for everyone: commands that edit it, nodes that run
+it, `rumormill advise --like` and `rumormill simulate --mesh`. Every mistake is one line: the file, the key,
+what is allowed.
+"""
 
 from __future__ import annotations
 
-import hashlib
+import re
 import tomllib
-from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
@@ -20,10 +25,7 @@ from rumormill.files import write_atomically
 from rumormill.graphs.network import Network
 from rumormill.graphs.topologies import Topology
 from rumormill.policies import Policy
-from rumormill.policies.centralized import LeaderPart
-from rumormill.policies.decentralized import CliquePart
-from rumormill.policies.message_passing_policy import HopPart
-from rumormill.text import nearest, one_line
+from rumormill.text import nearest, one_line, shown
 from rumormill.toml import to_toml
 from rumormill.validate import refused
 
@@ -32,87 +34,103 @@ KEYS = "keys"
 MOST_ARMS = 65_534
 """A frame stores an arm in two bytes; one number is left over for items that are no samples."""
 
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
+
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """Bounds on the memory of a node, and its timeouts in seconds."""
 
-    retain: int = 100_000
+    retain: Count = 100_000
     """Items of each stream kept for others."""
-    window: int = 100_000
-    """Decisions for which a late reward is still taken."""
-    max_open: int = 10_000
-    """Choices without a reward at one time."""
-    block: int = 1_024
+    window: Count = 100_000
+    """Decisions for which a late reward is still accepted."""
+    max_open: Count = 10_000
+    """Decisions without a reward at one time."""
+    block: Count = 1_024
     """Decision numbers reserved at a time."""
-    batch: int = 512
+    batch: Count = 512
     """Items in one frame."""
-    epochs: int = 8
+    epochs: Count = 8
     """Streams of one origin: it may lose its disk that often, less one."""
-    have_every: float = 10.0
-    skip_after: float = 30.0
-    ping_every: float = 1.0
-    silence: float = 5.0
-    rate: float = 10_000.0
-    """Items of one origin taken in per second."""
-    frames: float = 10_000.0
-    """Frames of one link taken in per second."""
+    have_every: Seconds = 10.0
+    """Between two frames that say how far this node is in every stream."""
+    skip_after: Seconds = 30.0
+    """Before items that no neighbour keeps are skipped."""
+    ping_every: Seconds = 1.0
+    silence: Seconds = 5.0
+    """Without a frame, after which a link is closed."""
+    rate: Annotated[float, msgspec.Meta(gt=0)] = 10_000.0
+    """Items of one origin accepted per second."""
+    frames: Annotated[float, msgspec.Meta(gt=0)] = 10_000.0
+    """Frames of one link accepted per second."""
 
 
 class PlanPart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """What `rumormill mesh plan` worked out for the links: hop budget, cliques, leaders."""
+    """The plan of one game, as `rumormill mesh plan` writes it: hop budget, cliques, leaders."""
 
-    gamma: int
+    gamma: Annotated[int, msgspec.Meta(ge=0)]
     cliques: list[list[str]] | None = None
     leader: dict[str, str] | None = None
     distance: dict[str, int] | None = None
 
 
-class GamePart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """One choice that all nodes face."""
+def _written(default: Any) -> Any:
+    """A default that is written to the file too: `omit_defaults` leaves out plain ones only."""
+    return msgspec.field(default_factory=lambda: copy(default))
+
+
+class GamePart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One game that all nodes play: its arms, its objective, its policy."""
 
     name: str
     arms: list[str]
+    objective: Literal["minimise", "maximise"] = _written("maximise")
+    unit: str = _written("")
     policy: dict[str, Any]
-    objective: Literal["minimise", "maximise"] = "maximise"
-    unit: str = ""
+    """Its name under "type", its settings beside it, as in a spec."""
     moments: dict[str, float] | None = None
+    """eps, u and rho, for policies and estimators that need moment bounds."""
     patience: float = 30.0
-    ttl: float = 300.0
+    """Seconds of its leader's silence after which a follower decides for itself."""
+    ttl: Seconds = 300.0
+    """Seconds after which a decision without a reward is closed."""
     restart: int | None = None
-    """Forget everything every so many decisions: an advice that a node cannot follow."""
+    """Forget everything every so many decisions: for replays; nodes refuse it."""
 
 
-class NodePart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """One node; ids are never given twice. An advice has no ids and addresses: `mesh adopt` gives them."""
+class NodePart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One node. Without id or address only `rumormill mesh adopt` reads it, which adds them."""
 
     name: str
     id: int = -1
     address: str = ""
-    neighbours: list[str] = []
+    neighbours: list[str] = _written([])
+    """Their names. A link given on one side holds for both."""
     group: int = 0
-    """Those of one group face the same: an advice says so, and links only them."""
+    """Nodes of one group face the same rewards; for people."""
     key: str = ""
-    """Its public key, with which others check what it signed."""
+    """Its public key, with which others verify its signatures."""
 
 
-class MeshFile(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+class MeshFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """The whole file."""
 
     name: str
-    revision: int = 1
+    revision: Annotated[int, msgspec.Meta(ge=0)] = _written(1)
     signed: bool = False
-    """Whether every node signs its observations, so that no other can speak for it."""
+    """Whether every node signs its observations, so that no other node can forge them."""
     games: list[GamePart] = []
     nodes: list[NodePart] = []
     network: dict[str, Any] | None = None
-    """A generator for the links, as in a spec; `rumormill mesh plan` writes what it made."""
+    """A generator for the links, as in a spec; `rumormill mesh plan` writes the links it makes."""
     limits: Limits = Limits()
     plans: dict[str, PlanPart] = {}
-    """Per game, what `rumormill mesh plan` worked out."""
+    """Per game, what `rumormill mesh plan` computed."""
 
 
 class Mesh:
-    """A mesh file that has been read and found right."""
+    """A mesh file that was read and checked, with its links and policies."""
 
     def __init__(self, file: MeshFile, path: Path) -> None:
         self.file, self.path = file, path
@@ -120,57 +138,97 @@ class Mesh:
         self.names = {node.id: node.name for node in file.nodes}
         self.nodes = {node.name: node for node in file.nodes}
         self.games = {game.name: game for game in file.games}
-        self._check()
+        if not file.games:
+            raise self._wrong("games: missing; a mesh needs at least one [[games]]")
+        self._check_names()
+        for i, node in enumerate(file.nodes):
+            self._check_node(f"nodes[{i}]", node)
+        for i, game in enumerate(file.games):
+            self._check_game(f"games[{i}]", game)
+        for name, plan in file.plans.items():
+            self._check_plan(f"plans.{name}", name, plan)
+        self.policies: dict[str, Policy] = {
+            game.name: self._policy(f"games[{i}].policy", game) for i, game in enumerate(file.games)
+        }
         self.links = self._links()
 
-    def _check(self) -> None:
-        file = self.file
-        for what, names in (
-            ("node", [node.name for node in file.nodes]),
-            ("id", [str(node.id) for node in file.nodes]),
-            ("game", [game.name for game in file.games]),
+    # --- checks -------------------------------------------------------------------------------------
+
+    def _check_names(self) -> None:
+        nodes, games = self.file.nodes, self.file.games
+        for where, values in (
+            ("nodes[{}].name", [node.name for node in nodes]),
+            ("nodes[{}].id", [node.id for node in nodes if node.id >= 0]),
+            ("games[{}].name", [game.name for game in games]),
         ):
-            twice = {name for name in names if names.count(name) > 1}
-            if twice:
-                raise self._wrong(f"{what} {sorted(twice)[0]!r} is given twice")
-        for node in file.nodes:
-            if node.id < 0 or not node.address:
-                raise self._wrong(
-                    f"node {node.name!r} has no {'id' if node.address else 'address'}: "
-                    "`rumormill mesh adopt` completes an advice"
-                )
-            split_address(node.address, f"{self.path}: node {node.name}")
-            for other in node.neighbours:
-                if other not in self.ids or other == node.name:
-                    raise self._wrong(
-                        f"node {node.name!r} has the neighbour {other!r}{nearest(other, self.ids)}"
-                    )
-            if file.signed and not _is_key(node.key):
-                raise self._wrong(
-                    f"signed = true, but node {node.name!r} has no key: remove and add it again"
-                )
-        for game in file.games:
-            if len(set(game.arms)) < 2 or len(set(game.arms)) != len(game.arms) or len(game.arms) > MOST_ARMS:
-                raise self._wrong(f"game {game.name!r} needs at least two arms, each named once")
-            if game.restart is not None:
-                raise self._wrong(
-                    f"game {game.name!r}: restart = {game.restart} is for replays, a node does not forget: "
-                    "take the line out"
-                )
-        for name, plan in file.plans.items():
-            if name not in self.games:
-                raise self._wrong(f"plans.{name}: there is no such game{nearest(name, self.games)}")
-            self._check_plan(name, plan)
+            for i, value in enumerate(values):
+                if value in values[:i]:
+                    raise self._wrong(f"{where.format(i)} = {value!r} is given twice")
 
-    def _check_plan(self, game: str, plan: PlanPart) -> None:
-        named = [name for clique in plan.cliques or [] for name in clique]
-        named += [*(plan.leader or {}), *(plan.leader or {}).values(), *(plan.distance or {})]
-        for name in named:
-            if name not in self.ids:
-                raise self._wrong(f"the plan of game {game!r} names {name!r}{nearest(name, self.ids)}")
+    def _check_node(self, where: str, node: NodePart) -> None:
+        for key, is_given in (("id", node.id >= 0), ("address", bool(node.address))):
+            if not is_given:
+                raise self._wrong(f"{where}.{key}: missing; `rumormill mesh adopt` adds ids and addresses")
+        split_address(node.address, f"{self.path}: {where}.address", DataError)
+        for other in node.neighbours:
+            if other == node.name:
+                raise self._wrong(f"{where}.neighbours: {other!r} is the node itself")
+            self._require_node(f"{where}.neighbours", other)
+        if self.file.signed and not _is_key(node.key):
+            raise self._wrong(
+                f"{where}.key = {shown(node.key)} is not allowed: signed = true needs every node's key; "
+                "remove the node and add it again"
+            )
 
-    def _wrong(self, text: str) -> InputError:
-        return InputError(f"{self.path}: {text}")
+    def _check_game(self, where: str, game: GamePart) -> None:
+        arms = game.arms
+        if not 2 <= len(arms) <= MOST_ARMS or len(set(arms)) < len(arms):
+            raise self._wrong(
+                f"{where}.arms = {shown(arms)} is not allowed: 2 to {MOST_ARMS:,} names, each given once"
+            )
+        if game.restart is not None:
+            raise self._wrong(
+                f"{where}.restart = {game.restart} is not allowed: a node does not forget; take the line out"
+            )
+        if game.moments is not None:
+            for key in game.moments:
+                if key not in MOMENTS:
+                    raise self._wrong(f"{where}.moments.{key}: unknown key{nearest(key, MOMENTS)}")
+            for key in MOMENTS:
+                if key not in game.moments:
+                    raise self._wrong(f"{where}.moments.{key}: missing")
+            try:
+                Moments(**game.moments)
+            except InputError as error:
+                raise self._wrong(f"{where}.moments: {one_line(str(error))}") from None
+
+    def _check_plan(self, where: str, game: str, plan: PlanPart) -> None:
+        if game not in self.games:
+            raise self._wrong(f"{where}: there is no such game{nearest(game, self.games)}")
+        leader = plan.leader or {}
+        for key, names in (
+            ("cliques", [name for clique in plan.cliques or [] for name in clique]),
+            ("leader", [*leader, *leader.values()]),
+            ("distance", list(plan.distance or {})),
+        ):
+            for name in names:
+                self._require_node(f"{where}.{key}", name)
+
+    def _require_node(self, where: str, name: str) -> None:
+        if name not in self.ids:
+            raise self._wrong(f"{where}: there is no node {name!r}{nearest(name, self.ids)}")
+
+    def _policy(self, where: str, game: GamePart) -> Policy:
+        try:
+            made: Policy = catalogue.make("policy", game.policy, where=where, folder=self.path.parent)
+        except InputError as error:
+            raise self._wrong(str(error)) from None
+        return made
+
+    def _wrong(self, text: str) -> DataError:
+        return DataError(f"{self.path}: {text}")
+
+    # --- what follows from it -----------------------------------------------------------------------
 
     def _links(self) -> dict[str, list[str]]:
         """Every node's neighbours; a link given on one side holds for both."""
@@ -181,75 +239,41 @@ class Mesh:
                 linked[other].add(node.name)
         return {name: sorted(others, key=self.ids.__getitem__) for name, others in linked.items()}
 
-    def within(self, name: str, hops: int) -> frozenset[int]:
-        """The ids of a node and of all within so many hops."""
-        seen, rim = {name}, {name}
-        for _ in range(hops):
-            rim = {other for each in rim for other in self.links[each]} - seen
-            seen |= rim
-        return frozenset(self.ids[each] for each in seen)
-
-    def gamma(self, game: GamePart) -> int:
-        """How many hops the observations of a game travel."""
-        if game.name in self.file.plans:
-            return self.file.plans[game.name].gamma
-        given = game.policy.get("gamma", 0 if game.policy.get("type") == "robust" else None)
-        if isinstance(given, int) and not isinstance(given, bool):
-            return given
-        raise self._wrong(f"game {game.name!r} has no plan: run `rumormill mesh plan {self.path}`")
-
-    def fingerprint(self, game: GamePart) -> str:
-        """Neighbours exchange a game only if arms, objective and kind of policy agree."""
-        told = [game.arms, game.objective, game.policy.get("type", ""), *["signed"] * self.file.signed]
-        return hashlib.blake2b(msgspec.json.encode(told), digest_size=8).hexdigest()
-
-    def policy(self, game: GamePart) -> Policy:
-        where = f"{self.path}: game {game.name!r}: policy"
-        made: Policy = catalogue.make("policy", game.policy, where=where, folder=self.path.parent)
-        estimator = getattr(made, "estimator", None)
-        if isinstance(estimator, Estimator):
-            self._require_endless(game, estimator)
-        return made
-
-    def _require_endless(self, game: GamePart, estimator: Estimator) -> None:
-        """A node runs for ever: an estimator that cannot is refused."""
-        if estimator.needs_horizon:
-            raise self._wrong(
-                f"game {game.name!r}: the estimator must know the number of rounds, and there is none; take "
-                '"trimmed"'
-            )
-        if not is_bounded(estimator, self.moments(game)):
-            raise self._wrong(
-                f"game {game.name!r}: the estimator keeps every sample, so memory would grow for ever; take "
-                '"trimmed"'
-            )
-        if estimator.needs_moments and game.moments is None and "moments" not in game.policy:
-            raise self._wrong(
-                f"game {game.name!r}: the estimator needs moments; give [games.moments], or take "
-                'estimator = "self-tuned"'
-            )
+    def network(self) -> Network:
+        """The links as a network, nodes numbered in the order of the file."""
+        number = {name: v for v, name in enumerate(self.ids)}
+        edges = sorted((number[a], number[b]) for a in number for b in self.links[a] if number[a] < number[b])
+        return Network.numbered(len(number), np.array(edges, np.int64).reshape(-1, 2))
 
     def moments(self, game: GamePart) -> Moments | None:
-        if game.moments is None:
-            return None
-        try:
-            return Moments(**game.moments)
-        except (InputError, TypeError) as error:
-            raise self._wrong(f"game {game.name!r}: moments: {one_line(str(error))}") from None
+        """The moment bounds of a game, if it has any."""
+        return None if game.moments is None else Moments(**game.moments)
 
-    def part(self, game: GamePart, name: str) -> Any:
-        """What the agent of a node has to know of the plan."""
-        gamma, plan = self.gamma(game), self.file.plans.get(game.name)
-        group = len(self.within(name, gamma))
-        if plan is not None and plan.leader is not None:
-            distance = (plan.distance or {}).get(name, 0)
-            if name not in plan.leader:
-                raise self._wrong(f"the plan of game {game.name!r} has no leader for {name!r}: plan again")
-            return LeaderPart(gamma, self.ids[plan.leader[name]], distance, group=group)
-        if plan is not None and plan.cliques is not None:
-            mine = next((clique for clique in plan.cliques if name in clique), [name])
-            return CliquePart(gamma, frozenset(self.ids[each] for each in mine), group=group)
-        return HopPart(gamma, group=group)
+    def live_policy(self, game: GamePart) -> Policy:
+        """The policy of a game, if a node can run it without end; else InputError."""
+        policy = self.policies[game.name]
+        estimator = getattr(policy, "estimator", None)
+        if isinstance(estimator, Estimator):
+            where = f"{self.path}: game {game.name!r}"
+            if estimator.needs_horizon:
+                raise InputError(
+                    f"{where}: the estimator must know the number of rounds, and there is none; take "
+                    '"trimmed"'
+                )
+            if not is_bounded(estimator, self.moments(game)):
+                raise InputError(
+                    f"{where}: the estimator keeps every sample, so memory would grow without bound; take "
+                    '"trimmed"'
+                )
+            if estimator.needs_moments and game.moments is None and "moments" not in game.policy:
+                raise InputError(
+                    f"{where}: the estimator needs moments; give [games.moments], or take "
+                    'estimator = "self-tuned"'
+                )
+        return policy
+
+
+MOMENTS = ("eps", "u", "rho")
 
 
 def is_bounded(estimator: Estimator, moments: Moments | None) -> bool:
@@ -269,35 +293,110 @@ def _is_key(text: str) -> bool:
         return False
 
 
-def read_mesh(path: Path) -> Mesh:
-    """The mesh in a file; every mistake is named."""
-    return Mesh(read_file(path), path)
-
-
-def read_file(path: Path) -> MeshFile:
-    """What a file says, right or not."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file; `rumormill mesh init NAME` makes one") from None
-    try:
-        return msgspec.toml.decode(data, type=MeshFile)
-    except msgspec.DecodeError as error:
-        raise DataError(f"{path}: {one_line(str(error))}") from None
-
-
-def split_address(address: str, where: str) -> tuple[str, int]:
+def split_address(
+    address: str, where: str, error: type[InputError | DataError] = InputError
+) -> tuple[str, int]:
     """HOST:PORT in its parts; an IPv6 address stands in brackets."""
     host, _, port = address.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise InputError(f"{where}: {address!r} is no address: give HOST:PORT")
+        raise error(f"{where} = {address!r} is not allowed: give HOST:PORT")
     return host.strip("[]"), int(port)
 
 
+# --- reading and writing --------------------------------------------------------------------------------
+
+
+def read_mesh(path: str | Path, *, empty: bool = False) -> Mesh:
+    """The mesh in a file.
+
+    Parameters
+    ----------
+    path:
+        The mesh file: TOML in UTF-8, with or without a byte-order mark.
+    empty:
+        Accept a mesh without nodes, to which nodes are about to be added.
+
+    Raises InputError if there is no such file, DataError naming the key of the first mistake in it.
+    """
+    file, path = read_file(path), Path(path)
+    if file.games and not file.nodes and not empty:
+        raise DataError(f"{path}: nodes: missing; `rumormill mesh add NAME HOST:PORT` adds one")
+    return Mesh(file, path)
+
+
+def read_file(path: str | Path) -> MeshFile:
+    """The form of a file, keys and types checked; what the values mean together is not."""
+    try:
+        raw = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: there is no such file; `rumormill mesh init NAME` makes one") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise DataError(f"{path} cannot be read: {one_line(str(error))}") from None
+    try:
+        return msgspec.convert(raw, MeshFile)
+    except msgspec.ValidationError as error:
+        raise DataError(f"{path}: {_explain(raw, str(error))}") from None
+
+
 def write_mesh(path: Path, file: MeshFile) -> None:
-    """Write a mesh file in the order a person reads it."""
-    plain = msgspec.to_builtins(file)
-    write_atomically(path, to_toml(plain).encode())  # a node may be about to read it
+    """Write a mesh file; a node that reads it meanwhile finds the old one or the new one."""
+    write_atomically(path, mesh_text(file).encode())
+
+
+def mesh_text(file: MeshFile) -> str:
+    """A mesh file as TOML, in the order a person reads it."""
+    return to_toml(msgspec.to_builtins(file))
+
+
+FORMS: dict[str, Any] = {"games": GamePart, "nodes": NodePart, "limits": Limits, "plans": PlanPart}
+VALUES: dict[str, Any] = {"plans": PlanPart, "moments": float, "leader": str, "distance": int}
+"""What the tables hold whose keys are names."""
+
+
+def _explain(raw: Any, text: str) -> str:
+    """A message of msgspec with the path of the key first, the value found there, and the nearest name."""
+    words, _, at = text.partition(" - at `")
+    path, value = _found(raw, at.rstrip("`").removeprefix("$").lstrip("."))
+    where = f"{path}." if path else ""
+    unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words)
+    if unknown:
+        form = FORMS.get(re.split(r"[.\[]", path)[0], MeshFile)
+        return f"{where}{unknown[1]}: unknown key{nearest(unknown[1], form.__struct_fields__)}"
+    missing = re.fullmatch(r"Object missing required field `(.*)`", words)
+    if missing:
+        return f"{where}{missing[1]}: missing"
+    if words.startswith("Invalid enum"):
+        return f"{path} = {shown(value)} is not allowed: minimise or maximise"
+    words = words.replace("`", "").replace("object", "a table").replace("Expected", "expected")
+    return f"{path} = {shown(value)} is not allowed: {words}"
+
+
+def _found(raw: Any, path: str) -> tuple[str, Any]:
+    """The path, with the names that msgspec prints as [...] filled in, and the value at its end."""
+    steps: list[str] = []
+    form: Any = None
+    for step in re.findall(r"\[\.\.\.\]|[^.\[\]]+", path):
+        if step == "[...]":
+            step = next(key for key, value in raw.items() if not _fits(value, form))
+            steps.append(f".{step}")
+        elif isinstance(raw, list):
+            step = int(step)
+            steps.append(f"[{step}]")
+        else:
+            steps.append(f".{step}")
+            form = VALUES.get(step)
+        raw = raw[step]
+    return "".join(steps).lstrip("."), raw
+
+
+def _fits(value: Any, form: Any) -> bool:
+    try:
+        msgspec.convert(value, form)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,40 +411,4 @@ class MeshTopology(Topology):
             raise refused("file", self.file, "the path of a mesh file")
 
     def build(self, rng: np.random.Generator) -> Network:
-        nodes = read_toml(self.file).get("nodes", [])
-        try:
-            linked = [
-                (str(node["name"]), [str(name) for name in node.get("neighbours", [])]) for node in nodes
-            ]
-        except (TypeError, KeyError, AttributeError):
-            raise DataError(
-                f"{self.file}: every one of [[nodes]] has a name, and perhaps neighbours"
-            ) from None
-        return linked_by_name(self.file, linked)
-
-
-def read_toml(path: str | Path) -> dict[str, Any]:
-    """The tables of a file."""
-    try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise InputError(f"{path}: there is no such file") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
-
-
-def linked_by_name(path: str | Path, nodes: Sequence[tuple[str, Sequence[str]]]) -> Network:
-    """A network from names and the names of neighbours."""
-    if not nodes:
-        raise DataError(f"{path} names no nodes: it needs at least one")
-    number = {name: v for v, (name, _) in enumerate(nodes)}
-    if len(number) < len(nodes):
-        raise DataError(f"{path}: two nodes have the same name")
-    edges = set()
-    for name, neighbours in nodes:
-        for other in neighbours:
-            if other not in number:
-                raise DataError(f"{path}: {name!r} has the neighbour {other!r}, which is no node")
-            if other != name:
-                edges.add((min(number[name], number[other]), max(number[name], number[other])))
-    return Network.numbered(len(nodes), np.array(sorted(edges), np.int64).reshape(-1, 2))
+        return read_mesh(self.file).network()

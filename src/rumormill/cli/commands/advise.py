@@ -19,7 +19,7 @@ from rumormill.cli.printing import (
     print_json,
     say,
 )
-from rumormill.errors import InputError
+from rumormill.errors import DataError, InputError
 
 if TYPE_CHECKING:
     from rumormill.advice.advise_log import LogAdvice
@@ -147,9 +147,9 @@ def _advise_log(
     json: bool,
 ) -> None:
     from rumormill.advice.advise_log import advise_log
-    from rumormill.advice.mesh_output import mesh_of, mesh_toml
+    from rumormill.advice.mesh_output import mesh_of
     from rumormill.advice.settings import QUICK_ESTIMATORS
-    from rumormill.files import write_atomically
+    from rumormill.mesh.file import write_mesh
 
     with AdviceProgress() as counting:
         advice = advise_log(
@@ -164,7 +164,7 @@ def _advise_log(
         print_advice(advice)
     written, problems = _pictures(advice, out or Path("runs") / f"advice-{log.name}")
     if write is not None:
-        write_atomically(write, mesh_toml(mesh_of(advice)).encode())
+        write_mesh(write, mesh_of(advice))
         written.append(write)
     if json:
         print_json({**advice.as_dict(), "files": [str(path) for path in written], "problems": problems})
@@ -182,8 +182,8 @@ def _for_live(path: Path) -> str:
 
     try:
         mesh = read_mesh(path)
-        mesh.policy(mesh.file.games[0])
-    except InputError as error:
+        mesh.live_policy(mesh.file.games[0])
+    except (InputError, DataError) as error:
         why = str(error).split("; take ")[0]
         return f"live nodes refuse it ({why}); for those, ask again with --estimator clipped"
     return (
@@ -216,12 +216,12 @@ def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
 def _second_look(
     source: str, columns: Any, like: Path, way: Objective | None, seed: int, jobs: int | None, json: bool
 ) -> None:
-    from rumormill.advice.mesh_output import read_mesh
+    from rumormill.advice.mesh_output import read_setting
     from rumormill.advice.reading.log import read_log
     from rumormill.advice.recheck import second_look
     from rumormill.advice.report_text import recommendation
 
-    given = read_mesh(like)
+    given = read_setting(like)
     if way not in (None, given.game.objective):
         raise InputError(f"{like} says {given.game.objective}: leave --{way} out")
     log = read_log(source, columns, objective=given.game.objective, unit=given.game.unit)

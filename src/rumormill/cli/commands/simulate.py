@@ -80,9 +80,9 @@ def simulate(
 
 def _of_mesh(mesh: Path, arms: dict[str, Any], policies: list[str] | None) -> dict[str, Any]:
     """The parts of a spec that a mesh file has: its setting first, beside agents that never talk."""
-    from rumormill.advice.mesh_output import read_mesh
+    from rumormill.advice.mesh_output import read_setting
 
-    given = read_mesh(mesh)
+    given = read_setting(mesh)
     # Without the moments, which are those of the recorded rewards: here the law says what they are.
     played = {**given.game.policy, "label": "the mesh"}
     others = [part_of_spec(split(each), "type") for each in policies or ("robust zeta=1",)]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 
 from rumormill.errors import InputError
 from rumormill.mesh.file import GamePart, Limits, Mesh
 from rumormill.policies import Agent, Seat
 from rumormill.policies.centralized import LeaderPart
+from rumormill.policies.decentralized import CliquePart
+from rumormill.policies.message_passing_policy import HopPart
 from rumormill.text import nearest
 
 if TYPE_CHECKING:
@@ -77,22 +81,21 @@ def node_setup(
 
 
 def _game_setup(mesh: Mesh, game: GamePart, name: str) -> GameSetup:
-    gamma, part = mesh.gamma(game), mesh.part(game, name)
-    leader = part.leader if isinstance(part, LeaderPart) else None
+    gamma, part = hop_budget(mesh, game), plan_part(mesh, game, name)
     return GameSetup(
         name=game.name,
         n_arms=len(game.arms),
         gamma=gamma,
-        fingerprint=mesh.fingerprint(game),
+        fingerprint=fingerprint(mesh, game),
         make_agent=_maker(mesh, game, name, part),
-        leader=leader,
+        leader=part.leader if isinstance(part, LeaderPart) else None,
         patience=game.patience,
-        reach={mesh.ids[other]: mesh.within(other, gamma) for other in mesh.ids},
+        reach={mesh.ids[other]: within(mesh, other, gamma) for other in mesh.ids},
     )
 
 
 def _maker(mesh: Mesh, game: GamePart, name: str, part: Any) -> Callable[[], Agent]:
-    policy, node = mesh.policy(game), mesh.ids[name]
+    policy, node = mesh.live_policy(game), mesh.ids[name]
     seat = Seat(
         agent=node,
         n_arms=len(game.arms),
@@ -104,3 +107,47 @@ def _maker(mesh: Mesh, game: GamePart, name: str, part: Any) -> Callable[[], Age
         part=part,
     )
     return lambda: policy.agent(seat)
+
+
+def fingerprint(mesh: Mesh, game: GamePart) -> str:
+    """Neighbours exchange a game only if its arms, objective and kind of policy agree."""
+    hashed = [game.arms, game.objective, game.policy.get("type", ""), *["signed"] * mesh.file.signed]
+    return hashlib.blake2b(msgspec.json.encode(hashed), digest_size=8).hexdigest()
+
+
+def hop_budget(mesh: Mesh, game: GamePart) -> int:
+    """The hop budget γ of a game's observations: from its plan, else from its policy."""
+    if game.name in mesh.file.plans:
+        return mesh.file.plans[game.name].gamma
+    given = game.policy.get("gamma", 0 if game.policy.get("type") == "robust" else None)
+    if isinstance(given, int) and not isinstance(given, bool):
+        return given
+    raise InputError(
+        f"{mesh.path}: game {game.name!r} has no plan: run `rumormill mesh plan --mesh {mesh.path}`"
+    )
+
+
+def plan_part(mesh: Mesh, game: GamePart, name: str) -> Any:
+    """The part of a game's plan that the agent of one node needs."""
+    gamma, plan = hop_budget(mesh, game), mesh.file.plans.get(game.name)
+    group = len(within(mesh, name, gamma))
+    if plan is not None and plan.leader is not None:
+        if name not in plan.leader:
+            raise InputError(
+                f"{mesh.path}: the plan of game {game.name!r} has no leader for {name!r}: plan again"
+            )
+        distance = (plan.distance or {}).get(name, 0)
+        return LeaderPart(gamma, mesh.ids[plan.leader[name]], distance, group=group)
+    if plan is not None and plan.cliques is not None:
+        mine = next((clique for clique in plan.cliques if name in clique), [name])
+        return CliquePart(gamma, frozenset(mesh.ids[each] for each in mine), group=group)
+    return HopPart(gamma, group=group)
+
+
+def within(mesh: Mesh, name: str, hops: int) -> frozenset[int]:
+    """The ids of a node and of all nodes within so many hops."""
+    seen, rim = {name}, {name}
+    for _ in range(hops):
+        rim = {other for each in rim for other in mesh.links[each]} - seen
+        seen |= rim
+    return frozenset(mesh.ids[each] for each in seen)

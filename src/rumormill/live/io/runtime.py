@@ -23,6 +23,7 @@ from rumormill.live.io.http import Answer, HttpServer
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.transport import Transport, tls
 from rumormill.mesh.file import KEYS, Mesh, read_mesh, split_address
+from rumormill.text import nearest
 
 log = logging.getLogger("rumormill.node")
 
@@ -74,6 +75,8 @@ class Runtime:
         self.clock = Clock()
         self.mesh = read_mesh(settings.mesh)
         mesh, name = self.mesh, settings.name
+        if name not in mesh.ids:
+            raise InputError(f"{mesh.path} has no node {name!r}{nearest(name, mesh.ids)}")
         self.host, self.port, self.unix = _sidecar_address(settings)
         self._keys = keys = settings.keys or settings.mesh.parent / KEYS
         contexts = (tls(keys, name, server=True), tls(keys, name, server=False))

@@ -1,0 +1,257 @@
+"""One reader of the mesh file: all accept the same files and refuse others in the same words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rumormill import catalogue
+from rumormill.advice.mesh_output import read_setting
+from rumormill.cli import main
+from rumormill.errors import DataError, InputError
+from rumormill.live.io.runtime import Runtime, Settings
+from rumormill.mesh.file import mesh_text, read_file, read_mesh, write_mesh
+
+MESH = """\
+name = "mirrors"
+revision = 3
+[[games]]
+name = "mirrors"
+arms = ["north", "south"]
+objective = "minimise"
+unit = "ms"
+patience = 20.0
+[games.policy]
+type = "decentralized"
+gamma = 1
+zeta = 0.1
+[games.moments]
+eps = 0.5
+u = 2.0
+rho = 1.0
+[[nodes]]
+name = "a"
+id = 3
+address = "10.0.0.1:7000"
+neighbours = ["b"]
+[[nodes]]
+name = "b"
+id = 1
+address = "10.0.0.2:7000"
+[[nodes]]
+name = "c"
+id = 0
+address = "[::1]:7000"
+neighbours = ["b"]
+[limits]
+retain = 1000
+[plans.mirrors]
+gamma = 1
+cliques = [["a", "b"], ["c"]]
+"""
+GAMES = MESH[MESH.index("[[games]]") : MESH.index("[[nodes]]")]
+NODES = MESH[MESH.index("[[nodes]]") : MESH.index("[limits]")]
+PLANS = MESH[MESH.index("[plans") :]
+
+GOOD = {
+    "as it is": ("", ""),
+    "byte-order mark": ('name = "mirrors"\nrevision', '\ufeffname = "mirrors"\nrevision'),
+    "Windows lines": ("\n", "\r\n"),
+    "link on both sides": (
+        'id = 1\naddress = "10.0.0.2:7000"',
+        'id = 1\naddress = "h:1"\nneighbours = ["a", "c"]',
+    ),
+    "no links": ('neighbours = ["b"]', ""),
+    "no plan": (PLANS, ""),
+    "no limits": ("[limits]\nretain = 1000", ""),
+    "no revision": ("revision = 3", ""),
+    "whole numbers for floats": ("u = 2.0", "u = 2"),
+    "a generator for the links": ("[limits]", '[network]\nkind = "ring"\n[limits]'),
+    "names that are not ASCII": ('"north"', '"ñörth 北"'),
+    "a second game": ("[[nodes]]", GAMES.replace('name = "mirrors"', 'name = "routes"') + "[[nodes]]"),
+}
+BAD = {
+    "no TOML": ("[[games]]", "[[games", "cannot be read: "),
+    "not UTF-8": ("ms", "\udcff", "cannot be read: "),
+    "unknown key": ("revision", "revison", "revison: unknown key: did you mean 'revision'?"),
+    "unknown key of a game": ("unit", "units", "games[0].units: unknown key: did you mean 'unit'?"),
+    "unknown key of a policy": (
+        "gamma = 1\nz",
+        "gama = 1\nz",
+        "games[0].policy.gama: unknown key: did you mean 'gamma'?",
+    ),
+    "unknown key of moments": ("rho", "roh", "games[0].moments.roh: unknown key: did you mean 'rho'?"),
+    "unknown key of a node": ("id = 1", "di = 1", "nodes[1].di: unknown key: did you mean 'id'?"),
+    "unknown key of limits": ("retain", "retian", "limits.retian: unknown key: did you mean 'retain'?"),
+    "unknown key of a plan": (
+        "cliques",
+        "clique",
+        "plans.mirrors.clique: unknown key: did you mean 'cliques'?",
+    ),
+    "no name": ('name = "mirrors"\nrevision', "revision", "name: missing"),
+    "game without a name": ('[[games]]\nname = "mirrors"', "[[games]]", "games[0].name: missing"),
+    "game without arms": ('arms = ["north", "south"]', "", "games[0].arms: missing"),
+    "game without a policy": (
+        '[games.policy]\ntype = "decentralized"\ngamma = 1\nzeta = 0.1',
+        "",
+        "games[0].policy: missing",
+    ),
+    "policy without a type": ('type = "decentralized"', "", "games[0].policy.type: missing"),
+    "no eps": ("eps = 0.5", "", "games[0].moments.eps: missing"),
+    "node without a name": ('name = "b"', "", "nodes[1].name: missing"),
+    "node without an id": ("id = 1", "", "nodes[1].id: missing; `rumormill mesh adopt`"),
+    "node without an address": (
+        'address = "10.0.0.2:7000"',
+        "",
+        "nodes[1].address: missing; `rumormill mesh adopt`",
+    ),
+    "no games": (GAMES + NODES, NODES, "games: missing"),
+    "no nodes": (NODES, "", "nodes: missing; `rumormill mesh add NAME HOST:PORT`"),
+    "games that are no tables": (
+        GAMES,
+        "games = [3]\n",
+        "games[0] = 3 is not allowed: expected a table, got int",
+    ),
+    "nodes that are no list": (
+        MESH,
+        'name = "x"\nnodes = 3\n',
+        "nodes = 3 is not allowed: expected array, got int",
+    ),
+    "revision no number": (
+        "revision = 3",
+        'revision = "3"',
+        "revision = '3' is not allowed: expected int, got str",
+    ),
+    "negative revision": ("revision = 3", "revision = -1", "revision = -1 is not allowed: expected int >= 0"),
+    "arms no names": (
+        '["north", "south"]',
+        "[1, 2]",
+        "games[0].arms[0] = 1 is not allowed: expected str, got int",
+    ),
+    "limit no number": (
+        "retain = 1000",
+        "retain = true",
+        "limits.retain = True is not allowed: expected int, got bool",
+    ),
+    "limit of nothing": (
+        "retain = 1000",
+        "retain = 0",
+        "limits.retain = 0 is not allowed: expected int >= 1",
+    ),
+    "moments no number": (
+        "eps = 0.5",
+        'eps = "half"',
+        "games[0].moments.eps = 'half' is not allowed: expected float",
+    ),
+    "plan no number": (
+        "[plans.mirrors]\ngamma = 1",
+        "[plans.mirrors]\ngamma = 1.5",
+        "plans.mirrors.gamma = 1.5 is not allowed",
+    ),
+    "unknown objective": (
+        '"minimise"',
+        '"least"',
+        "games[0].objective = 'least' is not allowed: minimise or maximise",
+    ),
+    "unknown policy": (
+        '"decentralized"',
+        '"decentralised"',
+        "games[0].policy.type = 'decentralised' is not allowed: did you mean",
+    ),
+    "eps too large": ("eps = 0.5", "eps = 5.0", "games[0].moments: eps = 5.0 is not allowed"),
+    "one arm": (', "south"', "", "games[0].arms = ['north'] is not allowed: 2 to 65,534 names"),
+    "an arm twice": ('"south"', '"north"', "games[0].arms = ['north', 'north'] is not allowed"),
+    "a name twice": ('name = "c"', 'name = "b"', "nodes[2].name = 'b' is given twice"),
+    "an id twice": ("id = 0", "id = 1", "nodes[2].id = 1 is given twice"),
+    "a game twice": ("[[nodes]]", GAMES + "[[nodes]]", "games[1].name = 'mirrors' is given twice"),
+    "unknown neighbour": (
+        'neighbours = ["b"]\n[[',
+        'neighbours = ["d"]\n[[',
+        "nodes[0].neighbours: there is no node 'd'",
+    ),
+    "its own neighbour": (
+        'neighbours = ["b"]\n[[',
+        'neighbours = ["a"]\n[[',
+        "nodes[0].neighbours: 'a' is the node itself",
+    ),
+    "no port": ("10.0.0.2:7000", "10.0.0.2", "nodes[1].address = '10.0.0.2' is not allowed: give HOST:PORT"),
+    "port too large": ("10.0.0.2:7000", "h:70000", "nodes[1].address = 'h:70000' is not allowed"),
+    "signed without keys": ("revision", "signed = true\nrevision", "nodes[0].key = '' is not allowed"),
+    "a game that forgets": (
+        "unit",
+        "restart = 500\nunit",
+        "games[0].restart = 500 is not allowed: a node does not forget",
+    ),
+    "plan of no game": (
+        "[plans.mirrors]",
+        "[plans.mirors]",
+        "plans.mirors: there is no such game: did you mean 'mirrors'?",
+    ),
+    "plan with an unknown node": ('["c"]', '["d"]', "plans.mirrors.cliques: there is no node 'd'"),
+}
+
+
+def written(folder: Path, old: str, new: str) -> Path:
+    assert old in MESH
+    path = folder / "mesh.toml"
+    text = MESH.replace(old, new, -1 if old == "\n" or new == "" else 1)
+    path.write_bytes(text.encode(errors="surrogateescape"))
+    return path
+
+
+def by_advice(path: Path) -> None:
+    read_setting(path)
+
+
+def by_topology(path: Path) -> None:
+    catalogue.make("network", {"kind": "mesh", "file": str(path)}).build(np.random.default_rng(0))
+
+
+def by_node(path: Path) -> None:
+    """A node starts up to where it reads its keys, of which there are none."""
+    with pytest.raises(InputError, match="keys of node 'a' cannot be read") as caught:
+        Runtime(Settings(mesh=path, name="a", data=path.parent / "a.data"))
+    assert caught.value
+
+
+READERS: list[Callable[[Path], None]] = [by_advice, by_topology, by_node]
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_all_accept(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = written(tmp_path, *GOOD[case])
+    for read in READERS:
+        read(path)
+    with pytest.raises(SystemExit, match="0"):
+        main(["mesh", "show", "--mesh", str(path)])
+    assert "mesh mirrors" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_all_refuse_in_the_same_words(case: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    old, new, said = BAD[case]
+    path = written(tmp_path, old, new)
+    texts = set()
+    for read in READERS:
+        with pytest.raises(DataError) as caught:
+            read(path)
+        texts.add(str(caught.value))
+    with pytest.raises(SystemExit, match="2"):
+        main(["mesh", "show", "--mesh", str(path)])
+    texts.add(capsys.readouterr().err.removeprefix("error: ").rstrip("\n"))
+    (text,) = texts
+    assert text.startswith(str(path))
+    assert said in text
+    assert "\n" not in text
+
+
+@pytest.mark.parametrize("case", GOOD)
+def test_what_is_written_reads_back_equal(case: str, tmp_path: Path) -> None:
+    path = written(tmp_path, *GOOD[case])
+    read = read_mesh(path).file
+    write_mesh(tmp_path / "again.toml", read)
+    assert read_file(tmp_path / "again.toml") == read
+    assert (tmp_path / "again.toml").read_text(encoding="utf-8") == mesh_text(read)
