@@ -20,7 +20,6 @@ import numpy as np
 from rumormill import catalogue
 from rumormill.arms import Moments
 from rumormill.errors import DataError, InputError
-from rumormill.estimators import Estimator
 from rumormill.files import write_atomically
 from rumormill.graphs.network import Network
 from rumormill.graphs.topologies import Topology
@@ -252,38 +251,28 @@ class Mesh:
     def live_policy(self, game: GamePart) -> Policy:
         """The policy of a game, if a node can run it without end; else InputError."""
         policy = self.policies[game.name]
-        estimator = getattr(policy, "estimator", None)
-        if isinstance(estimator, Estimator):
-            where = f"{self.path}: game {game.name!r}"
-            if estimator.needs_horizon:
-                raise InputError(
-                    f"{where}: the estimator must know the number of rounds, and there is none; take "
-                    '"trimmed"'
-                )
-            if not is_bounded(estimator, self.moments(game)):
-                raise InputError(
-                    f"{where}: the estimator keeps every sample, so memory would grow without bound; take "
-                    '"trimmed"'
-                )
-            if estimator.needs_moments and game.moments is None and "moments" not in game.policy:
-                raise InputError(
-                    f"{where}: the estimator needs moments; give [games.moments], or take "
-                    'estimator = "self-tuned"'
-                )
+        estimator = getattr(policy, "estimator", None)  # an own policy may have none
+        has_moments = game.moments is not None or "moments" in game.policy
+        for refuses, why in (
+            (
+                getattr(estimator, "needs_horizon", False),
+                'the estimator must know the number of rounds, and there is none; take "trimmed"',
+            ),
+            (
+                not getattr(estimator, "bounded_memory", True),
+                'the estimator keeps every sample, so memory would grow without bound; take "trimmed"',
+            ),
+            (
+                getattr(estimator, "needs_moments", False) and not has_moments,
+                'the estimator needs moments; give [games.moments], or take estimator = "self-tuned"',
+            ),
+        ):
+            if refuses:
+                raise InputError(f"{self.path}: game {game.name!r}: {why}")
         return policy
 
 
 MOMENTS = ("eps", "u", "rho")
-
-
-def is_bounded(estimator: Estimator, moments: Moments | None) -> bool:
-    """Whether a mean of many samples is kept in little memory."""
-    online = estimator.online(moments or Moments(eps=0.5, u=1.0, rho=1.0), last_L=100.0)
-    for i in range(1, 4097):
-        online.update((i * 7919 % 1009 - 504) / 100.0)
-        if i % 256 == 0:
-            online.mean(float(np.log(i)))
-    return len(msgspec.msgpack.encode(online.state())) < 32_000
 
 
 def _is_key(text: str) -> bool:
