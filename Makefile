@@ -4,7 +4,11 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: mesh-demo demo reproduce docs test test-slow mutants lint bench clean
+# Tests that play every kernel with a vector loop.
+PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
+	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py
+
+.PHONY: mesh-demo demo reproduce docs test test-slow test-plain-simd mutants lint bench clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -43,6 +47,10 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m slow
+
+# With the plain twins of the vector loops, as where numba does not compile LLVM IR: equal to the bit too.
+test-plain-simd: $(VENV)/.dev
+	RUMORMILL_SIMD=0 $(BIN)/python -m pytest -m "not slow" -k "not (workers or every_law or free-)" $(PLAIN_SIMD)
 
 # Known faults, planted one at a time: a test must notice each. A few minutes.
 mutants: $(VENV)/.dev

@@ -29,7 +29,7 @@ class SolverError(RumormillError):
 
 
 class SlowEngineNotice(UserWarning):
-    """The compiled engine cannot run this, so the reference engine does."""
+    """This runs, but slower: on the reference engine, or on kernels without vector loops or disk cache."""
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)

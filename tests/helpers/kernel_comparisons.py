@@ -27,6 +27,7 @@ from rumormill.kernels import (
     state,
 )
 from rumormill.kernels.jit import alone
+from rumormill.kernels.simd import argmax_index
 
 Case = tuple[Any, ...]
 
@@ -357,7 +358,7 @@ COMPARISONS = (
     Comparison("catoni_step", means_stored.catoni_step, formulas.catoni_step, _steps),
     Comparison("consensus_index", consensus.consensus_index, formulas.consensus_index, _consensus),
     Comparison("effective_count", consensus.effective_count, formulas.effective_count, _counts),
-    Comparison("shrinkage_near", decide.shrinkage_near, formulas.shrinkage_near, _near),
+    Comparison("shrinkage_near", argmax_index.shrinkage_near, formulas.shrinkage_near, _near),
     Comparison("shrinkage_series", decide.shrinkage_series, formulas.shrinkage_series, _exponents),
     Comparison("nearby_power", consensus.nearby_power, formulas.nearby_power, _nearby),
     Comparison("consensus_average", consensus.consensus_average, formulas.consensus_average, _averages),

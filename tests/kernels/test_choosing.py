@@ -1,29 +1,24 @@
 """The arm of the largest index: estimates decide only where the indices themselves would decide the same."""
 
+from collections.abc import Callable
 from typing import Any
 
-import numba
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from rumormill import formulas
 from rumormill.kernels.decide import choose
-from rumormill.kernels.simd.argmax_index import ABOVE, STRIP, lead
+from rumormill.kernels.jit import alone
+from rumormill.kernels.simd.argmax_index import ABOVE, STRIP, argmax_by_bounds, plain_argmax_by_bounds
 from rumormill.kernels.state import Bounds
 
 Floats = NDArray[np.float64]
 EXPONENTS = [0.05, 1 / 3, 0.5, 1.0]
 
 
-@numba.njit
-def compiled_lead(scale, exponent, second, third, too_small, mean, n, powers, power, inverse, action, lane):  # type: ignore[no-untyped-def]
-    return lead(scale, exponent, second, third, too_small, mean, n, powers, power, inverse, action, lane)
-
-
-@numba.njit(error_model="numpy")
-def compiled_choose(scale, least, mean, n, powers, exponent, bounds, action):  # type: ignore[no-untyped-def]
-    choose(scale, least, mean, n, powers, exponent, bounds, action)
+compiled_choose = alone(choose)
+FORMS: tuple[Callable[..., Any], ...] = alone(plain_argmax_by_bounds), alone(argmax_by_bounds)
 
 
 def table(size: int, exponent: float) -> Floats:
@@ -72,7 +67,7 @@ def test_eight_learners_at_a_time_as_one_by_one(learners: int, arms: int) -> Non
         for lane in range(0, learners, STRIP):
             words = [
                 int(rule(1.5, exponent, *factors, mean, n, powers, *side, lane))
-                for rule, side in zip((lead, compiled_lead), sides, strict=True)
+                for rule, side in zip(FORMS, sides, strict=True)
             ]
             assert words[0] == words[1]
         for plain, compiled in zip(*sides, strict=True):

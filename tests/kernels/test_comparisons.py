@@ -37,7 +37,7 @@ def test_the_compiled_formula_has_the_bits_of_the_plain_one(comparison: Comparis
 
 def test_every_formula_that_a_kernel_compiles_is_compared() -> None:
     compiled: set[str] = set()
-    for path in Path(kernels.__file__).parent.glob("*.py"):
+    for path in Path(kernels.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if (
                 isinstance(node, ast.Call)

@@ -1,43 +1,59 @@
-"""Sixty-four hearers at a time: the compiled form against the plain one, bit by bit."""
+"""Loops in LLVM IR against their plain twins, bit by bit."""
 
-import numba
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
-from rumormill.kernels.simd.masked_add import LANES, MOST, add_lanes, lanes_up_to
-from rumormill.kernels.simd.own_samples import STRIP, add_strip
+from rumormill.kernels import simd
+from rumormill.kernels.jit import alone
+from rumormill.kernels.simd import bitmask, masked_add, own_samples
+from rumormill.kernels.simd.masked_add import LANES, MOST
+from rumormill.kernels.simd.own_samples import STRIP
 
 SIZES = [1, 7, 63, 64, 65, 72, 73, 96, 97, 128, 200]
 
 
-@numba.njit
-def compiled_add(words, order, first, last, xs, n, total):  # type: ignore[no-untyped-def]
-    add_lanes(words, order, first, last, xs, n, total)
+def forms(module: Any, name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The loop that kernels use, and its plain twin."""
+    return alone(getattr(module, name)), alone(getattr(module, f"plain_{name}"))
 
 
-@numba.njit
-def compiled_strip(arms, xs, needs, n, total, changed, lane):  # type: ignore[no-untyped-def]
-    return add_strip(arms, xs, needs, n, total, changed, lane)
+compiled_add, plain_add = forms(masked_add, "add_lanes")
+compiled_strip, plain_strip = forms(own_samples, "add_strip")
+compiled_up_to, plain_up_to = forms(masked_add, "lanes_up_to")
 
 
-@numba.njit
-def compiled_up_to(values, limit, lane):  # type: ignore[no-untyped-def]
-    return lanes_up_to(values, limit, lane)
+@pytest.mark.parametrize("name", ["add_lanes", "lanes_up_to"])
+def test_the_mode_chooses_the_form(name: str) -> None:
+    chosen = getattr(masked_add, f"{'ir' if simd.ENABLED else 'plain'}_{name}")
+    assert getattr(masked_add, name) is chosen
 
 
-@pytest.mark.parametrize("hearers", SIZES)
+@pytest.mark.parametrize("name", ["lowest_bit", "popcount"])
+def test_bits_of_a_word(name: str) -> None:
+    compiled, plain = forms(bitmask, name)
+    random = np.random.default_rng(1).integers(1, 2**64, 500, dtype=np.uint64).tolist()
+    for word in [1, 2**63, 2**64 - 1, *(1 << k for k in range(64)), *random]:
+        lowest = (word & -word).bit_length() - 1
+        expected = lowest if name == "lowest_bit" else word.bit_count()
+        assert [int(form(np.uint64(word))) for form in (compiled, plain)] == [expected] * 2
+
+
+@pytest.mark.parametrize("receivers", SIZES)
 @pytest.mark.parametrize("samples", [0, 1, 5, MOST])
-def test_samples_are_added_in_order_to_those_who_hear_them(hearers: int, samples: int) -> None:
-    rng = np.random.default_rng(hearers)
+def test_samples_are_added_in_order_to_their_receivers(receivers: int, samples: int) -> None:
+    rng = np.random.default_rng(receivers)
     order = rng.permutation(300).astype(np.int32)
-    words = rng.integers(0, 2**64, (-(-hearers // LANES), 300), dtype=np.uint64)
+    words = rng.integers(0, 2**64, (-(-receivers // LANES), 300), dtype=np.uint64)
     words[:, :2] = 0, 2**64 - 1
     xs = rng.standard_cauchy(300)
-    n, total = rng.integers(0, 9, hearers + 1).astype(float), rng.standard_cauchy(hearers + 1)
+    n, total = rng.integers(0, 9, receivers + 1).astype(float), rng.standard_cauchy(receivers + 1)
     expected, found = (n.copy(), total.copy()), (n, total)
-    add_lanes(words, order, 3, 3 + samples, xs, expected[0][:-1], expected[1][:-1])
+    plain_add(words, order, 3, 3 + samples, xs, expected[0][:-1], expected[1][:-1])
     compiled_add(words, order, 3, 3 + samples, xs, found[0][:-1], found[1][:-1])
-    np.testing.assert_array_equal(found, expected)  # and what stands behind the last hearer is untouched
+    np.testing.assert_array_equal(found, expected)  # and what stands behind the last receiver is untouched
 
 
 @pytest.mark.parametrize("learners", [1, 7, 8, 9, 40])
@@ -51,7 +67,7 @@ def test_own_samples_are_counted_and_added_where_they_stay(learners: int) -> Non
         for lane in range(0, learners, STRIP):
             words = [
                 int(rule(arms, xs, needs, *side, lane))
-                for rule, side in zip((add_strip, compiled_strip), sides, strict=True)
+                for rule, side in zip((plain_strip, compiled_strip), sides, strict=True)
             ]
             assert words[0] == words[1]
         for plain, compiled in zip(*sides, strict=True):
@@ -63,5 +79,5 @@ def test_values_up_to_a_limit(size: int) -> None:
     values = np.random.default_rng(size).integers(0, 4, size).astype(float)
     for lane in range(0, size, LANES):
         for limit in (-1.0, 0.0, 2.0, 3.0, np.inf):
-            found, expected = compiled_up_to(values, limit, lane), lanes_up_to(values, limit, lane)
+            found, expected = compiled_up_to(values, limit, lane), plain_up_to(values, limit, lane)
             assert int(found) == int(expected), (lane, limit)

@@ -15,12 +15,12 @@ from rumormill import formulas
 from rumormill.formulas import NEAR
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.kmp import note_news, rank
-from rumormill.kernels.simd.argmax_index import ABOVE, SLACK_OF_SUM, STRIP, lead
+from rumormill.kernels.simd.argmax_index import ABOVE, SLACK_OF_SUM, STRIP, argmax_by_bounds, shrinkage_near
 from rumormill.kernels.simd.bitmask import lowest_bit
 from rumormill.kernels.state import Bounds, Floats, Hearing, Ids, Memory, Output, Rules, shrinkage
 
 upper_index = step(formulas.upper_index)
-shrinkage_near, shrinkage_series = step(formulas.shrinkage_near), part(formulas.shrinkage_series)
+shrinkage_series = part(formulas.shrinkage_series)
 
 
 @part
@@ -47,7 +47,7 @@ def choose(
         if least > 1.0:  # few estimators ask for that, and they take long anyway
             unclear = (np.uint64(1) << np.uint64(min(STRIP, action.shape[0] - lane))) - np.uint64(1)
         else:
-            unclear = lead(
+            unclear = argmax_by_bounds(
                 scale, exponent, second, third, too_small, mean, n, powers, power, inverse, action, lane
             )
         while unclear != 0:

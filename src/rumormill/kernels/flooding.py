@@ -12,7 +12,7 @@ import numpy as np
 from rumormill.kernels.counter_rng import Keys, even_delay, geometric_delay, happens, key_with, uniform_at
 from rumormill.kernels.jit import part
 from rumormill.kernels.lossy_state import AT_ONCE, EVEN, LOST, Late, Links, Traffic
-from rumormill.kernels.simd.bitmask import lowest_bit, ones
+from rumormill.kernels.simd.bitmask import lowest_bit, popcount
 from rumormill.kernels.state import Flags
 
 ONE = np.uint64(1)
@@ -140,7 +140,7 @@ def sort_out(t: int, b: int, hold: int, links: Links, traffic: Traffic) -> int:
                 word = got[slot, w]
                 got[slot, w] = NONE
                 if goes_on:
-                    passes += ones(word)
+                    passes += popcount(word)
                 if lists and age + 1 < slots:
                     keep_listed(when, w, word, traffic)
                 elif goes_on:
@@ -178,7 +178,7 @@ def wait(t: int, b: int, links: Links, traffic: Traffic) -> None:
     for age in range(links.gamma - 2, 0, -1):
         for w in range(now.shape[1]):
             later[age, w] = now[age - 1, w]
-            passes += ones(now[age - 1, w])
+            passes += popcount(now[age - 1, w])
     if links.gamma > 1:
         for w in range(later.shape[1]):
             later[0, w] = NONE

@@ -1,38 +1,51 @@
-"""How kernels are compiled: once per machine, without the GIL, with exact floating point."""
+"""How kernels are compiled: once per machine, without the GIL, with exact floating point.
+
+Some of it uses names that numba does not document. Where a version of numba lacks them, kernels are compiled
+without: slower to compile or not cached on disk, with the same results.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
 import numba
-import numba.core.event
 
-from rumormill import counter_rng as keyed
-from rumormill import formulas
+from rumormill import counter_rng, formulas
+from rumormill.errors import SlowEngineNotice
+from rumormill.kernels import simd
+
+try:
+    from numba.core.event import Listener, register
+except ImportError:  # compilations are not timed
+    Listener, register = object, None
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-
-# Nobody calls kernels from C, and only kernels are called from Python: what it takes to be called is a good
-# part of what there is to compile. Nothing here makes arrays, so the references of those that are given need
-# not be counted (_nrt): that alone took a third of the time of a round of 50 agents.
-_FROM_PYTHON = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True, "_nrt": False}
+# Options that every numba has.
+_PUBLIC = {"nogil": True, "error_model": "numpy"}
+# Kernels are not called from C, and parts only by kernels: without entry points there is less to compile.
+# Nothing here allocates arrays, so references are not counted (_nrt): a third of the time of a round of 50
+# agents.
+_FROM_PYTHON = {**_PUBLIC, "no_cfunc_wrapper": True, "_nrt": False}
 _FROM_KERNELS = {**_FROM_PYTHON, "no_cpython_wrapper": True}
 
 
 def kernel(function: F) -> F:
     """Compile on first use and keep the machine code on disk."""
-    compiled: Any = numba.njit(cache=True, **_FROM_PYTHON)(function)
-    # numba checks the age of the file a function stands in, but not of the files whose functions were
-    # compiled into it. A stamp of all kernels' text makes code that is out of date impossible.
-    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if cache_file is not None:
-        cache_file._source_stamp = _STAMP
+    compiled: Any = numba.njit(cache=_CACHES, **_FROM_PYTHON)(function)
+    if _CACHES and hasattr(compiled, "py_func"):
+        # numba checks the age of the file a function stands in, but not of the files whose functions were
+        # compiled into it: a stamp of all kernels' text makes stale code impossible. The IR forms and their
+        # plain twins are kept beside each other, under different keys.
+        cache, key_of = compiled._cache, compiled._cache._index_key
+        cache._cache_file._source_stamp = _STAMP
+        cache._index_key = lambda *given: (*key_of(*given), simd.ENABLED)
     result: F = compiled
     return result
 
@@ -43,23 +56,23 @@ def part(function: F) -> F:
 
 
 def step(function: F) -> F:
-    """A part that is written into its callers, not called.
+    """A part that is inlined into its callers before types are inferred, not called.
 
-    What does not change in a loop can then be taken out of it. But every time the caller is copied as a
-    whole: in long ones that takes longer than to compile a part.
+    Loop invariants can then be moved out of loops. But the whole caller is copied each time: in long callers
+    that takes longer than compiling a part.
     """
     return _only_from_kernels(numba.njit(inline="always", **_FROM_KERNELS)(function))
 
 
 def _only_from_kernels(compiled: Any) -> Any:
-    """Python would jump to where nothing is: it is told so instead."""
+    """Make a call from Python raise: without an entry point it would jump to an invalid address."""
 
     def refuse(*args: Any) -> None:
         raise TypeError(f"{compiled.__name__} is a part of kernels; alone({compiled.__name__}) can be called")
 
-    if hasattr(compiled, "py_func"):  # otherwise nothing is compiled at all
-        compiled._insert = lambda *entry, **_: None  # numba keeps no address to jump to
-        compiled._compile_for_args = refuse  # and asks here what to do
+    if hasattr(compiled, "py_func") and "no_cpython_wrapper" in _FROM_KERNELS:
+        compiled._insert = lambda *entry, **_: None  # numba stores no entry point
+        compiled._compile_for_args = refuse  # called by numba where there is none
     return compiled
 
 
@@ -80,10 +93,53 @@ def alone(function: F) -> F:
     return compiled
 
 
-class Compiling(numba.core.event.Listener):  # type: ignore[misc]
-    """How long this process has spent on compiling so far: a display must not take it for the pace of work.
+# --- private names of numba: used where they exist ----------------------------------------------------------
 
-    One thread compiles at a time; what it compiles on the way is inside of the first.
+
+def _nothing() -> None:
+    """Never compiled: numba's objects for it are looked at."""
+
+
+def knows(options: dict[str, Any]) -> bool:
+    """Whether this numba has these compiler options; unknown ones would raise at the first compilation."""
+    try:
+        from numba.core.compiler import Flags
+
+        compiled = numba.njit(**options)(_nothing)
+        compiled.targetdescr.options.parse_as_flags(Flags(), compiled.targetoptions)
+    except Exception:
+        return False
+    return True
+
+
+def refuses_python(dispatcher: Any) -> bool:
+    """Whether the two methods exist that keep Python from calling a function without an entry point."""
+    return all(callable(getattr(dispatcher, name, None)) for name in ("_insert", "_compile_for_args"))
+
+
+def caches(dispatcher: Any) -> bool:
+    """Whether the stamp and the key of code on disk can be set: otherwise stale code might be loaded."""
+    cache = getattr(dispatcher, "_cache", None)
+    stamped = hasattr(getattr(cache, "_cache_file", None), "_source_stamp")
+    return stamped and callable(getattr(cache, "_index_key", None))
+
+
+_CACHES = True
+if not numba.config.DISABLE_JIT:
+    if not knows(_FROM_PYTHON):
+        _FROM_PYTHON = dict(_PUBLIC)
+    if not (knows(_FROM_KERNELS) and refuses_python(numba.njit(_nothing))):
+        _FROM_KERNELS = dict(_FROM_PYTHON)
+    if not caches(numba.njit(cache=True)(_nothing)):
+        _CACHES = False
+        notice = f"the cache of numba {numba.__version__} is unknown: kernels are compiled in every process"
+        warnings.warn(notice, SlowEngineNotice, stacklevel=2)
+
+
+class Compiling(Listener):  # type: ignore[misc]
+    """The time this process has spent compiling so far: a display must not take it for the pace of work.
+
+    One thread compiles at a time; nested compilations are inside of the first.
     """
 
     def __init__(self) -> None:
@@ -110,12 +166,15 @@ class Compiling(numba.core.event.Listener):  # type: ignore[misc]
 
 
 COMPILING = Compiling()
-numba.core.event.register("numba:compile", COMPILING)
+if register is not None:
+    register("numba:compile", COMPILING)
 
 
 def _stamp() -> str:
+    """A digest of the text of everything that kernels are compiled from."""
     digest = hashlib.sha256()
-    for path in [*sorted(Path(__file__).parent.glob("*.py")), Path(formulas.__file__), Path(keyed.__file__)]:
+    compiled_too = Path(formulas.__file__), Path(counter_rng.__file__)
+    for path in (*sorted(Path(__file__).parent.rglob("*.py")), *compiled_too):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
 

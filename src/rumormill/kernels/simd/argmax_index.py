@@ -1,7 +1,7 @@
-"""Eight learners at a time: whose arm of the largest index is clear from bounds.
+"""Argmax of the UCB index over arms, for eight learners at a time, where bounds of the index decide it.
 
-Everything about eight learners stays in registers while arm after arm goes by; the compiler does not find
-that in loops over arms and learners, so it is written in its own language here.
+The state of eight learners stays in vector registers during the loop over arms. LLVM does not vectorise this
+loop; hand-written LLVM IR.
 """
 
 from __future__ import annotations
@@ -12,15 +12,19 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from rumormill.formulas import NEAR, NEAR_SLACK, shrinkage_near
+from rumormill import formulas
+from rumormill.formulas import NEAR, NEAR_SLACK
+from rumormill.kernels.jit import part, step
+from rumormill.kernels.simd import either
 from rumormill.kernels.simd import llvm_ir as vectors
 from rumormill.kernels.state import Floats, Ids
 
 STRIP = 8
 _FEW = ir.IntType(STRIP)
 
+shrinkage_near = step(formulas.shrinkage_near)
 
 # The power of a count is known exactly at its anchor, and estimated until the count is no longer near. One
 # over the anchor is taken a little too large: rounding must not make a count look smaller than that.
@@ -29,7 +33,8 @@ ABOVE = 1.0 + 2.0**-50
 SLACK_OF_SUM = 1e-15
 
 
-def lead(
+@part
+def plain_argmax_by_bounds(
     scale: float,
     exponent: float,
     second_factor: float,
@@ -43,14 +48,15 @@ def lead(
     action: Ids,
     lane: int,
 ) -> np.uint64:
-    """The arms of the learners lane .. lane + 7, where they are clear; a bit for each one where they are not.
+    """Store the arm of the largest index of the learners lane .. lane + 7, where bounds decide it.
 
-    power is the n^-exponent of the anchor, inverse one over it. A count that is not near its anchor becomes
-    the anchor, by the table `powers`; beyond the table it is not clear. No index is smaller than its
-    estimate, since rounding keeps the order of unequal numbers, or larger by more than `doubt`:
-    x + SLACK_OF_SUM |x| grows with x, so what holds for the second largest estimate holds for all below it.
+    Returns a bitmask of the undecided learners. power is the n^-exponent of the anchor, inverse one over the
+    anchor. A count that is not near its anchor becomes the anchor, by the table `powers`; beyond the table
+    the learner is undecided. No index is smaller than its estimate, since rounding keeps the order of unequal
+    numbers, or larger by more than `slack`: x + SLACK_OF_SUM |x| grows with x, so what holds for the second
+    largest estimate holds for all below it.
     """
-    unclear = 0
+    undecided = np.uint64(0)
     for j in range(lane, min(lane + STRIP, action.shape[0])):
         first = second = -np.inf
         best, largest, beyond = 0, 0.0, False
@@ -70,17 +76,17 @@ def lead(
                 first, second, best = index, first, arm
             elif index > second:
                 second = index
-            largest = max(largest, radius)
-        doubt = largest * too_small + SLACK_OF_SUM * (abs(first) + abs(second))
-        if first - second > doubt and not beyond:
+            largest = radius if radius > largest else largest
+        slack = largest * too_small + SLACK_OF_SUM * (abs(first) + abs(second))
+        if first - second > slack and not beyond:
             action[j] = best
         else:
-            unclear |= 1 << (j - lane)
-    return np.uint64(unclear)
+            undecided |= np.uint64(1) << np.uint64(j - lane)
+    return undecided
 
 
 @intrinsic  # type: ignore[untyped-decorator]
-def _lead(
+def _argmax(
     typing_context: Any,
     scale: Any,
     exponent: Any,
@@ -126,8 +132,8 @@ def _lead(
         # Numbers that are not negative are in the order of their bits, and all others come after them.
         limit = builder.bitcast(number(NEAR), words)
         far = builder.and_(here, builder.icmp_unsigned(">", builder.bitcast(h, words), limit))
-        nobody_is = builder.icmp_unsigned("==", builder.bitcast(far, _FEW), _FEW(0))
-        builder.cbranch(nobody_is, known, renew)
+        none_far = builder.icmp_unsigned("==", builder.bitcast(far, _FEW), _FEW(0))
+        builder.cbranch(none_far, known, renew)
 
         builder.position_at_end(renew)
         tabled = builder.and_(far, builder.fcmp_ordered("<", count, size_))
@@ -169,8 +175,8 @@ def _lead(
         builder.position_at_end(after)
         _, first, second, largest, best, odd = (then for _, _, then in steps)
         size = plus(_size(builder, first), _size(builder, second))
-        doubt = plus(times(largest, too_small_), times(number(SLACK_OF_SUM), size))
-        wins = builder.fcmp_ordered(">", minus(first, second), doubt)
+        slack = plus(times(largest, too_small_), times(number(SLACK_OF_SUM), size))
+        wins = builder.fcmp_ordered(">", minus(first, second), slack)
         clear = builder.and_(builder.and_(here, wins), builder.not_(odd))
         vectors.store(builder, best, builder.gep(actions, [lane_]), clear)
         return builder.zext(builder.bitcast(builder.xor(here, clear), _FEW), vectors.WORD)
@@ -197,9 +203,36 @@ def _size(builder: Any, value: Any) -> Any:
     return builder.select(builder.fcmp_ordered("<", value, number(0.0)), builder.fneg(value), value)
 
 
-@overload(lead)  # type: ignore[untyped-decorator]
-def _compiled_lead(*arguments: Any) -> Any:
-    def compiled(*arguments: Any) -> Any:
-        return _lead(*arguments)
+@part
+def ir_argmax_by_bounds(
+    scale: float,
+    exponent: float,
+    second_factor: float,
+    third_factor: float,
+    too_small: float,
+    mean: Floats,
+    n: Floats,
+    powers: Floats,
+    power: Floats,
+    inverse: Floats,
+    action: Ids,
+    lane: int,
+) -> np.uint64:
+    """The same: eight learners in one vector."""
+    return _argmax(
+        scale,
+        exponent,
+        second_factor,
+        third_factor,
+        too_small,
+        mean,
+        n,
+        powers,
+        power,
+        inverse,
+        action,
+        lane,
+    )
 
-    return compiled
+
+argmax_by_bounds = either(ir_argmax_by_bounds, plain_argmax_by_bounds)

@@ -1,11 +1,15 @@
-"""The compiler's own language for numbers side by side, some lanes at a time, under a mask of bits."""
+"""LLVM IR for vectors of a few lanes: types, masked load and store, gather; and the probe that tries them."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numba
+import numpy as np
 from llvmlite import ir
+from numba import types
 from numba.core import cgutils
+from numba.extending import intrinsic
 
 DOUBLE, BYTE, ID, WORD = ir.DoubleType(), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -89,3 +93,35 @@ def _name(kind: Any) -> str:
 def _size(kind: Any) -> int:
     """Bytes of a number."""
     return 8 if kind.element == DOUBLE else kind.element.width // 8
+
+
+# --- the probe: a use of everything above that not every version of LLVM accepts ----------------------------
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _double(typing_context: Any, values: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, arguments[0])
+        here = there(builder, cgutils.unpack_tuple(builder, array.shape)[0], PROBE_LANES)
+        number = load(builder, array.data, here)
+        same = look_up(builder, array.data, builder.fptosi(number, words(PROBE_LANES)), here)
+        store(builder, builder.fadd(number, same), array.data, here)
+        return context.get_dummy_value()
+
+    return types.void(values), generate
+
+
+PROBE_LANES = 8
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+def _probe(values: Any) -> None:
+    _double(values)
+
+
+def probe() -> None:
+    """Compile two lines of IR, or load them from disk, and check their result; raises where they fail."""
+    values = np.arange(5.0)
+    _probe(values)
+    if values.tolist() != [0.0, 2.0, 4.0, 6.0, 8.0]:
+        raise RuntimeError(f"masked load, gather and store gave {values.tolist()}")

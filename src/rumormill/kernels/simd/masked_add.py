@@ -1,7 +1,7 @@
-"""Sixty-four hearers at a time: who of them hears a sample is one word.
+"""Masked add: a sample to 64 receivers at a time, a bitmask says which of them receive it.
 
-Processors add under a mask of bits at full speed, but the compiler does not find that in a loop over bits, so
-the loop is written in its own language here. Every hearer's additions stay in their order.
+LLVM does not turn a loop over bits into masked vector additions; hand-written LLVM IR. The additions of each
+receiver stay in arrival order.
 """
 
 from __future__ import annotations
@@ -12,36 +12,47 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
+from rumormill.kernels.jit import part
+from rumormill.kernels.simd import either
 from rumormill.kernels.simd import llvm_ir as vectors
 from rumormill.kernels.simd.llvm_ir import WORD
 from rumormill.kernels.state import Floats, Ids, Words
 
 LANES = 64
-MOST = 255  # samples at a time: hearers are counted in bytes
-# If the last hearers are no more than this, they go with the word before theirs: alone they would cost as 64.
+MOST = 255  # samples at a time: they are counted in bytes
+# So few last receivers are added together with the word before theirs: alone they cost as much as 64.
 FEW, SOME = 8, 32
 
 
-def add_lanes(words: Words, order: Ids, first: int, last: int, xs: Floats, n: Floats, total: Floats) -> None:
-    """The samples of the origins order[first:last], at most MOST of them, for all hearers.
+@part
+def plain_add_lanes(
+    words: Words, order: Ids, first: int, last: int, xs: Floats, n: Floats, total: Floats
+) -> None:
+    """Add the samples of the origins order[first:last], at most MOST of them, for all receivers.
 
-    words[w, origin] says who of the hearers from 64 w on hears it; n and total are rows of all hearers.
+    Bit j mod 64 of words[j // 64, origin] says whether receiver j receives it; n and total are rows of all
+    receivers.
     """
-    for origin in order[first:last]:
-        for j in range(n.shape[0]):
-            if int(words[j // LANES, origin]) >> (j % LANES) & 1:
-                n[j] += 1.0
-                total[j] += xs[origin]
+    for w in range(words.shape[0]):
+        low, high = w * LANES, min((w + 1) * LANES, n.shape[0])
+        for i in range(first, last):
+            word, x = words[w, order[i]], xs[order[i]]
+            for j in range(low, high):
+                receives = (word >> np.uint64(j - low)) & np.uint64(1) != 0
+                n[j] += 1.0 if receives else 0.0
+                total[j] = total[j] + x if receives else total[j]
 
 
-def lanes_up_to(values: Floats, limit: float, lane: int) -> np.uint64:
-    """Which of the values from `lane` on are at most the limit; none beyond the last one."""
-    word = 0
+@part
+def plain_lanes_up_to(values: Floats, limit: float, lane: int) -> np.uint64:
+    """Bitmask of the values from `lane` on that are at most the limit; 0 beyond the last one."""
+    word = np.uint64(0)
     for j in range(lane, min(lane + LANES, values.shape[0])):
-        word |= int(values[j] <= limit) << (j - lane)
-    return np.uint64(word)
+        if values[j] <= limit:
+            word |= np.uint64(1) << np.uint64(j - lane)
+    return word
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -59,20 +70,21 @@ def _lanes_up_to(typing_context: Any, values: Any, limit: Any, lane: Any) -> Any
     return types.uint64(values, types.float64, types.int64), generate
 
 
-@overload(lanes_up_to)  # type: ignore[untyped-decorator]
-def _compiled_lanes_up_to(values: Any, limit: Any, lane: Any) -> Any:
-    def compiled(values: Any, limit: Any, lane: Any) -> Any:
-        return _lanes_up_to(values, np.float64(limit), np.int64(lane))
+@part
+def ir_lanes_up_to(values: Floats, limit: float, lane: int) -> np.uint64:
+    """The same: one vector comparison."""
+    return _lanes_up_to(values, np.float64(limit), np.int64(lane))
 
-    return compiled
+
+lanes_up_to = either(ir_lanes_up_to, plain_lanes_up_to)
 
 
 class _Group(NamedTuple):
-    """Some hearers side by side."""
+    """Some receivers side by side."""
 
     lanes: int
     here: Any
-    """Which of them there are."""
+    """Mask of the lanes in use."""
     words: Any
     n: Any
     total: Any
@@ -81,7 +93,7 @@ class _Group(NamedTuple):
 
 
 def _adding(*widths: int) -> Any:
-    """The loop over samples for the hearers of one word, or of one and the first few of the next."""
+    """The loop over samples for the receivers of one word, or of one and the first few of the next."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def add(
@@ -100,7 +112,7 @@ def _adding(*widths: int) -> Any:
                 context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1, 4, 5, 6)
             )
             _, _, first_, last_, _, _, _, word_ = arguments
-            hearers = cgutils.unpack_tuple(builder, n_.shape)[0]
+            receivers = cgutils.unpack_tuple(builder, n_.shape)[0]
             origins = cgutils.unpack_tuple(builder, words_.shape)[1]
             groups = []
             for i, lanes in enumerate(widths):
@@ -109,7 +121,7 @@ def _adding(*widths: int) -> Any:
                 groups.append(
                     _Group(
                         lanes=lanes,
-                        here=vectors.there(builder, builder.sub(hearers, lane), lanes),
+                        here=vectors.there(builder, builder.sub(receivers, lane), lanes),
                         words=builder.gep(words_.data, [builder.mul(row, origins)]),
                         n=builder.gep(n_.data, [lane]),
                         total=builder.gep(total_.data, [lane]),
@@ -131,11 +143,11 @@ def _adding(*widths: int) -> Any:
                 word = builder.load(builder.gep(group.words, [origin]))
                 if group.lanes < LANES:
                     word = builder.trunc(word, ir.IntType(group.lanes))
-                hears = builder.bitcast(word, vectors.bits(group.lanes))
+                receives = builder.bitcast(word, vectors.bits(group.lanes))
                 added = builder.fadd(sums, vectors.splat(builder, x, group.lanes))
                 then += [
-                    builder.add(count, builder.zext(hears, group.count)),
-                    builder.select(hears, added, sums),
+                    builder.add(count, builder.zext(receives, group.count)),
+                    builder.select(receives, added, sums),
                 ]
             builder.cbranch(builder.icmp_signed("<", then[0], last_), loop, after)
 
@@ -160,19 +172,22 @@ def _adding(*widths: int) -> Any:
 _add_word, _add_word_and_few, _add_word_and_some = _adding(LANES), _adding(LANES, FEW), _adding(LANES, SOME)
 
 
-@overload(add_lanes)  # type: ignore[untyped-decorator]
-def _compiled_add_lanes(words: Any, order: Any, first: Any, last: Any, xs: Any, n: Any, total: Any) -> Any:
-    def compiled(words: Any, order: Any, first: Any, last: Any, xs: Any, n: Any, total: Any) -> None:
-        first, last = np.int64(first), np.int64(last)
-        whole = words.shape[0]
-        spare = n.shape[0] - LANES * (whole - 1)  # hearers of the last word
-        if whole > 1 and spare <= SOME:
-            whole -= 2
-        for word in range(whole):
-            _add_word(words, order, first, last, xs, n, total, word)
-        if whole < words.shape[0] and spare <= FEW:
-            _add_word_and_few(words, order, first, last, xs, n, total, np.int64(whole))
-        elif whole < words.shape[0]:
-            _add_word_and_some(words, order, first, last, xs, n, total, np.int64(whole))
+@part
+def ir_add_lanes(
+    words: Words, order: Ids, first: int, last: int, xs: Floats, n: Floats, total: Floats
+) -> None:
+    """The same: counts and sums stay in vector registers while sample after sample is added."""
+    first, last = np.int64(first), np.int64(last)  # type: ignore[assignment]
+    whole = words.shape[0]
+    spare = n.shape[0] - LANES * (whole - 1)  # receivers of the last word
+    if whole > 1 and spare <= SOME:
+        whole -= 2
+    for word in range(whole):
+        _add_word(words, order, first, last, xs, n, total, word)
+    if whole < words.shape[0] and spare <= FEW:
+        _add_word_and_few(words, order, first, last, xs, n, total, np.int64(whole))
+    elif whole < words.shape[0]:
+        _add_word_and_some(words, order, first, last, xs, n, total, np.int64(whole))
 
-    return compiled
+
+add_lanes = either(ir_add_lanes, plain_add_lanes)

@@ -1,4 +1,7 @@
-"""Own samples of eight learners at a time: arm by arm, for all of them that pulled it."""
+"""Own samples of eight learners at a time: arm by arm, for all learners that pulled it.
+
+LLVM does not vectorise a loop that scatters by arm; hand-written LLVM IR.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
+from rumormill.kernels.jit import part
+from rumormill.kernels.simd import either
 from rumormill.kernels.simd import llvm_ir as vectors
 from rumormill.kernels.state import Flags, Floats, Ids
 
@@ -17,14 +22,15 @@ STRIP = 8
 _FEW = ir.IntType(STRIP)
 
 
-def add_strip(
+@part
+def plain_add_strip(
     arms: Ids, xs: Floats, needs: Floats, n: Floats, total: Floats, changed: Flags, lane: int
 ) -> np.uint64:
-    """The samples of the learners lane .. lane + 7 are counted and, where they surely stay, added.
+    """Count the samples of the learners lane .. lane + 7 and add those of sufficient rank.
 
-    A bit for every one that may not stay.
+    Returns a bitmask of the deferred ones, whose rank is below `needs`.
     """
-    doubtful = 0
+    deferred = np.uint64(0)
     for j in range(lane, min(lane + STRIP, n.shape[1])):
         arm = arms[j]
         n[arm, j] += 1.0
@@ -32,8 +38,8 @@ def add_strip(
         if n[arm, j] >= needs[j]:
             total[arm, j] += xs[j]
         else:
-            doubtful |= 1 << (j - lane)
-    return np.uint64(doubtful)
+            deferred |= np.uint64(1) << np.uint64(j - lane)
+    return deferred
 
 
 @intrinsic  # type: ignore[untyped-decorator]
@@ -53,7 +59,7 @@ def _add_strip(
         before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
         builder.branch(loop)
         builder.position_at_end(loop)
-        left, doubtful = builder.phi(_FEW), builder.phi(_FEW)
+        left, deferred = builder.phi(_FEW), builder.phi(_FEW)
         next_lane = builder.zext(builder.cttz(left, ir.IntType(1)(1)), vectors.WORD)
         arm = builder.load(builder.gep(arms_at, [builder.add(lane_, next_lane)]))
         same = builder.icmp_signed("==", pulled, vectors.splat(builder, arm, STRIP))
@@ -68,20 +74,23 @@ def _add_strip(
         builder.store(changed_at.type.pointee(1), builder.gep(changed_at, [arm]))
         done = builder.bitcast(same, _FEW)
         left_after = builder.xor(left, done)
-        doubtful_after = builder.or_(doubtful, builder.xor(done, builder.bitcast(stays, _FEW)))
-        for phi, start, then in ((left, all_here, left_after), (doubtful, _FEW(0), doubtful_after)):
+        deferred_after = builder.or_(deferred, builder.xor(done, builder.bitcast(stays, _FEW)))
+        for phi, start, then in ((left, all_here, left_after), (deferred, _FEW(0), deferred_after)):
             phi.add_incoming(start, before)
             phi.add_incoming(then, loop)
         builder.cbranch(builder.icmp_unsigned("==", left_after, _FEW(0)), after, loop)
         builder.position_at_end(after)
-        return builder.zext(doubtful_after, vectors.WORD)
+        return builder.zext(deferred_after, vectors.WORD)
 
     return types.uint64(arms, xs, needs, n, total, changed, types.int64), generate
 
 
-@overload(add_strip)  # type: ignore[untyped-decorator]
-def _compiled_add_strip(*arguments: Any) -> Any:
-    def compiled(*arguments: Any) -> Any:
-        return _add_strip(*arguments)
+@part
+def ir_add_strip(
+    arms: Ids, xs: Floats, needs: Floats, n: Floats, total: Floats, changed: Flags, lane: int
+) -> np.uint64:
+    """The same: all learners of one arm in one masked addition."""
+    return _add_strip(arms, xs, needs, n, total, changed, lane)
 
-    return compiled
+
+add_strip = either(ir_add_strip, plain_add_strip)

@@ -1,8 +1,8 @@
-"""Sums of rows of a table, in a given order: what averaging with the neighbours comes to.
+"""Sums of rows of a table, in a given order: the sums over neighbours that consensus averaging needs.
 
-The rows are short (sums and counts of some arms), and numba adds short rows number by number. Here four
-numbers are added at a time, in registers from the first row of a sum to its last; each number still is the
-sum of its column from left to right, so the bits are those of a plain loop.
+The rows are short (sums and counts of some arms), and LLVM adds short rows number by number. Hand-written
+LLVM IR adds four columns at a time, in registers from the first row of a sum to its last; each column is
+still summed in the order of the rows, so the bits are those of the plain loop.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from llvmlite import ir
-from numba import config, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
 from rumormill.kernels.jit import part
+from rumormill.kernels.simd import either
 from rumormill.kernels.state import Floats, Ids, Ints
 
 LANES = 4
@@ -29,17 +30,23 @@ class Sums(NamedTuple):
     ids: Ids
 
 
-def _plain_row_sum(table: Floats, ids: Ids, start: int, stop: int, at: int) -> None:
-    """Row `at` of a table becomes the sum of the rows ids[start:stop]."""
-    table[at] = 0.0
-    for i in range(start, stop):
-        table[at] += table[ids[i]]
+@part
+def plain_add_up(table: Floats, sums: Sums) -> None:
+    """Compute all sums of a table [slice of columns, row, column]."""
+    ptr, ids = sums.ptr, sums.ids
+    for c in range(table.shape[0]):
+        for i in range(ptr.shape[0] - 1):
+            row = table[c, sums.first + i]
+            for r in range(row.shape[0]):
+                row[r] = 0.0
+            for k in range(ptr[i], ptr[i + 1]):
+                term = table[c, ids[k]]
+                for r in range(row.shape[0]):
+                    row[r] += term[r]
 
 
 def _row_sum(n_vectors: int) -> Any:
-    """The same, compiled for 4 n_vectors columns."""
-    if config.DISABLE_JIT:
-        return _plain_row_sum
+    """Row `at` of a table of 4 n_vectors columns becomes the sum of the rows ids[start:stop]."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def row_sum(context: Any, table: Any, ids: Any, start: Any, stop: Any, at: Any) -> Any:
@@ -80,8 +87,8 @@ _sum_4, _sum_8, _sum_12, _sum_16 = (_row_sum(n) for n in range(1, MOST_VECTORS +
 
 
 @part
-def add_up(table: Floats, sums: Sums) -> None:
-    """Work out all sums of a table [slice of columns, row, column]; a slice has 4, 8, 12 or 16 columns."""
+def ir_add_up(table: Floats, sums: Sums) -> None:
+    """The same for slices of 4, 8, 12 or 16 columns: a sum stays in vector registers."""
     width = table.shape[2]
     ptr, ids = sums.ptr, sums.ids
     for c in range(table.shape[0]):
@@ -95,3 +102,6 @@ def add_up(table: Floats, sums: Sums) -> None:
                 _sum_12(columns, ids, ptr[i], ptr[i + 1], sums.first + i)
             else:
                 _sum_16(columns, ids, ptr[i], ptr[i + 1], sums.first + i)
+
+
+add_up = either(ir_add_up, plain_add_up)
