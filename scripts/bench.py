@@ -320,8 +320,8 @@ def start_up() -> dict[str, float]:
 
 def compilation() -> dict[str, float]:
     """How long what the demo needs is compiled, with nothing on disk."""
-    from rumormill.experiments.run.cache import AT_HAND
-    from rumormill.experiments.spec.building import build_bandit
+    from rumormill.experiments.plan import plan_of
+    from rumormill.experiments.run.cache import contenders
     from rumormill.experiments.spec.reading import at_scale, named_spec
 
     assert "numba" not in sys.modules, "it reads where compiled code is kept when it is imported"
@@ -329,9 +329,8 @@ def compilation() -> dict[str, float]:
         os.environ["NUMBA_CACHE_DIR"] = nothing
         from rumormill.kernels.jit import COMPILING
 
-        spec = at_scale(named_spec("fig1a"), "quick")
-        contenders = [AT_HAND.at(spec, 0).contender(spec, part) for part in spec.policies]
-        play_trial(contenders, build_bandit(spec, 0), 50, root_seed(7), np.array([50]))
+        point = plan_of(at_scale(named_spec("fig1a"), "quick")).points[0]
+        play_trial(contenders(point, 0), point.bandit(0), 50, root_seed(7), np.array([50]))
     return {"compile_s": COMPILING.seconds}
 
 

@@ -16,7 +16,8 @@ from typing import Any
 import ray
 
 from rumormill.engine.workers import Executor, Tick
-from rumormill.experiments.run.cell import CellOutcome, PlayCells, cells_of
+from rumormill.experiments.plan import plan_of
+from rumormill.experiments.run.cell import CellOutcome, PlayCells
 from rumormill.experiments.run.executors import EXECUTORS
 from rumormill.experiments.spec.reading import at_scale, named_spec
 
@@ -54,7 +55,7 @@ def main() -> None:
     ray.init(address="local", num_cpus=2, include_dashboard=False, log_to_driver=False)
     print(f"a Ray of its own starts in {time.perf_counter() - start:.1f} s")
     spec = at_scale(named_spec("fig1b"), "quick", trials=cells_wanted, horizon=2000)
-    cells = cells_of(spec, 2)
+    cells = plan_of(spec).cells(2)
     for name, make in EXECUTORS.items():
         tasks = list(range(TASKS))
         cost = best_of_three(make(2), tasks, nothing)[0] / TASKS

@@ -14,11 +14,10 @@ import time
 from collections import defaultdict
 
 from rumormill.arms.bandit import DRAW_ROUNDS
-from rumormill.engine.result import resolve_checkpoints
 from rumormill.engine.trial import play_trial
-from rumormill.experiments.run.cache import AT_HAND, one_blas_thread
-from rumormill.experiments.spec.building import build_bandit, trial_seed
-from rumormill.experiments.spec.reading import at_scale, named_spec, points
+from rumormill.experiments.plan import plan_of
+from rumormill.experiments.run.cache import NETWORK_CACHE, contenders, one_blas_thread
+from rumormill.experiments.spec.reading import at_scale, named_spec
 from rumormill.experiments.spec.schema import Spec
 from rumormill.seeds import Role, stream_seed
 
@@ -30,14 +29,14 @@ def panel_times(spec: Spec) -> dict[str, float]:
     """Seconds of all trials, by policy without its draws, and of the draws and the preparation."""
     spent: defaultdict[str, float] = defaultdict(float)
     played = set()
-    marks = resolve_checkpoints(spec.size.checkpoints, spec.size.horizon)
-    for point in points(spec):
+    plan = plan_of(spec)
+    marks = plan.checkpoints
+    for point in plan.points:
         here = point.spec
-        for part in here.policies:
-            AT_HAND.at(here, 0).contender(here, part)  # libraries are loaded
+        contenders(point, 0)  # libraries are loaded
         started = time.thread_time()
-        site, bandit, seed = AT_HAND.at(here, 1), build_bandit(here, 1), trial_seed(here, 1)
-        n_agents = site.network.n_agents
+        prepared, bandit, seed = NETWORK_CACHE.at(point, 1), point.bandit(1), point.seed(1)
+        n_agents = prepared.network.n_agents
         spent[PREPARING] += time.thread_time() - started
         stream = bandit.stream(stream_seed(seed, Role.REWARDS), n_agents, here.size.horizon)
         stream.block(0, DRAW_ROUNDS)  # compiled code is loaded
@@ -47,13 +46,13 @@ def panel_times(spec: Spec) -> dict[str, float]:
         draw_s = time.thread_time() - started
         fresh = False
         for part, label in zip(here.policies, here.labels, strict=True):
-            game = repr((here.network, here.arms, here.size, part.type, part.settings))
+            game = point.game(part)
             if game in played:
                 continue
             played.add(game)
             fresh = True
             started = time.thread_time()
-            contender = site.contender(here, part)
+            contender = prepared.contender(point, part)
             ready = time.thread_time()
             play_trial([contender], bandit, 20, seed, marks[marks <= 20])  # compiled code is loaded
             warm = time.thread_time()

@@ -23,12 +23,13 @@ from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import draw_all
 from rumormill.experiments.figures.rendering import save
 from rumormill.experiments.figures.theory import bounds_figure
+from rumormill.experiments.plan import plan_of
 from rumormill.experiments.report.bounds_section import bounds_section, caption, remarks
 from rumormill.experiments.report.html_page import report_html
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.building import build_bandit, build_network, build_policy
-from rumormill.experiments.spec.reading import decode, points
+from rumormill.experiments.spec.reading import decode
 from rumormill.theory import Bound, lower_bound, regret_bound
 
 # Gaussian arms far apart, on a ring: two bounds say something soon, the one at theory's c not yet.
@@ -125,7 +126,7 @@ def words(page: str) -> list[str]:
 def test_bounds_are_those_of_the_first_trial(fresh: RunFolder, of_fresh: RunBounds) -> None:
     assert not of_fresh.one_game
     assert [game.values for game in of_fresh.games] == [{"gamma": 0}, {"gamma": 2}]
-    for at, game in zip(points(fresh.spec), of_fresh.games, strict=True):
+    for at, game in zip(plan_of(fresh.spec).points, of_fresh.games, strict=True):
         bandit, network = build_bandit(at.spec, 0), build_network(at.spec, 0)
         assert game.worst_per_round == 8 * bandit.gaps.max()
         assert game.lower is not None

@@ -12,8 +12,9 @@ import rumormill as rm
 from helpers.small_experiments import TINY
 from rumormill.cli import main
 from rumormill.errors import ContractError, InputError, SlowEngineNotice
+from rumormill.experiments.plan import Cell, plan_of
 from rumormill.experiments.run.runner import RunInterrupted, run
-from rumormill.experiments.run.store import Cell, open_run
+from rumormill.experiments.run.store import open_run
 from rumormill.experiments.spec.building import (
     build_bandit,
     build_network,
@@ -21,7 +22,7 @@ from rumormill.experiments.spec.building import (
     build_world,
     is_fresh,
 )
-from rumormill.experiments.spec.reading import decode, encode, own_sources, points, read_spec, restore
+from rumormill.experiments.spec.reading import decode, encode, own_sources, read_spec, restore
 
 EXAMPLE = Path(__file__).parent / "data" / "own_example.py"
 
@@ -164,7 +165,7 @@ def _write(path: Path, text: str) -> Path:
 def test_own_parameters_may_be_swept(folder: Path) -> None:
     path = with_policy(folder, 'type = "own_example:GreedyPolicy"\n[sweep]\nrate = [0.0, 0.5]')
     spec = read_spec(path)
-    assert [point.spec.policies[2].settings["rate"] for point in points(spec)] == [0.0, 0.5]
+    assert [point.spec.policies[2].settings["rate"] for point in plan_of(spec).points] == [0.0, 0.5]
     done = run(spec, folder / "run", progress=Display())
     last = done.frame.filter(pl.col("policy") == "GreedyPolicy", pl.col("t") == 50)
     assert last["rate"].to_list() == [0.0, 0.0, 0.5, 0.5]

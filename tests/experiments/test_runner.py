@@ -22,14 +22,16 @@ from rumormill.engine import play_trial
 from rumormill.engine.workers import Done, Executor, Processes, Task, Threads, Tick, Work, no_tick
 from rumormill.errors import InputError
 from rumormill.experiments import spec as specs
-from rumormill.experiments.run import cache as sites
+from rumormill.experiments.plan import Cell, plan_of
+from rumormill.experiments.run import cache
 from rumormill.experiments.run import cell as cells
-from rumormill.experiments.run.cell import cells_of, play_cell
+from rumormill.experiments.run.cell import play_cell
 from rumormill.experiments.run.executors import executor_of
 from rumormill.experiments.run.runner import RunInterrupted, run
-from rumormill.experiments.run.store import Cell, RunFolder
+from rumormill.experiments.run.store import RunFolder
+from rumormill.experiments.spec import building
 from rumormill.experiments.spec.building import build_network
-from rumormill.experiments.spec.reading import parse_spec, points
+from rumormill.experiments.spec.reading import parse_spec
 from rumormill.graphs import Network
 
 LONG = SWEPT.replace("horizon = 400", "horizon = 600")
@@ -276,32 +278,32 @@ def test_what_a_sweep_leaves_as_it_is_is_worked_out_once(monkeypatch: pytest.Mon
     played: list[int] = []
     build, play = build_network, play_trial
 
-    def counted_build(spec: Any, trial: int) -> Network:
+    def counted_build(spec: Any, trial: int, topology: Any) -> Network:
         built.append(trial)
-        return build(spec, trial)
+        return build(spec, trial, topology)
 
     def counted_play(contenders: Sequence[Any], *rest: Any, **more: Any) -> Any:
         played.append(len(contenders))
         return play(contenders, *rest, **more)
 
-    monkeypatch.setattr(sites, "build_network", counted_build)
+    monkeypatch.setattr(building, "build_network", counted_build)
     monkeypatch.setattr(cells, "play_trial", counted_play)
     spec = parse_spec(SWEPT.replace("trials = 12", "trials = 2"))
-    sites.AT_HAND.clear()
-    for cell in cells_of(spec, 1):
+    cache.NETWORK_CACHE.clear()
+    for cell in plan_of(spec).cells(1):
         play_cell(spec, cell)
-    sites.AT_HAND.clear()
+    cache.NETWORK_CACHE.clear()
     assert built == [0, 1]
     # Gamma does not reach Consensus: only the first point of each trial plays it.
     assert played == [3, 2, 2, 3, 2, 2]
 
 
-def test_networks_at_hand_are_bounded() -> None:
+def test_cached_networks_are_bounded() -> None:
     spec = parse_spec(SWEPT.replace("trials = 12", "trials = 100"))
-    at_hand = sites.Sites()
+    networks = cache.NetworkCache()
     for trial in range(100):
-        at_hand.at(points(spec)[0].spec, trial)
-    assert len(at_hand._sites) <= (os.cpu_count() or 1) + sites.SPARE
+        networks.at(plan_of(spec).points[0], trial)
+    assert len(networks._networks) <= (os.cpu_count() or 1) + cache.SPARE
 
 
 # --- executors ------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from rumormill import (
     catalogue,
 )
 from rumormill.errors import InputError
+from rumormill.experiments.plan import plan_of
 from rumormill.experiments.spec.building import (
     build_bandit,
     build_law,
@@ -37,7 +38,6 @@ from rumormill.experiments.spec.reading import (
     encode,
     named_spec,
     parse_spec,
-    points,
     restore,
     spec_names,
 )
@@ -100,7 +100,7 @@ def test_the_panels_have_the_settings_of_the_paper(name: str) -> None:
         assert policy.settings.get("gamma", "half-diameter") == "half-diameter"
     kinds = {type(build_policy(spec, policy)).__name__ for policy in spec.policies}
     assert kinds == {"KMPUCB", "CentralizedMPUCB", "DecentralizedMPUCB", "ConsensusUCB", "RobustUCB"}
-    alphas = {point.spec.arms.settings["alpha"] for point in points(spec)}
+    alphas = {point.spec.arms.settings["alpha"] for point in plan_of(spec).points}
     assert alphas == ({1.9} if name != "fig1f" else {1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0})
 
 
@@ -136,21 +136,21 @@ def test_a_scale_and_what_replaces_it() -> None:
 
 def test_points_of_a_sweep_in_order() -> None:
     spec = parse_spec(OPEN + '[sweep]\ngamma = [0, "half-diameter"]\n"network.p" = [0.5, 1.0]\n')
-    found = [(point.index, *point.values.values()) for point in points(spec)]
+    found = [(point.index, *point.values.values()) for point in plan_of(spec).points]
     assert found == [(0, 0, 0.5), (1, 0, 1.0), (2, "half-diameter", 0.5), (3, "half-diameter", 1.0)]
-    last = points(spec)[3].spec
+    last = plan_of(spec).points[3].spec
     assert last.policies[0].settings["gamma"] == "half-diameter"
     assert (last.network.settings["p"], last.sweep) == (1.0, {})
 
 
 def test_an_axis_reaches_every_policy_that_has_the_parameter() -> None:
-    found = points(parse_spec(TINY + '[sweep]\nestimator = ["trimmed", "catoni"]\n'))
+    found = plan_of(parse_spec(TINY + '[sweep]\nestimator = ["trimmed", "catoni"]\n')).points
     by_name = {point.values["estimator"]: point.spec for point in found}
     assert [part.settings["estimator"] for part in by_name["catoni"].policies] == ["catoni", "catoni"]
     made = build_policy(by_name["catoni"], by_name["catoni"].policies[0])
     assert isinstance(made, DecentralizedMPUCB)
     assert isinstance(made.estimator, Catoni)
-    swept = points(parse_spec(SWEPT))[2].spec.policies
+    swept = plan_of(parse_spec(SWEPT)).points[2].spec.policies
     assert [part.settings.get("gamma") for part in swept] == [3, 3, None]
 
 
@@ -162,7 +162,7 @@ def test_a_short_axis_is_found_wherever_its_parameter_stands() -> None:
             values = [2, 4]
         spec = parse_spec(f"{text}[sweep]\n{axis} = {values}\n")
         assert place(spec, axis) == (part, axis)
-    assert points(parse_spec(text + "[sweep]\nK = [2, 4]\n"))[1].spec.n_arms == 4
+    assert plan_of(parse_spec(text + "[sweep]\nK = [2, 4]\n")).points[1].spec.n_arms == 4
 
 
 def test_what_a_policy_leaves_open_may_be_swept_though_its_default_is_written_out() -> None:
@@ -172,12 +172,14 @@ def test_what_a_policy_leaves_open_may_be_swept_though_its_default_is_written_ou
 
 
 def test_M_is_the_number_of_agents() -> None:
-    sizes = [build_network(p.spec, 0).n_agents for p in points(parse_spec(TINY + "[sweep]\nM = [4, 9]\n"))]
+    sizes = [
+        build_network(p.spec, 0).n_agents for p in plan_of(parse_spec(TINY + "[sweep]\nM = [4, 9]\n")).points
+    ]
     assert sizes == [4, 9]
 
 
 def test_trials_are_fresh_and_sweep_points_share_their_chance() -> None:
-    low, high = points(parse_spec(TINY + "[sweep]\nalpha = [1.5, 1.9]\n"))
+    low, high = plan_of(parse_spec(TINY + "[sweep]\nalpha = [1.5, 1.9]\n")).points
     assert build_bandit(low.spec, 0).means.tolist() == build_bandit(high.spec, 0).means.tolist()
     assert build_bandit(low.spec, 0).means.tolist() != build_bandit(low.spec, 1).means.tolist()
     edges = [build_network(p.spec, t).edges().tolist() for p in (low, high) for t in (0, 1)]
@@ -238,8 +240,8 @@ def test_every_law_is_moved_to_the_given_means(name: str) -> None:
     arms = TINY.replace('law = "alpha-stable"\nalpha = 1.9\nK = 3', f"{law}\nmeans = [0.25, -1.0]")
     spec = parse_spec(arms)
     assert build_bandit(spec, 0).means == pytest.approx([0.25, -1.0], abs=1e-12)
-    assert build_law(spec, 7.0).mean == pytest.approx(7.0)
-    assert type(build_law(spec, 7.0)) is catalogue.LAWS[name]
+    assert build_law(spec).at_mean(7.0).mean == pytest.approx(7.0)
+    assert type(build_law(spec).at_mean(7.0)) is catalogue.LAWS[name]
     assert decode(encode(spec)) == spec
     drawn = parse_spec(TINY.replace('law = "alpha-stable"\nalpha = 1.9', law))
     assert build_bandit(drawn, 0).means == pytest.approx(build_bandit(parse_spec(TINY), 0).means)

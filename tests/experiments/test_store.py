@@ -22,6 +22,7 @@ from helpers.small_experiments import SWEPT, TINY
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.analyse.summary import summarise
 from rumormill.experiments.figures.network import network_figures
+from rumormill.experiments.plan import Cell, plan_of
 from rumormill.experiments.run import describe as networks
 from rumormill.experiments.run import store
 from rumormill.experiments.run.manifest import fingerprint, read_manifest, write_manifest
@@ -82,9 +83,9 @@ def test_the_numbers_of_the_table_fit_together(swept_run: RunFolder) -> None:
 
 def test_what_nobody_can_draw_is_only_counted(monkeypatch: pytest.MonkeyPatch, swept_run: RunFolder) -> None:
     spec = swept_run.spec
-    small = networks.describe_networks(spec)
+    small = networks.describe_networks(plan_of(spec))
     monkeypatch.setattr(networks, "DRAWN_AGENTS", 29)
-    large = networks.describe_networks(spec)
+    large = networks.describe_networks(plan_of(spec))
     assert large.keys() == small.keys()
     for point, facts in large.items():
         assert (facts.edges, facts.edges_of, facts.cliques, facts.leaders) == (None, None, None, None)
@@ -159,7 +160,7 @@ def test_a_flipped_bit_is_found_anywhere(swept_run: RunFolder, tmp_path: Path) -
         copy.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
         assert store.valid_parts(folder, key) == {}
     copy.write_bytes(data)
-    assert store.valid_parts(folder, key) == {store.Cell(0, 0): copy}
+    assert store.valid_parts(folder, key) == {Cell(0, 0): copy}
 
 
 def test_a_damaged_part_is_never_read(copy: Path) -> None:

@@ -12,12 +12,13 @@ from rumormill.errors import InputError
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.analyse.tuning import claims_by_column, shown_row, tuned_rows
 from rumormill.experiments.figures.registry import drawn
+from rumormill.experiments.plan import plan_of
 from rumormill.experiments.run import cell, runner
 from rumormill.experiments.run.manifest import fingerprint
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder, open_run
-from rumormill.experiments.spec.reading import at_scale, decode, encode, named_spec, points, without_networks
-from rumormill.experiments.spec.tuning import wider
+from rumormill.experiments.spec.reading import at_scale, decode, encode, named_spec, without_networks
+from rumormill.experiments.spec.tuned_constants import wider
 
 TUNED: dict[str, Any] = {
     "name": "small",
@@ -56,7 +57,9 @@ def summary(played: RunFolder) -> Summary:
 
 def test_the_first_knob_that_a_policy_takes_is_turned() -> None:
     spec = decode(TUNED)
-    found = {(point.values["constant"], point.values["network"]): point.spec for point in points(spec)}
+    found = {
+        (point.values["constant"], point.values["network"]): point.spec for point in plan_of(spec).points
+    }
     assert [key[0] for key in found][::2] == ["printed", "theory", "0.25", "0.5", "1.0"]
     at = {part.label: part.settings for part in found["0.5", "ring"].policies}
     assert at["KMP"]["zeta"] == 0.5
@@ -115,9 +118,11 @@ def test_a_grid_is_extended_at_the_end_where_the_best_lies() -> None:
     assert once.tune is not None
     assert [(one.value, one.policies) for one in once.tune.added] == [(0.125, ["Consensus"]), (2.0, ["KMP"])]
     # Points that were there keep their numbers, so that what was played stays where it is.
-    assert [point.values for point in points(once)][: len(points(spec))] == [p.values for p in points(spec)]
+    assert [point.values for point in plan_of(once).points][: len(plan_of(spec).points)] == [
+        p.values for p in plan_of(spec).points
+    ]
     assert fingerprint(once) == fingerprint(spec)
-    assert [part.label for part in points(once)[-1].spec.policies] == ["KMP"]
+    assert [part.label for part in plan_of(once).points[-1].spec.policies] == ["KMP"]
     twice = wider(once, {("Consensus", "ring", 1.5): 0.125})
     assert twice is not None
     assert wider(twice, {("Consensus", "ring", 1.5): 0.0625}) is None  # twice is enough

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from rumormill.experiments.plan import Cell
 from rumormill.experiments.run.cell import play_cell
-from rumormill.experiments.run.store import Cell
 from rumormill.experiments.spec.building import build_bandit
 from rumormill.experiments.spec.reading import at_scale, decode, encode
 from rumormill.experiments.spec.schema import Spec

@@ -17,8 +17,8 @@ from rumormill.advice.model_checks.homogeneity import BLOCKS, folded, group_agen
 from rumormill.advice.reward_table import Table, borrowed, unsupported, without_agents
 from rumormill.arms import Bandit, Moments, RewardSource
 from rumormill.errors import DataError, InputError
+from rumormill.experiments.plan import plan_of
 from rumormill.experiments.spec.building import build_common_bandit, build_law
-from rumormill.experiments.spec.reading import points
 from rumormill.experiments.spec.schema import Spec
 from rumormill.graphs import Network
 from rumormill.stats.winsorize import cell_means, moved_in_cells
@@ -63,7 +63,8 @@ def case_of_spec(spec: Spec) -> Case:
     eps = bandit.default_eps()
     uniform = single.arms.means == "uniform"
     # E|X + m|^p is convex in m: over means in [0, 1] it is largest at an end.
-    worst = Bandit([build_law(single, 0.0), build_law(single, 1.0)]) if uniform else bandit
+    ends = [build_law(single).at_mean(mean) for mean in (0.0, 1.0)]
+    worst = Bandit(ends) if uniform else bandit
     moments = worst.moments(eps)
     tails = tuple(
         ArmTail(arm=f"arm {k}", mean=None if uniform else law.mean, exact=law.tail_index)
@@ -90,7 +91,7 @@ def case_of_spec(spec: Spec) -> Case:
 
 def one_problem(spec: Spec) -> Spec:
     """The spec at its only network and arms; refused where a sweep makes it several problems."""
-    several = points(spec)
+    several = plan_of(spec).points
     first = several[0].spec
     if any((point.spec.network, point.spec.arms) != (first.network, first.arms) for point in several):
         raise InputError(

@@ -16,16 +16,14 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.labels import Values
-from rumormill.experiments.run.cache import Sites
-from rumormill.experiments.spec.building import build_bandit, is_fresh
-from rumormill.experiments.spec.reading import points
+from rumormill.experiments.plan import SweepPoint, plan_of
+from rumormill.experiments.run.cache import NetworkCache
+from rumormill.experiments.spec.building import is_fresh
 from rumormill.theory import Assumption, Bound, LowerBound, lower_bound, regret_bound
 
 if TYPE_CHECKING:
     from rumormill.arms import RewardSource
     from rumormill.experiments.analyse.summary import Row, Series, Summary
-    from rumormill.experiments.spec.reading import SweepPoint
-    from rumormill.experiments.spec.schema import Spec
 
 # A bound is smooth: so many rounds draw it as well as all.
 ROUNDS_DRAWN = 32
@@ -105,12 +103,12 @@ def run_bounds(summary: Summary) -> RunBounds:
     """Work out the bounds of every sweep point that has its first trial done."""
     spec = summary.spec
     one_game = spec.arms.means != "uniform" and not is_fresh(spec)
-    sites = Sites()  # most sweep points share their network and plans
+    networks = NetworkCache()  # most sweep points share their network and plans
     games = []
-    for point in points(spec):
+    for point in plan_of(spec).points:
         values = _stored(summary, point)
         if values is not None and (one_game or 0 in summary.at(values)[0].trials):
-            games.append(_game(point.spec, values, summary.at(values), sites, one_game))
+            games.append(_game(point, values, summary.at(values), networks, one_game))
     if not games:
         raise InputError(
             f"{summary.path} has no first trial finished, and bounds are about its game: "
@@ -130,16 +128,19 @@ def _stored(summary: Summary, point: SweepPoint) -> Values | None:
     return None
 
 
-def _game(spec: Spec, values: Values, measured: list[Series], sites: Sites, one_game: bool) -> GameBounds:
-    bandit, site = build_bandit(spec, 0), sites.at(spec, 0)
+def _game(
+    point: SweepPoint, values: Values, measured: list[Series], networks: NetworkCache, one_game: bool
+) -> GameBounds:
+    """The bounds of all policies in the first trial of a point."""
+    bandit, prepared = point.bandit(0), networks.at(point, 0)
     lower, reason = _lower(bandit)
     some = _some(measured[0].rounds, bandit.n_arms)
     policies: list[PolicyBounds] = []
     others: list[Unbounded] = []
-    for part, series in zip(spec.policies, measured, strict=True):
+    for part, series in zip(point.spec.policies, measured, strict=True):
         regret = series.mean if one_game else series.regret[series.trials.index(0)]
-        ready = site.contender(spec, part)
-        game = (bandit, site.network, ready.policy)
+        ready = prepared.contender(point, part)
+        game = (bandit, prepared.network, ready.policy)
         given: dict[str, Any] = {"plan": ready.plan, "world": ready.world}
         try:
             printed = regret_bound(*game, int(series.rounds[-1]), "printed", **given)
@@ -148,7 +149,7 @@ def _game(spec: Spec, values: Values, measured: list[Series], sites: Sites, one_
             others.append(Unbounded(part.label, series.rounds, regret, str(error)))
         else:
             policies.append(PolicyBounds(part.label, series.rounds, regret, corrected, printed))
-    worst = site.network.n_agents * float(bandit.gaps.max())
+    worst = prepared.network.n_agents * float(bandit.gaps.max())
     return GameBounds(values, int(some[0]), worst, lower, reason, tuple(policies), tuple(others))
 
 

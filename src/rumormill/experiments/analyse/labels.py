@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rumormill.experiments.spec.building import build_world
+from rumormill.experiments.plan import plan_of
 from rumormill.experiments.spec.errors import own_names
-from rumormill.experiments.spec.reading import points
 from rumormill.experiments.spec.schema import Spec
 from rumormill.protocol import Imperfect, World
 from rumormill.text import band, plural, setting
@@ -63,7 +62,7 @@ def troubles_of(spec: Spec) -> list[str]:
     """What can go wrong at every sweep point; what differs between them is only named."""
     if own_names(spec):  # no class of the user's own is imported for a sentence
         return []
-    found = [troubles(build_world(point.spec)) for point in points(spec)]
+    found = [troubles(point.world) for point in plan_of(spec).points]
     if all(each == found[0] for each in found):
         return found[0]
     return ["What is lost, late or away differs between the points of the sweep."]

@@ -15,7 +15,7 @@ from rumormill.experiments.analyse.labels import ANY, Values, in_one_line, in_wo
 from rumormill.experiments.analyse.pairs import Pair, compare_policies
 from rumormill.experiments.analyse.tuning import Tuning, folded
 from rumormill.experiments.run.describe import best_constants
-from rumormill.experiments.spec.tuning import CONSTANT, PRINTED
+from rumormill.experiments.spec.tuned_constants import CONSTANT, PRINTED
 from rumormill.stats.bootstrap import Interval, bootstrap_band
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ import numpy as np
 from rumormill.errors import DataError
 from rumormill.experiments.analyse.claims import FAILS, HOLDS, OPEN
 from rumormill.experiments.analyse.labels import Values
-from rumormill.experiments.spec.tuning import PRINTED, THEORY, n_choosing
+from rumormill.experiments.spec.tuned_constants import PRINTED, THEORY, n_choosing
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.summary import Row, Series, Summary

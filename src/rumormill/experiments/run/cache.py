@@ -1,7 +1,7 @@
-"""Networks kept at hand in this process, with the plans and outcomes that others can use again.
+"""Networks of this process, with the plans and outcomes that other cells can use again.
 
 Cells come one by one, in any order, from any thread; the points of a sweep mostly share their networks, and
-a clique cover or an eigenbasis is dear. Nothing here changes a result: it is only found sooner.
+a clique cover or an eigenbasis is expensive. Caching changes no result.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from rumormill.engine import Contender, Trial, prepare
-from rumormill.experiments.spec.building import build_network, build_policy, build_world, is_fresh
-from rumormill.experiments.spec.schema import PolicyPart, Spec
+from rumormill.experiments.plan import SweepPoint
+from rumormill.experiments.spec.schema import PolicyPart
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy
 
@@ -26,8 +26,8 @@ _blas_lock = threading.Lock()
 _blas_users: list[Any] = []
 
 
-class Site:
-    """A network and the plans (cliques, leaders, weights) worked out on it so far."""
+class PreparedNetwork:
+    """A network and the plans (cliques, leaders, weights) computed on it so far."""
 
     def __init__(self, build: Callable[[], Network]) -> None:
         self._build = build
@@ -35,40 +35,42 @@ class Site:
         self._plans: dict[Hashable, Plan] = {}
         self._lock = threading.RLock()
         self.trials: dict[str, Trial] = {}
-        """Outcomes of policies that an axis leaves as they are: the next points take them from here."""
+        """Outcomes of policies that an axis leaves unchanged: the next points take them from here."""
 
     @property
     def network(self) -> Network:
+        """The network, built on first use."""
         with self._lock:
             if self._network is None:
                 self._network = self._build()
             return self._network
 
     def plan_of(self, part: PolicyPart) -> Plan | None:
-        """What a policy worked out here before; None if it has not yet."""
+        """The plan that a policy computed here before; None if it has not yet."""
         with self._lock:
             return self._plans.get(_spec_key(part))
 
-    def contender(self, spec: Spec, part: PolicyPart) -> Contender:
-        """The policy made ready; what it shares with another one (or another sweep point) is done once."""
-        policy = build_policy(spec, part)
+    def contender(self, point: SweepPoint, part: PolicyPart) -> Contender:
+        """The policy made ready; a plan that it shares with another policy or point is computed once."""
+        policy = point.policy(part)
         with self._lock:
             keys = _keys(policy, part)
             plan = next((self._plans[key] for key in keys if key in self._plans), None)
-            # `quiet`: that a slow engine has to do is said once per run, not here.
+            # `quiet`: the notice about the reference engine is given once per run, not here.
             contender = prepare(
-                policy, self.network, spec.n_arms, world=build_world(spec), plan=plan, quiet=True
+                policy, self.network, point.spec.n_arms, world=point.world, plan=plan, quiet=True
             )
             self._plans.update(dict.fromkeys(keys, contender.plan))
             return contender
 
 
 def _spec_key(part: PolicyPart) -> str:
+    """Type and settings of a policy as a key."""
     return repr((part.type, sorted(part.settings.items(), key=repr)))
 
 
 def _keys(policy: Policy, part: PolicyPart) -> list[Hashable]:
-    """Under what a plan is kept: what the policy says, and what the spec says."""
+    """The keys of a plan: the policy's own, and that of the spec."""
     keys: list[Hashable] = [_spec_key(part)]
     key = policy.plan_key()
     try:
@@ -78,48 +80,48 @@ def _keys(policy: Policy, part: PolicyPart) -> list[Hashable]:
     return [key, *keys]
 
 
-class Sites:
-    """The networks at hand, the least lately used of them given up first."""
+class NetworkCache:
+    """Prepared networks; the least recently used are dropped first."""
 
     def __init__(self) -> None:
-        self._sites: OrderedDict[str, Site] = OrderedDict()
+        self._networks: OrderedDict[str, PreparedNetwork] = OrderedDict()
         self._lock = threading.Lock()
         self._workers: set[int] = set()
 
-    def at(self, spec: Spec, trial: int) -> Site:
-        """The place of a trial; another point with the same network finds it prepared."""
-        number = trial if is_fresh(spec) else 0
+    def at(self, point: SweepPoint, trial: int) -> PreparedNetwork:
+        """The network of a trial; another point with the same network finds it prepared."""
+        spec, number = point.spec, point.network_trial(trial)
         key = repr((spec.network, spec.seed, spec.folder, number))
         with self._lock:
             self._workers.add(threading.get_ident())
-            site = self._sites.setdefault(key, Site(lambda: build_network(spec, number)))
-            self._sites.move_to_end(key)
-            while len(self._sites) > max(len(self._workers), os.cpu_count() or 1) + SPARE:
-                self._sites.popitem(last=False)
-        return site
+            found = self._networks.setdefault(key, PreparedNetwork(lambda: point.network(number)))
+            self._networks.move_to_end(key)
+            while len(self._networks) > max(len(self._workers), os.cpu_count() or 1) + SPARE:
+                self._networks.popitem(last=False)
+        return found
 
     def clear(self) -> None:
-        """Give all of them up."""
+        """Drop all of them."""
         with self._lock:
-            self._sites.clear()
+            self._networks.clear()
             self._workers.clear()
 
 
-AT_HAND = Sites()
+NETWORK_CACHE = NetworkCache()
 
 
-def contenders(spec: Spec, trial: int) -> list[Contender]:
-    """All policies of a spec without a sweep, made ready for the network of a trial."""
-    site = AT_HAND.at(spec, trial)
-    return [site.contender(spec, part) for part in spec.policies]
+def contenders(point: SweepPoint, trial: int) -> list[Contender]:
+    """All policies of a point, made ready for the network of a trial."""
+    prepared = NETWORK_CACHE.at(point, trial)
+    return [prepared.contender(point, part) for part in point.spec.policies]
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Workers run side by side already: threads of the linear algebra would only wait for each other.
+    """Limit the linear algebra to one thread: workers run in parallel already.
 
     It also makes the last digits of eigenvectors independent of the number of cores. The limit is one of
-    the process: whoever comes first sets it, whoever leaves last lifts it.
+    the process: the first user sets it, the last one lifts it.
     """
     from threadpoolctl import threadpool_limits
 

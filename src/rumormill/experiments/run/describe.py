@@ -6,14 +6,13 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from rumormill.engine import compiled
-from rumormill.experiments.run.cache import AT_HAND, Site, contenders, one_blas_thread
+from rumormill.engine import Contender, compiled
+from rumormill.experiments.plan import ExperimentPlan, SweepPoint
+from rumormill.experiments.run.cache import NETWORK_CACHE, PreparedNetwork, contenders, one_blas_thread
 from rumormill.experiments.run.manifest import NetworkFacts
-from rumormill.experiments.spec.building import build_bandit, build_policy, build_world
 from rumormill.experiments.spec.errors import own_errors
-from rumormill.experiments.spec.reading import SweepPoint, points
 from rumormill.experiments.spec.schema import Spec
-from rumormill.experiments.spec.tuning import CONSTANT, PRINTED, THEORY, n_choosing
+from rumormill.experiments.spec.tuned_constants import CONSTANT, PRINTED, THEORY, n_choosing
 from rumormill.graphs import Network
 
 if TYPE_CHECKING:
@@ -25,27 +24,17 @@ if TYPE_CHECKING:
 DRAWN_AGENTS, DRAWN_LINKS = 2_000, 100_000
 
 
-def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
+def describe_networks(plan: ExperimentPlan) -> dict[str, NetworkFacts]:
     """The network of trial 0 at every point: enough to draw it with its cliques and leaders."""
     seen: dict[str, str] = {}
     described: dict[str, NetworkFacts] = {}
-    for point in points(spec):
+    for point in plan.points:
         if point.values.get(CONSTANT, PRINTED) != PRINTED:  # the same networks again
             continue
-        with one_blas_thread(), own_errors(spec):
-            ready = contenders(point.spec, 0)
+        with one_blas_thread(), own_errors(plan.spec):
+            ready = contenders(point, 0)
         network = ready[0].network
-        low, high = network.diameter_between
-        facts = NetworkFacts(n_agents=network.n_agents, n_edges=network.n_edges, diameter=low)
-        facts.diameter_at_most = None if low == high else high
-        for contender in ready:
-            plan = contender.plan
-            if facts.gamma is None and hasattr(contender.policy, "gamma"):
-                facts.gamma = getattr(plan, "gamma", None)
-            if facts.cliques is None and getattr(plan, "groups", None) is not None:
-                facts.cliques = [[int(v) for v in group] for group in plan.groups]  # type: ignore[attr-defined]
-            if facts.leaders is None and getattr(plan, "leaders", None) is not None:
-                facts.leaders = [int(v) for v in plan.leaders]  # type: ignore[attr-defined]
+        facts = _facts(network, ready)
         key = repr(point.spec.network)
         if network.n_agents > DRAWN_AGENTS or network.n_edges > DRAWN_LINKS:
             _count_only(facts, network)
@@ -58,6 +47,22 @@ def describe_networks(spec: Spec) -> dict[str, NetworkFacts]:
     return described
 
 
+def _facts(network: Network, ready: list[Contender]) -> NetworkFacts:
+    """Size and diameter; reach, cliques and leaders of the first policy that has them."""
+    low, high = network.diameter_between
+    facts = NetworkFacts(n_agents=network.n_agents, n_edges=network.n_edges, diameter=low)
+    facts.diameter_at_most = None if low == high else high
+    for contender in ready:
+        plan = contender.plan
+        if facts.gamma is None and hasattr(contender.policy, "gamma"):
+            facts.gamma = getattr(plan, "gamma", None)
+        if facts.cliques is None and getattr(plan, "groups", None) is not None:
+            facts.cliques = [[int(v) for v in group] for group in plan.groups]  # type: ignore[attr-defined]
+        if facts.leaders is None and getattr(plan, "leaders", None) is not None:
+            facts.leaders = [int(v) for v in plan.leaders]  # type: ignore[attr-defined]
+    return facts
+
+
 def _count_only(facts: NetworkFacts, network: Network) -> None:
     """What is worth keeping of a network that nobody can draw."""
     facts.edges_sha256 = hashlib.sha256(network.edges().astype("<i8").tobytes()).hexdigest()
@@ -66,23 +71,24 @@ def _count_only(facts: NetworkFacts, network: Network) -> None:
     facts.cliques = facts.leaders = None
 
 
-def describe_constants(spec: Spec, known: dict[str, dict[str, Constants]]) -> dict[str, dict[str, Constants]]:
-    """The constants of every policy at every point, tuned ones as printed; nothing is worked out twice."""
+def describe_constants(
+    plan: ExperimentPlan, known: dict[str, dict[str, Constants]]
+) -> dict[str, dict[str, Constants]]:
+    """The constants of every policy at every point, tuned ones as printed; those known are kept."""
     found = dict(known)
-    for point in points(spec):
+    for point in plan.points:
         if str(point.index) not in found and point.values.get(CONSTANT, PRINTED) == PRINTED:
-            with one_blas_thread(), own_errors(spec):
-                found[str(point.index)] = resolved_constants(spec, point, AT_HAND.at(point.spec, 0))
+            with one_blas_thread(), own_errors(plan.spec):
+                found[str(point.index)] = resolved_constants(point, NETWORK_CACHE.at(point, 0))
     return found
 
 
-def slow_notices(spec: Spec) -> list[str]:
+def slow_notices(plan: ExperimentPlan) -> list[str]:
     """One line for every reason why policies run on the reference engine."""
     reasons: dict[str, dict[str, None]] = {}
-    for point in points(spec):
-        world = build_world(point.spec)
+    for point in plan.points:
         for part in point.spec.policies:
-            reason = compiled.why_not(build_policy(point.spec, part), world)
+            reason = compiled.why_not(point.policy(part), point.world)
             if reason is not None:
                 reasons.setdefault(reason, {})[part.label] = None
     return [
@@ -97,7 +103,7 @@ GAMES = "games.parquet"
 Constants = dict[str, str | int | float]
 
 
-def game_note(source: RewardSource, site: Site, gamma: int | None) -> str:
+def game_note(source: RewardSource, n_agents: int, gamma: int | None) -> str:
     """The game of a trial, as a note beside the rows of its cell."""
     moments = source.moments()
     return json.dumps(
@@ -107,7 +113,7 @@ def game_note(source: RewardSource, site: Site, gamma: int | None) -> str:
             "eps": moments.eps,
             "u": moments.u,
             "rho": moments.rho,
-            "agents": site.network.n_agents,
+            "agents": n_agents,
             "gamma": gamma,
         }
     )
@@ -129,12 +135,12 @@ def game_rows(values: dict[str, Any], trial: int, note: str) -> list[dict[str, A
     ]
 
 
-def resolved_constants(spec: Spec, point: SweepPoint, site: Site) -> dict[str, Constants]:
+def resolved_constants(point: SweepPoint, prepared: PreparedNetwork) -> dict[str, Constants]:
     """By policy, the constants of its index in the first trial of a sweep point."""
-    moments = build_bandit(point.spec, 0).moments()
+    moments = point.bandit(0).moments()
     found: dict[str, Constants] = {}
     for part in point.spec.policies:
-        ready = site.contender(point.spec, part)
+        ready = prepared.contender(point, part)
         gamma = getattr(ready.plan, "gamma", None)
         found[part.label] = {
             **ready.policy.constants(moments),
@@ -152,9 +158,6 @@ def frame_of(rows: list[dict[str, Any]]) -> pl.DataFrame:
 
 
 SLACK = 1.25
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 def best_constants(spec: Spec, frame: pl.DataFrame) -> dict[tuple[Any, ...], float]:

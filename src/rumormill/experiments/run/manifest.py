@@ -17,8 +17,9 @@ import msgspec
 from msgspec import Struct
 
 from rumormill.errors import DataError, InputError, RumormillError
+from rumormill.experiments.plan import plan_of
 from rumormill.experiments.spec.checking import known_claims
-from rumormill.experiments.spec.reading import axes_of, encode, named_spec, points, restore, spec_names
+from rumormill.experiments.spec.reading import encode, named_spec, restore, spec_names
 from rumormill.experiments.spec.schema import WORDS, Spec
 from rumormill.files import read_bytes, write_atomically
 
@@ -194,14 +195,14 @@ def _read_format_1(data: bytes) -> Manifest:
 
 def of_spec(spec: Spec) -> dict[str, Any]:
     """The fields that follow from a spec that is ready to run."""
-    (scale,) = spec.scale
+    (scale,), plan = spec.scale, plan_of(spec)
     return {
         "name": spec.name,
         "scale": scale,
         "seed": spec.seed,
-        "axes": list(axes_of(spec)),
+        "axes": list(plan.axes),
         "policies": spec.labels,
-        "points": [point.values for point in points(spec)],
+        "points": [point.values for point in plan.points],
         "trials": spec.size.trials,
         "horizon": spec.size.horizon,
     }

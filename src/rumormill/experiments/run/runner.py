@@ -17,9 +17,10 @@ from msgspec.structs import replace
 import rumormill
 from rumormill.engine.workers import Executor
 from rumormill.errors import DataError, RumormillError, SlowEngineNotice
+from rumormill.experiments.plan import Cell, ExperimentPlan, plan_of
 from rumormill.experiments.run import store
-from rumormill.experiments.run.cache import AT_HAND, one_blas_thread
-from rumormill.experiments.run.cell import CellOutcome, PlayCells, cells_of
+from rumormill.experiments.run.cache import NETWORK_CACHE, one_blas_thread
+from rumormill.experiments.run.cell import CellOutcome, PlayCells
 from rumormill.experiments.run.describe import (
     best_constants,
     describe_constants,
@@ -39,10 +40,10 @@ from rumormill.experiments.run.manifest import (
     spec_of,
     write_manifest,
 )
-from rumormill.experiments.run.store import Cell, RunFolder
+from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import at_scale, encode, own_sources
 from rumormill.experiments.spec.schema import Spec
-from rumormill.experiments.spec.tuning import n_choosing, wider
+from rumormill.experiments.spec.tuned_constants import n_choosing, wider
 
 LIBRARIES = ("numpy", "numba", "scipy", "networkx", "rustworkx", "polars")
 
@@ -97,20 +98,20 @@ def run(
         spec = _with_added(path, spec)
         manifest = _open_manifest(path, spec)
         try:
-            _Session(path, spec, manifest, progress or Silence()).complete(workers)
+            _Session(path, plan_of(spec), manifest, progress or Silence()).complete(workers)
         except KeyboardInterrupt:
             done = len(store.valid_parts(path, manifest.key))
             raise RunInterrupted(path, done, spec.size.trials * len(manifest.points)) from None
         finally:
-            AT_HAND.clear()
+            NETWORK_CACHE.clear()
         return RunFolder(path, manifest)
 
 
 class _Session:
-    """One go at a run: plays what is missing, keeps what the workers bring, writes table and manifest."""
+    """One attempt at a run: plays what is missing, stores outcomes, writes table and manifest."""
 
-    def __init__(self, path: Path, spec: Spec, manifest: Manifest, progress: Progress) -> None:
-        self.path, self.spec, self.manifest, self.progress = path, spec, manifest, progress
+    def __init__(self, path: Path, plan: ExperimentPlan, manifest: Manifest, progress: Progress) -> None:
+        self.path, self.plan, self.manifest, self.progress = path, plan, manifest, progress
         self.began = time.monotonic()
         self.store_s = 0.0
 
@@ -118,25 +119,27 @@ class _Session:
         """Play what is missing, then write the table; where the best lies at an end of a grid, go on."""
         described_s, more = self.play(executor), self.more()
         while more is not None:
-            self.spec, self.manifest.status = more, "running"
-            self.manifest.spec, self.manifest.points = encode(more), of_spec(more)["points"]
+            self.plan, self.manifest.status = plan_of(more), "running"
+            self.manifest.spec = encode(more)
+            self.manifest.points = [point.values for point in self.plan.points]
             described_s, more = described_s + self.play(executor), self.more()
         if self.manifest.status == "running":
             self.finish(described_s)
 
     def more(self) -> Spec | None:
         """The spec with a wider grid, where it asks for one."""
-        tune = self.spec.tune
-        if tune is None or self.manifest.status == "done":
+        spec = self.plan.spec
+        if spec.tune is None or self.manifest.status == "done":
             return None
-        some = store.assemble(self.path, self.manifest, trials=n_choosing(tune, self.spec.size.trials))
-        return wider(self.spec, best_constants(self.spec, some))
+        choosing = n_choosing(spec.tune, spec.size.trials)
+        parts = store.read_parts(self.path, self.manifest.key, trials=choosing)
+        return wider(spec, best_constants(spec, store.assemble(self.path, self.manifest, parts)))
 
     def play(self, executor: Executor) -> float:
         """Play what is missing; the seconds it took to describe the networks."""
         done = store.valid_parts(self.path, self.manifest.key)
         store.remove_invalid(self.path, done)
-        cells = cells_of(self.spec, executor.jobs)
+        cells = self.plan.cells(executor.jobs)
         todo = [cell for cell in cells if cell not in done]
         if not todo and self.manifest.status == "done" and _results_intact(self.path, self.manifest):
             return 0.0
@@ -144,16 +147,16 @@ class _Session:
             self.manifest.status = "running"
             started = time.thread_time()
             if not self.manifest.networks:
-                self.manifest.networks = describe_networks(self.spec)
-            self.manifest.constants = describe_constants(self.spec, self.manifest.constants)
+                self.manifest.networks = describe_networks(self.plan)
+            self.manifest.constants = describe_constants(self.plan, self.manifest.constants)
             described_s = time.thread_time() - started
             write_manifest(self.path, self.manifest)
-            for notice in slow_notices(self.spec) if todo else []:
+            for notice in slow_notices(self.plan) if todo else []:
                 self.progress.notice(notice)
             self.progress.start(len(cells), len(done))
             try:
                 threads = max(1, executor.jobs // max(1, len(todo)))
-                executor.run(todo, PlayCells(self.spec, threads), self.keep, self.tick)
+                executor.run(todo, PlayCells(self.plan.spec, threads), self.keep, self.tick)
             finally:
                 self.progress.finish()
         return described_s
@@ -173,13 +176,15 @@ class _Session:
         self.progress.cell_done(cell, outcome.regret)
 
     def finish(self, described_s: float) -> None:
-        """The table, and the manifest that vouches for it."""
+        """The table, and the manifest with its checksum."""
         started = time.thread_time()
-        frame = store.assemble(self.path, self.manifest)
+        parts = store.read_parts(self.path, self.manifest.key)
+        frame = store.assemble(self.path, self.manifest, parts)
         self.manifest.results_sha256 = store.write_results(self.path, frame)
-        self.manifest.games_sha256 = store.write_games(self.path, self.manifest)
+        self.manifest.games_sha256 = store.write_games(self.path, self.manifest, parts)
         self.manifest.status = "done"
-        kernel_s, prepare_s = _times(self.path, self.manifest.key)
+        kernel_s = sum(float(part.notes["kernel_s"]) for part in parts)
+        prepare_s = sum(float(part.notes["prepare_s"]) for part in parts)
         self.manifest.timings = Timings(
             kernel_s=round(kernel_s, 3),
             prepare_s=round(prepare_s + described_s, 3),
@@ -244,12 +249,6 @@ def _results_intact(path: Path, manifest: Manifest) -> bool:
         return len(RunFolder(path, manifest).frame) > 0
     except RumormillError:
         return False
-
-
-def _times(path: Path, key: str) -> tuple[float, float]:
-    """Processor seconds in kernels and in the preparation of graphs, over all cells."""
-    notes = [store.read_part(part)[1] for part in store.valid_parts(path, key).values()]
-    return sum(float(note["kernel_s"]) for note in notes), sum(float(note["prepare_s"]) for note in notes)
 
 
 def _versions() -> dict[str, str]:

@@ -15,7 +15,7 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rumormill.errors import DataError, InputError
+from rumormill.experiments.plan import Cell
 from rumormill.experiments.run.describe import GAMES, frame_of, game_rows
 from rumormill.experiments.run.manifest import MANIFEST, Manifest, read_manifest, spec_of
 from rumormill.experiments.spec.schema import Spec
@@ -41,12 +42,13 @@ RESULTS, PARTS, LOCK = "results.parquet", "parts", "lock"
 PART_NAME = re.compile(r"(\d{4,})-(\d{5,})-([0-9a-f]{32})\.parquet")
 
 
-@dataclass(frozen=True, order=True)
-class Cell:
-    """One trial of one sweep point."""
+@dataclass(frozen=True, eq=False)
+class FinishedCell:
+    """The rows of a cell as read back from its part, and the notes written with them."""
 
-    point: int
-    trial: int
+    cell: Cell
+    frame: pl.DataFrame
+    notes: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class RunFolder:
     @cached_property
     def frame(self) -> pl.DataFrame:
         if not self.done:
-            return assemble(self.path, self.manifest)
+            return assemble(self.path, self.manifest, read_parts(self.path, self.manifest.key))
         import polars as pl
 
         data = read_bytes(self.path / RESULTS)
@@ -166,14 +168,17 @@ def write_part(path: Path, run_key: str, cell: Cell, frame: pl.DataFrame, notes:
 
 def valid_parts(path: Path, run_key: str) -> dict[Cell, Path]:
     """The finished cells; what is damaged, half-written or of another run is left out."""
-    found: dict[Cell, Path] = {}
+    return {cell: part for cell, part, _ in _valid(path, run_key)}
+
+
+def _valid(path: Path, run_key: str, trials: int | None = None) -> Iterator[tuple[Cell, Path, bytes]]:
+    """Parts whose checksum fits (of the first trials only, if given), with their bytes."""
     for part in sorted((path / PARTS).glob("*.parquet")):
         name = PART_NAME.fullmatch(part.name)
-        if name:
-            cell = Cell(int(name[1]), int(name[2]))
-            if _checksum(run_key, cell, read_bytes(part)) == name[3]:
-                found[cell] = part
-    return found
+        if name and (trials is None or int(name[2]) < trials):
+            cell, data = Cell(int(name[1]), int(name[2])), read_bytes(part)
+            if _checksum(run_key, cell, data) == name[3]:
+                yield cell, part, data
 
 
 def remove_invalid(path: Path, valid: dict[Cell, Path]) -> int:
@@ -187,28 +192,26 @@ def remove_invalid(path: Path, valid: dict[Cell, Path]) -> int:
     return damaged
 
 
-def read_part(part: Path) -> tuple[pl.DataFrame, dict[str, str]]:
-    """The rows of a cell and the notes written with them."""
+def read_parts(path: Path, run_key: str, *, trials: int | None = None) -> list[FinishedCell]:
+    """All finished cells, or those of the first trials, in order; each file is read and checked once."""
     import polars as pl
 
-    data = read_bytes(part)
-    return pl.read_parquet(io.BytesIO(data)), pl.read_parquet_metadata(io.BytesIO(data))
+    found = [
+        FinishedCell(cell, pl.read_parquet(io.BytesIO(data)), pl.read_parquet_metadata(io.BytesIO(data)))
+        for cell, _, data in _valid(path, run_key, trials)
+    ]
+    return sorted(found, key=lambda one: one.cell)
 
 
-def assemble(path: Path, manifest: Manifest, *, trials: int | None = None) -> pl.DataFrame:
-    """All finished cells, or those of the first trials, sorted by (sweep point, policy, trial, t)."""
+def assemble(path: Path, manifest: Manifest, parts: Sequence[FinishedCell]) -> pl.DataFrame:
+    """The table of these cells, sorted by (sweep point, policy, trial, t)."""
     import polars as pl
 
-    order = {label: number for number, label in enumerate(manifest.policies)}
-    cells, frames = [], []
-    for cell, part in sorted(valid_parts(path, manifest.key).items()):
-        if trials is None or cell.trial < trials:
-            cells.append(cell)
-            frames.append(pl.read_parquet(io.BytesIO(read_bytes(part))))
-    if not frames:
+    if not parts:
         raise DataError(f"{path} has no finished cell yet: run it again to go on")
-    points = np.repeat([cell.point for cell in cells], [frame.height for frame in frames])
-    table = pl.concat(frames).with_columns(
+    order = {label: number for number, label in enumerate(manifest.policies)}
+    points = np.repeat([one.cell.point for one in parts], [one.frame.height for one in parts])
+    table = pl.concat([one.frame for one in parts]).with_columns(
         pl.col("policy").replace_strict(order, return_dtype=pl.Int64).alias("__policy"),
         pl.Series("__point", points),
     )
@@ -217,24 +220,25 @@ def assemble(path: Path, manifest: Manifest, *, trials: int | None = None) -> pl
 
 def write_results(path: Path, frame: pl.DataFrame) -> str:
     """The final table; returns its checksum. The same rows give the same bytes."""
-    buffer = io.BytesIO()
-    frame.rechunk().write_parquet(buffer, compression="zstd", compression_level=9, row_group_size=1 << 20)
-    write_atomically(path / RESULTS, buffer.getvalue())
-    return hashlib.sha256(buffer.getvalue()).hexdigest()
+    return _write_table(path / RESULTS, frame.rechunk())
 
 
-def write_games(path: Path, manifest: Manifest) -> str:
-    """The table of games, from the notes beside the parts; returns its checksum."""
-    rows = []
-    for cell, part in sorted(valid_parts(path, manifest.key).items()):
-        note = read_part(part)[1].get("game")
-        if note is not None and cell.point < len(manifest.points):
-            rows += game_rows(manifest.points[cell.point], cell.trial, note)
-    if not rows:
-        return ""
+def write_games(path: Path, manifest: Manifest, parts: Sequence[FinishedCell]) -> str:
+    """The table of games, from the notes of the cells; returns its checksum."""
+    rows = [
+        row
+        for one in parts
+        if "game" in one.notes and one.cell.point < len(manifest.points)
+        for row in game_rows(manifest.points[one.cell.point], one.cell.trial, one.notes["game"])
+    ]
+    return _write_table(path / GAMES, frame_of(rows)) if rows else ""
+
+
+def _write_table(path: Path, frame: pl.DataFrame) -> str:
+    """Write a table; returns its checksum."""
     buffer = io.BytesIO()
-    frame_of(rows).write_parquet(buffer, compression="zstd", compression_level=9, row_group_size=1 << 20)
-    write_atomically(path / GAMES, buffer.getvalue())
+    frame.write_parquet(buffer, compression="zstd", compression_level=9, row_group_size=1 << 20)
+    write_atomically(path, buffer.getvalue())
     return hashlib.sha256(buffer.getvalue()).hexdigest()
 
 

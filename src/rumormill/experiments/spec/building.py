@@ -1,4 +1,4 @@
-"""From a spec to the things that play: network, bandit, channel and policies of one trial."""
+"""From a spec without a sweep to network, bandit, fault models and policies; `plan` makes each once."""
 
 from __future__ import annotations
 
@@ -45,18 +45,19 @@ def build_topology(spec: Spec) -> Topology:
     return made
 
 
-def is_fresh(spec: Spec) -> bool:
-    """Whether every trial has a network of its own."""
+def is_fresh(spec: Spec, topology: Topology | None = None) -> bool:
+    """Whether every trial has a network of its own; a user's own class may state it without `varies`."""
     if not spec.network.fresh:
         return False
-    # An own class is believed; of ours it is known.
-    return catalogue.is_own(spec.network.kind) or build_topology(spec).varies()
+    family = build_topology(spec) if topology is None else topology
+    return catalogue.is_own(spec.network.kind) or family.varies()
 
 
-def build_network(spec: Spec, trial: int) -> Network:
-    """The network of a trial."""
-    seed = stream_seed(trial_seed(spec, trial if is_fresh(spec) else 0), Role.NETWORK)
-    network = build_topology(spec).build(np.random.default_rng(seed))
+def build_network(spec: Spec, trial: int, topology: Topology | None = None) -> Network:
+    """The network of a trial; `topology` is its family, if it is made already."""
+    family = build_topology(spec) if topology is None else topology
+    seed = stream_seed(trial_seed(spec, trial if is_fresh(spec, family) else 0), Role.NETWORK)
+    network = family.build(np.random.default_rng(seed))
     if not isinstance(network, Network):
         raise ContractError(
             f"network.kind = {spec.network.kind!r}: build(rng) returned a {type(network).__name__}, "
@@ -68,15 +69,15 @@ def build_network(spec: Spec, trial: int) -> Network:
 # --- arms -----------------------------------------------------------------------------------------------
 
 
-def build_bandit(spec: Spec, trial: int) -> Bandit | Varying:
-    """The arms of a trial: uniform means are fresh in every trial."""
-    arms = spec.arms
-    source: Bandit | Varying = build_common_bandit(spec, trial)
+def build_bandit(spec: Spec, trial: int, law: Arm | None = None) -> Bandit | Varying:
+    """The arms of a trial: uniform means are fresh in every trial. `law`: of the rewards, if made already."""
+    arms, law = spec.arms, build_law(spec) if law is None else law
+    source: Bandit | Varying = build_common_bandit(spec, trial, law)
     if arms.clusters is not None:
-        each = [_bandit(spec, cluster.means) for cluster in arms.clusters]
+        each = [_bandit(spec, cluster.means, law) for cluster in arms.clusters]
         source = Clusters(each, [cluster.members for cluster in arms.clusters], others=source)
     if arms.changes is not None:
-        later = [(change.at, _bandit(spec, change.means)) for change in arms.changes]
+        later = [(change.at, _bandit(spec, change.means, law)) for change in arms.changes]
         source = Piecewise([(1, source), *later])
     if arms.trend is not None:
         source = Trend(source, to=arms.trend.to, rounds=arms.trend.rounds)
@@ -87,28 +88,23 @@ def build_bandit(spec: Spec, trial: int) -> Bandit | Varying:
     return source
 
 
-def build_common_bandit(spec: Spec, trial: int) -> Bandit:
-    """The bandit that everybody faces at first, clusters aside."""
+def build_common_bandit(spec: Spec, trial: int, law: Arm | None = None) -> Bandit:
+    """The bandit that all agents face in round 1, without clusters."""
     if spec.arms.means == "uniform":
         rng = np.random.default_rng(stream_seed(trial_seed(spec, trial), Role.BANDIT))
         means: list[float] = rng.random(spec.n_arms).tolist()
     else:
         means = list(spec.arms.means)
-    return _bandit(spec, means)
+    return _bandit(spec, means, build_law(spec) if law is None else law)
 
 
-def _bandit(spec: Spec, means: list[float]) -> Bandit:
-    law = _law(spec)
+def _bandit(spec: Spec, means: list[float], law: Arm) -> Bandit:
     objective = spec.arms.objective or "maximise"
     return Bandit([law.at_mean(mean) for mean in means], eps=spec.arms.eps, objective=objective)
 
 
-def build_law(spec: Spec, mean: float) -> Arm:
-    """One arm, moved to the given mean."""
-    return _law(spec).at_mean(mean)
-
-
-def _law(spec: Spec) -> Arm:
+def build_law(spec: Spec) -> Arm:
+    """The law of the rewards; `at_mean` moves it."""
     made: Arm = _made(spec, "arms", spec.arms, "arms")
     return made
 

@@ -8,10 +8,10 @@ from typing import Any
 from rumormill import catalogue
 from rumormill.arms import VaryingSource
 from rumormill.errors import InputError
-from rumormill.experiments.spec.building import build_bandit, build_policy, build_topology, build_world
+from rumormill.experiments.plan import SweepPoint
 from rumormill.experiments.spec.nesting import default_of, is_random
 from rumormill.experiments.spec.schema import Claim, Spec
-from rumormill.experiments.spec.tuning import constants
+from rumormill.experiments.spec.tuned_constants import constants
 from rumormill.system_memory import MOST_BYTES, refuse_impossible
 from rumormill.text import memory, nearest, shown
 from rumormill.validate import reward
@@ -27,18 +27,19 @@ class Checks:
     def __init__(self) -> None:
         self._seen: set[str] = set()
 
-    def point(self, spec: Spec) -> None:
+    def point(self, point: SweepPoint) -> None:
         """Refuse a point that no run can play."""
+        spec = point.spec
         if self._is_new(spec.network):
-            check_network(spec)
+            check_network(point)
         if self._is_new(spec.network, spec.surroundings):
-            check_world(spec)
+            check_world(point)
         if self._is_new(spec.arms, spec.size):
-            check_arms(spec)
+            check_arms(point)
         if self._is_new(spec.network, spec.size, len(spec.policies)):
-            check_size(spec)
+            check_size(point)
         if self._is_new(spec.arms, spec.policies, spec.surroundings):
-            check_policies(spec)
+            check_policies(point)
 
     def _is_new(self, *what: Any) -> bool:
         key = repr(what)
@@ -48,9 +49,9 @@ class Checks:
         return True
 
 
-def check_network(spec: Spec) -> None:
+def check_network(point: SweepPoint) -> None:
     """Refuse a network that cannot be drawn, without drawing it."""
-    family = build_topology(spec)
+    spec, family = point.spec, point.topology
     own = catalogue.is_own(spec.network.kind)
     if spec.network.fresh and not own and not is_random(type(family)):
         raise InputError(
@@ -63,10 +64,9 @@ def check_network(spec: Spec) -> None:
             raise InputError(f"network: {error}") from None
 
 
-def check_world(spec: Spec) -> None:
+def check_world(point: SweepPoint) -> None:
     """Refuse agents that the network does not have."""
-    world = build_world(spec)
-    agents = int(getattr(build_topology(spec), "size", lambda: (0, 0))()[0])
+    world, agents = point.world, point.n_agents
     named = {
         "absences": [v for v, _, _ in world.absences],
         "outages": [v for a, b, _, _ in world.outages for v in (a, b)],
@@ -77,9 +77,9 @@ def check_world(spec: Spec) -> None:
             raise InputError(f"{key}: there is no agent {max(ids)}, the network has 0..{agents - 1}")
 
 
-def check_arms(spec: Spec) -> None:
+def check_arms(point: SweepPoint) -> None:
     """Refuse arms that leave nothing to learn, or moments that are not finite."""
-    arms = spec.arms
+    spec, arms, agents = point.spec, point.spec.arms, point.n_agents
     if arms.means != "uniform":
         for number, mean in enumerate(arms.means):
             reward(f"arms.means[{number}]", mean)
@@ -90,9 +90,8 @@ def check_arms(spec: Spec) -> None:
             f"horizon = {spec.size.horizon} is not allowed: "
             f"the first K = {spec.n_arms} rounds try every arm once"
         )
-    agents = int(getattr(build_topology(spec), "size", lambda: (0, 0))()[0])
     try:
-        bandit = build_bandit(spec, 0)
+        bandit = point.bandit(0)
         bandit.moments()
         if agents and isinstance(bandit, VaryingSource):
             bandit.expected(0, 1, agents)  # refuses clusters that the network has no agents for
@@ -100,12 +99,12 @@ def check_arms(spec: Spec) -> None:
         raise InputError(str(error) if str(error).startswith("arms") else f"arms: {error}") from None
 
 
-def check_policies(spec: Spec) -> None:
+def check_policies(point: SweepPoint) -> None:
     """Refuse parameters that a policy does not take together, or not with these arms."""
-    bandit, world = build_bandit(spec, 0), build_world(spec)
+    bandit, world = point.bandit(0), point.world
     moments = bandit.moments()
-    for number, part in enumerate(spec.policies):
-        policy = build_policy(spec, part)
+    for number, part in enumerate(point.spec.policies):
+        policy = point.policy(part)
         try:
             policy.require_moments_below(bandit.tail_index)
             policy.require_usable(moments)
@@ -114,13 +113,12 @@ def check_policies(spec: Spec) -> None:
             raise InputError(f"policies[{number}] ({part.label}): {error}") from None
 
 
-def check_size(spec: Spec) -> None:
+def check_size(point: SweepPoint) -> None:
     """Refuse a run whose tables would not fit into memory, or that has no end."""
-    size = spec.size
-    agents = int(getattr(build_topology(spec), "size", lambda: (0, 0))()[0])
+    size, agents = point.spec.size, point.n_agents
     refuse_impossible(agents, size.horizon)
     marks = min(size.checkpoints, size.horizon)
-    needed = float(BYTES_PER_VALUE) * marks * max(agents, 1) * len(spec.policies)
+    needed = float(BYTES_PER_VALUE) * marks * max(agents, 1) * len(point.spec.policies)
     if needed > MOST_BYTES:
         raise InputError(
             f"checkpoints = {size.checkpoints:,} is not possible: the regret of every agent at each of them "

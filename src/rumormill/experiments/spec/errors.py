@@ -11,7 +11,7 @@ from typing import Any, get_args
 import msgspec
 
 from rumormill import catalogue
-from rumormill.errors import ContractError, RumormillError
+from rumormill.errors import ContractError, InputError, RumormillError
 from rumormill.experiments.spec import schema
 from rumormill.experiments.spec.nesting import PARTS, flat
 from rumormill.experiments.spec.schema import Spec
@@ -49,6 +49,14 @@ def explain(raw: Any, text: str) -> str:
     if "matching regex" in words:
         words = NAME
     return f"{path} = {shown(value)} is not allowed: {words[:1].lower()}{words[1:]}".replace("`", "")
+
+
+def convert(tables: Mapping[str, Any]) -> Spec:
+    """The spec from nested tables, each value of its type, or an error that names the key."""
+    try:
+        return msgspec.convert(tables, Spec, strict=True)
+    except msgspec.ValidationError as error:
+        raise InputError(explain(tables, str(error))) from None
 
 
 def _join(path: str, key: str) -> str:
@@ -102,7 +110,8 @@ def _choices(path: str) -> list[str]:
 def own_names(spec: Spec) -> list[str]:
     """All words of a spec that may name an own class: "module:Class"."""
     plain = flat(spec)
-    return [word for part in (*PARTS, "sweep") for word in _words(plain[part]) if catalogue.is_own(word)]
+    parts = (plain.get(part) for part in (*PARTS, "networks", "corruption", "sweep"))
+    return [word for part in parts for word in _words(part) if catalogue.is_own(word)]
 
 
 def _words(value: Any) -> list[str]:

@@ -7,7 +7,7 @@ equal, whatever was left to its default.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -161,6 +161,42 @@ def completed(name: str, part: Part, where: str, folder: str | None) -> Settings
         elif one.name not in form.leave_out and (default := _written(one.default)) is not None:
             found[one.name] = default
     return found
+
+
+def complete(spec: Spec, said: Mapping[str, bool] | None = None, only: Container[str] = PARTS) -> Spec:
+    """The spec with every setting and label written out, each of the type that its class wants.
+
+    `said`: of which networks the file says whether every trial has its own. `only`: the parts to complete.
+    """
+    replace, folder = msgspec.structs.replace, spec.folder
+
+    def network(name: str, part: NetworkPart) -> NetworkPart:
+        where = f"networks.{name}" if name else "network"
+        part = replace(part, settings=completed("network", part, where, folder))
+        if said is None or said[name]:
+            return part
+        return replace(part, fresh=is_random(catalogue.find("network", part.kind, folder=folder)))
+
+    done: dict[str, Any] = {}
+    if "policies" in only:
+        done["policies"] = [_complete_policy(spec, number) for number in range(len(spec.policies))]
+    if "network" in only:
+        done["network"] = network("", spec.network)
+        done["networks"] = {name: network(name, part) for name, part in spec.networks.items()}
+    if "arms" in only:
+        done["arms"] = replace(spec.arms, settings=completed("arms", spec.arms, "arms", folder))
+    if "channel" in only:
+        done["channel"] = replace(
+            spec.channel, settings=completed("channel", spec.channel, "channel", folder)
+        )
+    return replace(spec, **done)
+
+
+def _complete_policy(spec: Spec, number: int) -> PolicyPart:
+    part = spec.policies[number]
+    settings = completed("policies", part, f"policies[{number}]", spec.folder)
+    label = part.label or label_of(catalogue.find("policy", part.type, folder=spec.folder))
+    return msgspec.structs.replace(part, settings=settings, label=label)
 
 
 def _is_plain(value: Any) -> bool:

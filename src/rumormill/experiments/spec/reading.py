@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 import tomllib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -17,38 +15,18 @@ import msgspec
 from rumormill import catalogue
 from rumormill import plugins as own_modules
 from rumormill.errors import InputError
+from rumormill.experiments.plan import ObjectCache, plan_of
 from rumormill.experiments.spec import checking, spec_text
 from rumormill.experiments.spec import spec_names as spec_names
-from rumormill.experiments.spec.errors import SINGLE, explain, own_errors, own_names
-from rumormill.experiments.spec.nesting import (
-    AROUND,
-    NETWORKS,
-    PARTS,
-    completed,
-    flat,
-    is_random,
-    keys_beside,
-    label_of,
-    nested,
-    place,
-    size_key,
-)
-from rumormill.experiments.spec.schema import NetworkPart, Spec, VerdictPart
-from rumormill.experiments.spec.tuning import CONSTANT, at_constant, check_tune, constants, knob_of
+from rumormill.experiments.spec.errors import SINGLE, convert, own_errors, own_names
+from rumormill.experiments.spec.nesting import NETWORKS, complete, flat, label_of, nested, place, size_key
+from rumormill.experiments.spec.schema import NetworkPart, Spec
+from rumormill.experiments.spec.tuned_constants import check_tune
 from rumormill.text import nearest, shown
 from rumormill.validate import whole
 
 LABELS = {name: label_of(cls) for name, cls in catalogue.POLICIES.items()}
 LARGEST_WHOLE = 2**63
-
-
-@dataclass(frozen=True)
-class SweepPoint:
-    """One combination of sweep values, and the spec with these values in place."""
-
-    index: int
-    values: dict[str, Any]
-    spec: Spec
 
 
 # --- where specs come from ------------------------------------------------------------------------------
@@ -94,8 +72,8 @@ def decode(raw: Mapping[str, Any], *, folder: str | None = None) -> Spec:
     if "folder" in raw:
         raise InputError("folder: unknown key; own classes are looked for beside the file")
     tables = nested(_with_networks(_with_scale(raw)))
-    spec = msgspec.structs.replace(_convert(tables), folder=folder)
-    spec = _complete(spec, said=_said_fresh(raw))
+    spec = msgspec.structs.replace(convert(tables), folder=folder)
+    spec = complete(spec, said=_said_fresh(raw))
     checking.check_labels(spec)
     for axis in spec.sweep:
         part, key = place(spec, axis)
@@ -105,8 +83,11 @@ def decode(raw: Mapping[str, Any], *, folder: str | None = None) -> Spec:
     checking.check_verdicts(spec)
     if spec.tune is not None:
         check_tune(spec, spec.tune)
+    if not own_names(spec):  # equal to what `restore` gives
+        spec = msgspec.structs.replace(spec, folder=None)
+    objects = ObjectCache()
     for scale in spec.scale:
-        _check(at_scale(spec, scale))
+        _check(at_scale(spec, scale), objects)
     return spec
 
 
@@ -117,15 +98,15 @@ def encode(spec: Spec) -> dict[str, Any]:
 
 def restore(plain: Mapping[str, Any], *, folder: str | None = None) -> Spec:
     """A spec that was encoded before: nothing is checked again, and no own class is imported."""
-    return msgspec.structs.replace(_convert(nested(plain)), folder=folder)
+    return msgspec.structs.replace(convert(nested(plain)), folder=folder)
 
 
 def own_sources(spec: Spec) -> dict[str, str]:
     """The user's own modules that a spec needs, with the checksums of their files."""
     names = own_names(spec)
     if names:
-        for point in points(spec):
-            _complete(point.spec)  # imports them
+        for point in plan_of(spec).points:
+            complete(point.spec)  # imports them
     return own_modules.sources(names, spec.folder)
 
 
@@ -174,77 +155,14 @@ def without_networks(spec: Spec, left_out: Collection[str]) -> Spec:
     return msgspec.structs.replace(spec, network=kept[names[0]], networks=kept, sweep=sweep)
 
 
-def axes_of(spec: Spec) -> dict[str, list[Any]]:
-    """Everything that varies between the points of a run, with its values: the slowest first."""
-    tuned = {} if spec.tune is None else {CONSTANT: [str(value) for value in constants(spec.tune)]}
-    return {**tuned, **spec.sweep}
-
-
-def points(spec: Spec) -> list[SweepPoint]:
-    """Every combination of sweep values, the last axis running fastest; one empty point without a sweep.
-
-    A constant that is tuned runs slowest of all, so that values added to its grid make points at the end.
-    """
-    swept, tune = _swept_points(spec), spec.tune
-    if tune is None:
-        return swept
-    knobs = {part.label: knob_of(spec, part, tune) for part in spec.policies}
-    turned = ((value, point) for value in constants(tune) for point in swept)
-    return [
-        SweepPoint(
-            index,
-            {CONSTANT: str(value), **point.values},
-            at_constant(point.spec, value, knobs, tune.added),
-        )
-        for index, (value, point) in enumerate(turned)
-    ]
-
-
-def _swept_points(spec: Spec) -> list[SweepPoint]:
-    places = {axis: place(spec, axis) for axis in spec.sweep}
-    base = msgspec.structs.replace(spec, sweep={}, claims=[], tune=None, verdicts=VerdictPart())
-    if not spec.sweep:
-        return [SweepPoint(0, {}, base)]
-    done = []
-    for index, choice in enumerate(itertools.product(*(range(len(v)) for v in spec.sweep.values()))):
-        values = {axis: spec.sweep[axis][i] for axis, i in zip(spec.sweep, choice, strict=True)}
-        try:
-            done.append(SweepPoint(index, values, _changed(base, places, values)))
-        except InputError as error:
-            where = ", ".join(f"{axis}[{i}]" for axis, i in zip(spec.sweep, choice, strict=True))
-            raise InputError(f"sweep.{where}: {error}") from None
-    return done
-
-
-def _changed(spec: Spec, places: Mapping[str, tuple[str, str]], values: Mapping[str, Any]) -> Spec:
-    """The spec with other values in some places."""
-    tables: dict[str, Any] = msgspec.to_builtins(spec)
-    for axis, value in values.items():
-        part, key = places[axis]
-        if part in AROUND:
-            tables[part][key] = value
-            continue
-        if part == NETWORKS and not key:
-            tables[part], tables["networks"] = tables["networks"][value], {}
-            continue
-        if part != "policies":
-            inside = tables[part] if key in PARTS[part].beside else tables[part]["settings"]
-            inside[key] = value
-            continue
-        for number, table in enumerate(tables[part]):
-            if key in keys_beside(spec, "policies", spec.policies[number]):
-                table["settings"][key] = value
-    return _complete(_convert(tables))
-
-
-def _check(ready: Spec) -> None:
+def _check(ready: Spec, objects: ObjectCache | None = None) -> None:
     """Refuse combinations of values that no run can play."""
     checking.check_number(ready, ready.size.trials)
     checks = checking.Checks()
-    for point in points(ready):
+    for point in plan_of(ready, objects).points:
         try:
             with own_errors(ready):
-                checks.point(point.spec)
+                checks.point(point)
         except InputError as error:
             where = ", ".join(f"{axis} = {value!r}" for axis, value in point.values.items())
             raise InputError(f"{error} (at {where})" if where else str(error)) from None
@@ -318,36 +236,3 @@ def _said_fresh(raw: Mapping[str, Any]) -> dict[str, bool]:
     said = {name: "fresh" in table for name, table in named.items()}
     first = raw.get("sweep", {}).get(NETWORKS, list(named))
     return {**said, "": said[first[0]] if named else "fresh" in raw["network"]}
-
-
-def _convert(tables: Mapping[str, Any]) -> Spec:
-    try:
-        return msgspec.convert(tables, Spec, strict=True)
-    except msgspec.ValidationError as error:
-        raise InputError(explain(tables, str(error))) from None
-
-
-def _complete(spec: Spec, said: Mapping[str, bool] | None = None) -> Spec:
-    """Every setting and label written out, each of the type that its class wants."""
-    replace, folder = msgspec.structs.replace, spec.folder
-    policies = []
-    for number, part in enumerate(spec.policies):
-        settings = completed("policies", part, f"policies[{number}]", folder)
-        cls = catalogue.find("policy", part.type, folder=folder)
-        policies.append(replace(part, settings=settings, label=part.label or label_of(cls)))
-
-    def network(name: str, part: NetworkPart) -> NetworkPart:
-        where = f"networks.{name}" if name else "network"
-        part = replace(part, settings=completed("network", part, where, folder))
-        if said is None or said[name]:
-            return part
-        return replace(part, fresh=is_random(catalogue.find("network", part.kind, folder=folder)))
-
-    return replace(
-        spec,
-        network=network("", spec.network),
-        networks={name: network(name, part) for name, part in spec.networks.items()},
-        arms=replace(spec.arms, settings=completed("arms", spec.arms, "arms", folder)),
-        channel=replace(spec.channel, settings=completed("channel", spec.channel, "channel", folder)),
-        policies=policies,
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,18 +17,11 @@ from rumormill.engine.trace import Record, record
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.labels import in_words, troubles
 from rumormill.experiments.figures.network import layout
+from rumormill.experiments.plan import SweepPoint, plan_of
 from rumormill.experiments.run.cache import one_blas_thread
-from rumormill.experiments.spec.building import (
-    build_bandit,
-    build_network,
-    build_policy,
-    build_world,
-    trial_seed,
-)
 from rumormill.experiments.spec.errors import own_errors
-from rumormill.experiments.spec.reading import SweepPoint, axes_of, points
 from rumormill.experiments.spec.schema import PolicyPart, Spec
-from rumormill.experiments.spec.tuning import CONSTANT, PRINTED
+from rumormill.experiments.spec.tuned_constants import CONSTANT, PRINTED
 from rumormill.graphs import Network
 from rumormill.text import nearest, plural, rounded, setting
 
@@ -134,22 +128,18 @@ def watched(
     parts = chosen_policies(spec, policies)
     point = chosen_point(spec, at or {})
     with one_blas_thread(), own_errors(spec):
-        whole = build_network(point.spec, 0)
+        whole = point.network(0)
         shown = nearest_agents(whole, agents) if whole.n_agents > agents else list(range(whole.n_agents))
-        network, here = whole, point.spec
+        network, here = whole, point
         if len(shown) < whole.n_agents:
-            network, here = part_of_network(whole, shown), part_of_spec(here, shown)
-        source, world = build_bandit(here, 0), build_world(here)
+            network = part_of_network(whole, shown)
+            here = dataclasses.replace(point, spec=part_of_spec(point.spec, shown))
+        source, world, horizon = here.bandit(0), here.world, here.spec.size.horizon
         plays = []
         for part in parts:
-            ready = prepare(
-                build_policy(here, _same(here, part)),
-                network,
-                here.n_arms,
-                engine="reference",
-                world=world,
-            )
-            seen = record(ready, source, here.size.horizon, trial_seed(here, 0), rounds, on_round)
+            policy = here.policy(_same(here.spec, part))
+            ready = prepare(policy, network, here.spec.n_arms, engine="reference", world=world)
+            seen = record(ready, source, horizon, here.seed(0), rounds, on_round)
             plays.append(Play(part.label, ready.gamma, seen))
         places = _unit(layout(network.n_agents, network.edges()))
     return Watched(
@@ -180,7 +170,8 @@ def chosen_policies(spec: Spec, labels: Sequence[str] | None) -> list[PolicyPart
 
 def chosen_point(spec: Spec, at: Mapping[str, str]) -> SweepPoint:
     """The sweep point with these values; where an axis is not named, the middle of it."""
-    axes = axes_of(spec)
+    plan = plan_of(spec)
+    axes = plan.axes
     wanted: dict[str, Any] = {CONSTANT: PRINTED} if CONSTANT in axes else {}
     for axis, text in at.items():
         if axis not in axes:
@@ -192,7 +183,7 @@ def chosen_point(spec: Spec, at: Mapping[str, str]) -> SweepPoint:
             raise InputError(f"--at {axis}={text} is not allowed: allowed are {allowed}")
         wanted[axis] = words[text]
     wanted = {axis: wanted.get(axis, values[len(values) // 2]) for axis, values in axes.items()}
-    return next(point for point in points(spec) if point.values == wanted)
+    return next(point for point in plan.points if point.values == wanted)
 
 
 def _same(spec: Spec, part: PolicyPart) -> PolicyPart:
