@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
 	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py
 
-.PHONY: mesh-demo demo reproduce docs test test-slow test-plain-simd mutants lint bench clean
+.PHONY: test-lowest mesh-demo demo reproduce docs test test-slow test-plain-simd mutants lint bench clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -52,6 +52,17 @@ test-slow: $(VENV)/.dev
 test-plain-simd: $(VENV)/.dev
 	RUMORMILL_SIMD=0 $(BIN)/python -m pytest -m "not slow" -k "not (workers or every_law or free-)" $(PLAIN_SIMD)
 
+# The declared lower bounds, exactly: README's snippets, a panel, advice and a node must run with them.
+LOWEST := .venv-lowest
+test-lowest: $(LOWEST)/.done
+	$(LOWEST)/bin/python scripts/smoke.py
+
+$(LOWEST)/.done: pyproject.toml scripts/lowest.py
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python scripts/lowest.py lab node > $(LOWEST)/lowest.txt
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/lowest.txt -e ".[lab,node]"
+	touch $@
+
 # Known faults, planted one at a time: a test must notice each. A few minutes.
 mutants: $(VENV)/.dev
 	$(BIN)/python scripts/mutants.py
@@ -70,4 +81,4 @@ bench: $(VENV)/.node
 	$(BIN)/python scripts/bench_live.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
