@@ -1,4 +1,4 @@
-"""Makes the oracle importable from every folder of tests."""
+"""Makes `helpers` importable from every folder of tests."""
 
 import sys
 from pathlib import Path

@@ -7,26 +7,20 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from helpers import oracle_adapters_reality as sides_reality
 from helpers.catalogue_samples import every, made, on_a_path_of_five
 from helpers.oracle import play
 from helpers.oracle_adapters import (
     CONNECTED_ONLY,
-    ESTIMATOR_WORDS,
-    KNOWN_TO_THE_ORACLE,
-    actions_of,
+    NO_FAULTS,
+    actions_in,
     graph_of,
+    played,
     rules_of,
     ties_against_oracle,
     ties_between_engines,
 )
 from rumormill import catalogue
 from rumormill.engine.compiled import why_not
-
-# Policies for which the rules are not written down a second time, each with the reason.
-NOT_IN_THE_ORACLE: dict[str, str] = {"origin-median": "in the script of imperfect worlds"}
-# Settings for imperfect channels and liars: scripts and golden games of their own compare these.
-ELSEWHERE = {"hold", "discard", "guard"}
 
 anywhere = pytest.mark.parametrize(("name", "table"), every("policy"))
 on_a_path = pytest.mark.parametrize(("name", "table"), on_a_path_of_five())
@@ -55,27 +49,12 @@ def test_both_engines_take_the_same_actions(name: str, table: dict[str, Any]) ->
 
 @on_a_path
 def test_acts_as_the_oracle_says(name: str, table: dict[str, Any]) -> None:
-    if sides_reality.knows(name, table):
-        rewards = np.random.default_rng(4).standard_cauchy((50, 5, 3)) + np.array([0.0, 0.5, 1.0])
-        source = rm.Replay(rewards, means=np.arange(3) / 10)
-        beyond = sides_reality.rules_of(made("policy", table), PATH, source)
-        result = sides_reality.played(rewards, graph_of(PATH), made("policy", table), "reference")
-        assert sides_reality.ties_against_oracle(rewards, graph_of(PATH), beyond, result) == 0
-        return
-    assert (name in KNOWN_TO_THE_ORACLE) != (name in NOT_IN_THE_ORACLE), "teach it, or say why not"
     policy = made("policy", table)
-    estimator = getattr(policy, "estimator", rm.TrimmedMean())
-    if table.keys() & ELSEWHERE:
-        return
-    if name in NOT_IN_THE_ORACLE or estimator != type(estimator)():  # the oracle knows estimators by default
-        return
-    if catalogue.name_of("estimator", type(estimator)) not in ESTIMATOR_WORDS.values():
-        return
     rewards = np.random.default_rng(4).standard_cauchy((50, 5, 3)) + np.array([0.0, 0.5, 1.0])
     rules = rules_of(policy, PATH, rm.Replay(rewards, means=[0.0, 0.1, 0.2]))
-    actions = actions_of(rewards, PATH, policy)
-    assert ties_against_oracle(rewards, graph_of(PATH), rules, actions) == 0
-    np.testing.assert_array_equal(actions, play(rewards, graph_of(PATH), rules))
+    result = played(rewards, PATH, policy)
+    assert ties_against_oracle(rewards, graph_of(PATH), rules, result) == 0
+    np.testing.assert_array_equal(actions_in(result), play(rewards, graph_of(PATH), rules, NO_FAULTS))
 
 
 @on_a_path

@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 import rumormill as rm
-from helpers.oracle_reality import Rules, catoni_bound, mr_bonus, mr_mean
+from helpers.oracle import Rules, catoni_bound, mr_bonus, mr_mean
 from rumormill.checks import check_estimator
 from rumormill.estimators import Terms
 from rumormill.formulas import bound_phi, catoni_curvature, mr_curvature

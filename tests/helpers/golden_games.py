@@ -234,7 +234,7 @@ CASES = {
     "star, robust by median of means": GoldenGame(
         STAR,
         STAR_TABLE,
-        Rules("robust", estimator="median", zeta=0.5, **MOMENTS),
+        Rules("robust", estimator="median-of-means", zeta=0.5, **MOMENTS),
         rm.RobustUCB(estimator=rm.MedianOfMeans(), zeta=0.5, moments=RM_MOMENTS),
         [
             [0, 1, 2, 2, 2, 0, 1, 2, 2, 2, 2, 2, 2, 2],
@@ -367,7 +367,7 @@ CASES = {
     "line, by median of means": GoldenGame(
         LINE,
         LINE_TABLE,
-        Rules("decentralized", gamma=4, c=0.25, estimator="median", **MOMENTS),
+        Rules("decentralized", gamma=4, c=0.25, estimator="median-of-means", **MOMENTS),
         rm.DecentralizedMPUCB(
             gamma=4, clique_filter=False, c=0.25, estimator=rm.MedianOfMeans(), moments=RM_MOMENTS
         ),

@@ -1,6 +1,7 @@
 """Random small games for hypothesis: graphs, tables full of tails and ties, rules of every policy."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -9,14 +10,16 @@ from hypothesis import HealthCheck
 from hypothesis import strategies as st
 
 import rumormill as rm
-from helpers.oracle import Floats, Rules
+from helpers.oracle import AVERAGING, Floats, Rules, World, channel_seed
 from helpers.oracle_adapters import (
     COMPILED_ESTIMATORS,
-    ESTIMATOR_WORDS,
-    KNOWN_TO_THE_ORACLE,
+    PAPER_ESTIMATORS,
+    PAPER_POLICIES,
+    Game,
     clique_cover,
     leaders,
 )
+from helpers.random_games import DECENTRALIZED
 from rumormill import catalogue
 from rumormill.arms import RewardSource
 
@@ -67,7 +70,7 @@ def constants(draw: st.DrawFn, lemma: bool) -> dict[str, Any]:
 
 
 @st.composite
-def rules(draw: st.DrawFn, graph: nx.Graph, policies: Sequence[str] = KNOWN_TO_THE_ORACLE) -> Rules:
+def rules(draw: st.DrawFn, graph: nx.Graph, policies: Sequence[str] = PAPER_POLICIES) -> Rules:
     """Any policy that can run on the graph."""
     if not nx.is_connected(graph):
         policies = [p for p in policies if p != "consensus"]
@@ -82,7 +85,7 @@ def rules(draw: st.DrawFn, graph: nx.Graph, policies: Sequence[str] = KNOWN_TO_T
         given = draw(st.floats(0.0, 5.0)) if not simple or draw(st.booleans()) else None
         kappa = draw(st.none() | st.floats(0.1, 0.9))
         return Rules(policy, eps_v=given, kappa=kappa, **bounds)
-    estimator = draw(st.sampled_from(sorted(ESTIMATOR_WORDS)))
+    estimator = draw(st.sampled_from(PAPER_ESTIMATORS))
     gamma = draw(st.integers(0, 5)) if policy != "robust" else 0
     order = draw(st.permutations(range(len(graph))))
     filtered = policy == "decentralized" and draw(st.booleans())
@@ -98,50 +101,13 @@ def rules(draw: st.DrawFn, graph: nx.Graph, policies: Sequence[str] = KNOWN_TO_T
     )
 
 
-Game = tuple[Floats, nx.Graph, Rules]
-
-
 @st.composite
 def games(
-    draw: st.DrawFn, policies: Sequence[str] = KNOWN_TO_THE_ORACLE, largest: int = 7, longest: int = 60
+    draw: st.DrawFn, policies: Sequence[str] = PAPER_POLICIES, largest: int = 7, longest: int = 60
 ) -> Game:
-    """(table, graph, rules)."""
+    """A game of the paper."""
     graph = draw(graphs(largest, connected=tuple(policies) == ("consensus",)))
-    return draw(tables(len(graph), longest)), graph, draw(rules(graph, policies))
-
-
-def random_game(seed: int) -> Game:
-    """A game from a seed, without hypothesis: for counting ties over very many."""
-    rng = np.random.default_rng(seed)
-    T, M, K = int(rng.integers(1, 60)), int(rng.integers(1, 9)), int(rng.integers(2, 7))
-    policy = KNOWN_TO_THE_ORACLE[seed % len(KNOWN_TO_THE_ORACLE)]
-    graph = nx.gnp_random_graph(M, rng.uniform(0.1, 0.8), seed=int(rng.integers(1 << 30)))
-    if policy == "consensus":
-        graph.add_edges_from(nx.utils.pairwise(range(M)))
-    table = (
-        rng.standard_cauchy((T, M, K)) * 0.5 if rng.random() < 0.5 else rng.choice([0, 1, 0.25, 8], (T, M, K))
-    )
-    estimator = str(rng.choice(sorted(ESTIMATOR_WORDS)))
-    constant: list[dict[str, Any]] = [
-        {"c": float(rng.uniform(0.05, 3))},
-        {"zeta": float(rng.uniform(0.1, 2))},
-        {"c": "theory"},
-    ]
-    gamma = int(rng.integers(0, 6))
-    rules = Rules(
-        policy,
-        eps=float(rng.choice([1, 0.8, 0.3])),
-        u=float(rng.uniform(0.5, 5)),
-        rho=float(rng.uniform(0.5, 5)),
-        gamma=gamma,
-        estimator=estimator,
-        schedule=str(rng.choice(["paper", "anytime"])),
-        cover=clique_cover(graph, gamma) if policy == "decentralized" and rng.random() < 0.5 else None,
-        leaders=leaders(graph, gamma, rng.permutation(M).tolist()) if policy == "centralized" else (),
-        eps_v=float(rng.uniform(0, 3)),
-        **constant[rng.integers(2 if estimator == "empirical" else 3)],
-    )
-    return table, graph, rules
+    return Game(draw(tables(len(graph), longest)), graph, draw(rules(graph, policies)))
 
 
 @st.composite
@@ -237,3 +203,98 @@ def policies(draw: st.DrawFn, name: str, source: RewardSource) -> rm.Policy:
         table["epsilon"] = draw(st.none() | st.floats(0, 5))
     made: rm.Policy = catalogue.make("policy", table)
     return made
+
+
+# ---- faults ---------------------------------------------------------------------------------------------
+
+
+@st.composite
+def worlds(draw: st.DrawFn, graph: nx.Graph, T: int, averaging: bool) -> World:
+    """Some of what can go wrong, or all of it."""
+    M = len(graph)
+    parts: dict[str, Any] = {}
+    agents, rounds = st.integers(0, M - 1), st.integers(1, T)
+    spans = st.tuples(rounds, rounds).map(sorted)
+    if draw(st.booleans()):
+        parts["p"] = draw(st.sampled_from((0.0, 0.2, 0.5, 0.7, 0.9, 1.0)))
+        parts["symmetric"] = averaging or draw(st.booleans())
+        parts["per"] = "link" if averaging else draw(st.sampled_from(("link", "copy")))
+    if not averaging and draw(st.booleans()):
+        D = draw(st.integers(0, 5))
+        parts["delay"] = D if draw(st.booleans()) else ("geometric", draw(st.floats(0.05, 1.0)), D)
+    if draw(st.booleans()):
+        away = draw(st.lists(st.tuples(agents, spans), max_size=2 * M))
+        parts["absences"] = tuple((v, *span) for v, span in away)
+    if len(graph.edges) and draw(st.booleans()):
+        broken = draw(st.lists(st.tuples(st.sampled_from(sorted(graph.edges)), spans), max_size=4))
+        parts["outages"] = tuple((*link, *span) for link, span in broken)
+    if draw(st.booleans()):
+        parts["churn"] = (draw(st.floats(1.0, 30.0)), draw(st.floats(1.0, 10.0)))
+    if not averaging and draw(st.booleans()):
+        parts |= draw(adversaries(M))
+    return World(seed=channel_seed(0), **parts)
+
+
+@st.composite
+def adversaries(draw: st.DrawFn, M: int) -> dict[str, Any]:
+    parts: dict[str, Any] = {}
+    if draw(st.booleans()):
+        parts["rate"] = draw(st.sampled_from((0.1, 0.5, 1.0)))
+        parts["at"] = draw(st.sampled_from(("origin", "receiver")))
+        parts["rows"] = draw(st.booleans())
+        if draw(st.booleans()):
+            parts["shift"] = draw(st.sampled_from((1.0, -3.0, 1000.0)))
+        else:
+            parts["scale"] = draw(st.sampled_from((-1.0, 0.0, 100.0)))
+    if M > 1 and draw(st.booleans()):
+        liars = draw(st.sets(st.integers(0, M - 1), min_size=1, max_size=max(1, M // 2)))
+        parts["liars"] = tuple(sorted(liars))
+        parts["attack"] = draw(st.sampled_from(("promote", "slander", "flood")))
+        parts["size"] = draw(st.none() | st.sampled_from((0.5, -2.0)))
+    return parts
+
+
+@st.composite
+def lossy_rules(draw: st.DrawFn, graph: nx.Graph, policy: str, estimator: str) -> Rules:
+    common: dict[str, Any] = {
+        "eps": draw(st.sampled_from((1.0, 0.8, 0.3))),
+        "u": draw(st.floats(0.05, 20.0)),
+        "rho": draw(st.floats(0.05, 20.0)),
+        "zeta": draw(st.floats(0.05, 2.0)),
+    }
+    if policy in AVERAGING:
+        return Rules(policy, eps_v=draw(st.floats(0.0, 3.0)), **common)
+    gamma = 0 if policy == "robust" else draw(st.integers(0, 5))
+    common |= {"gamma": gamma, "schedule": draw(st.sampled_from(("paper", "anytime")))}
+    if policy == "origin-median":
+        common |= {"f": draw(st.integers(0, 2)), "spare": draw(st.integers(1, 2))}
+        return Rules(policy, count=draw(st.sampled_from(("all", "cautious", "trimmed"))), **common)
+    if estimator == "self-tuned":  # small pilots, so that short games get beyond them
+        common["options"] = {"pilot": draw(st.sampled_from((0, 1, 3))), "guard": 1.0, "omega": 4.0}
+    elif estimator == "huber-sgd":
+        common["options"] = {"scale": 1.0}
+    if policy not in ("robust", "origin-median") and draw(st.integers(0, 3)) == 0:
+        common["quiet"] = draw(st.sampled_from((0.0, 0.25, 1.0)))
+    if policy == "centralized":
+        order = draw(st.permutations(range(len(graph))))
+        common["leaders"] = leaders(graph, gamma, list(order))
+        common["patience"] = draw(st.sampled_from((0, 1, 3, 32, float("inf"))))
+    if policy == "decentralized":
+        kind = draw(st.sampled_from(DECENTRALIZED))
+        if kind == "filtered":
+            common["cover"] = clique_cover(graph, gamma)
+        common["hold"] = draw(st.integers(2, 6)) if kind in ("held", "both") else 1
+        common["discard"] = kind in ("discarding", "both")
+    return Rules(policy, estimator=estimator, **common)
+
+
+@st.composite
+def lossy_games(draw: st.DrawFn, policy: str, estimator: str, largest: int = 7, longest: int = 40) -> Game:
+    graph = draw(graphs(largest, connected=policy in AVERAGING))
+    table = draw(tables(len(graph), longest))
+    means = draw(st.permutations(range(table.shape[2])))
+    world = draw(worlds(graph, len(table), policy in AVERAGING))
+    drawn = draw(lossy_rules(graph, policy, estimator))
+    if policy == "kmp":
+        drawn = replace(drawn, guard=len(world.liars))  # by default as many as there are
+    return Game(table, graph, drawn, world, [k / 8 for k in means])

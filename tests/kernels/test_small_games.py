@@ -32,7 +32,7 @@ RULES = [
         ("kmp", 3, ()),
         ("robust", 0, ()),
     )
-    for estimator in ("trimmed", "empirical", "median", "catoni")
+    for estimator in ("trimmed", "empirical", "median-of-means", "catoni")
     for constant in CONSTANTS
     if (estimator, constant.get("c")) != ("empirical", "theory")
 ]
@@ -93,7 +93,7 @@ def test_more_groups_of_the_same_samples(engine: EngineName) -> None:
     """
     rewards = np.full((4, 64, 2), 1.25)
     rewards[0, :, 0] = np.where(np.arange(64) % 3 == 0, 3.0, 0.0)
-    graph, rules = nx.complete_graph(64), Rules("kmp", gamma=1, estimator="median", zeta=1e-9)
+    graph, rules = nx.complete_graph(64), Rules("kmp", gamma=1, estimator="median-of-means", zeta=1e-9)
     actions = actions_of(rewards, graph, policy_of(rules), engine)
     assert actions[:, 0].tolist() == [0, 1, 1, 0]
     assert ties_against_oracle(rewards, graph, rules, actions) == 0

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 import rumormill as rm
 from helpers import oracle
 from helpers.channels import Unreliable
-from helpers.oracle_adapters import actions_of, policy_of
-from helpers.strategies import SLOW_TO_DRAW, Game, games
+from helpers.oracle_adapters import Game, actions_of, policy_of
+from helpers.strategies import SLOW_TO_DRAW, games
 from rumormill.policies.averaging import ConsensusPart
 from rumormill.policies.centralized import LeaderPart
 
@@ -22,12 +22,12 @@ def test_agents_behind_an_unreliable_channel_equal_the_oracle(policy: str) -> No
     @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=SLOW_TO_DRAW)
     @given(games(policies=(policy,), longest=30), st.integers(0, 4), st.sampled_from((0.0, 0.2)))
     def check(game: Game, longest: int, lost: float) -> None:
-        table, graph, rules = game
+        table, graph, rules, *_ = game
         made = policy_of(rules)
         channel = Unreliable(longest=longest, lost=lost, salt=len(table))
         actions = actions_of(table, graph, made, channel=channel)
         # A budget beyond the diameter is not cut to it: messages take detours.
-        _, gaps = oracle.follow(table, graph, rules, actions, channel.late)
+        _, gaps, _ = oracle.follow(table, graph, rules, actions, oracle.World(bundles=channel.late))
         assert gaps.max() < 1e-9, np.argwhere(gaps >= 1e-9)[0]
 
     check()
