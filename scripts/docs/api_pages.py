@@ -32,7 +32,7 @@ OUTSIDE = {
         "experiments.spec.reading:read_spec experiments.spec.reading:parse_spec "
         "experiments.spec.reading:at_scale experiments.run.runner:run experiments.run.store:open_run "
         "experiments.run.store:RunFolder "
-        "experiments.analyse.summary:summarise experiments.run.cluster:Ray engine.workers:Executor",
+        "experiments.analyse.summary:summarise experiments.run.executors:Ray engine.workers:Executor",
     ),
 }
 ONE_PER_FILE = ("rumormill.policies", "rumormill.estimators")
