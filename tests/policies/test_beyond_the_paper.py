@@ -98,7 +98,7 @@ EVERY_MEAN = [
 @pytest.mark.parametrize("network", [rm.Network.erdos_renyi(30, 0.5, rng=3), rm.Network.ring(26)], ids=repr)
 def test_larger_networks(estimator: rm.Estimator, network: rm.Network) -> None:
     """Dense enough for whole rows of hearers at a time, and sparse; every option at once."""
-    horizon = 60 if isinstance(estimator, rm.Catoni) else 120
+    horizon = 40 if isinstance(estimator, rm.Catoni) else 60
     common: dict[str, Any] = {"estimator": estimator, "gamma": 2, **constant(estimator)}
     for policy in (
         rm.DecentralizedMPUCB(clique_filter=False, quiet=0.25, start="shared", **common),

@@ -155,10 +155,10 @@ class Talk:
         """The message of this round, if one is sent; None where rounding decides whether."""
         me, r, K, choices = self.agents[v], self.r, self.K, self.choices
         L = level(t, self.M, r)
-        if r.start == "shared":
-            first = next(((t - 1 + v + i) % K for i in range(K) if not me.samples[(t - 1 + v + i) % K]), None)
-        else:
-            first = t - 1 if t <= K else None
+        first = t - 1 if t <= K else None
+        if r.start == "shared":  # the first arm, from an own one on, that nothing is known of
+            order = [(t - 1 + v + i) % K for i in range(K)]
+            first = next((k for k in order if not self.known(me, k, L)), None)
         follows = first is None and bool(self.leader) and self.follows(me, t)
         # Lazy estimators depend on when they are asked.
         asked = (t <= K and r.start == "shared") or (first is None and not (follows and r.quiet is None))
@@ -180,6 +180,12 @@ class Talk:
             return (None,)
         reward = float(self.table[t - 1, v, arm])
         return (Message(v, t, arm, reward, tuple(row) if r.policy == "kmp" else ()),)
+
+    def known(self, me: Agent, k: int, L: float) -> bool:
+        """Whether there is an estimate: too few origins make none."""
+        if self.r.policy == "origin-median":
+            return by_origins(me, k, L, self.M, self.r)[2] > 0
+        return bool(me.samples[k])
 
     def follows(self, me: Agent, t: int) -> bool:
         leader = self.leader[me.v]
