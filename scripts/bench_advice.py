@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from rumormill.advice.advise_log import advise_log
+from rumormill.advice.advise import advise
 from rumormill.advice.reading.log import read_log
 
 AGENTS, ARMS, SLICES = 50, 6, 688
@@ -59,7 +59,7 @@ def main() -> None:
         before, wall = time.process_time(), time.monotonic()
         log = read_log(path, objective="maximise" if large else "minimise")
         read = time.process_time() - before
-        advice = advise_log(log)
+        advice = advise(log)
         used, spent = time.process_time() - before, time.monotonic() - wall
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
     print(f"{len(log.value):,} values: {advice.chosen}")

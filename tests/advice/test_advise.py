@@ -2,16 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 import rumormill as rm
-from rumormill.advice.advise import Advice, advise, code_of
+from rumormill.advice.advise import Advice, advise, pareto_front, scale
 from rumormill.advice.figures import pareto_figure
-from rumormill.advice.problem import Case, case_of_spec
-from rumormill.advice.search import Candidate, CandidateOutcome, choose
+from rumormill.advice.problem import (
+    ALONE,
+    TOGETHER,
+    Candidate,
+    Case,
+    Outcome,
+    Problem,
+    case_of_spec,
+    paired_excess,
+    relative_excess,
+)
+from rumormill.advice.search import MARGIN, Recommendation, choose
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec
+from rumormill.stats.bootstrap import Interval
 
 
 @pytest.fixture(scope="module")
@@ -45,60 +58,121 @@ def test_a_lone_agent_and_a_network_in_parts_get_advice_too() -> None:
 # --- the choice, by hand --------------------------------------------------------------------------------
 
 
+class Given(Problem):
+    """Outcomes known beforehand; the hold-out repeats them, or has others."""
+
+    def __init__(
+        self, outcomes: Sequence[Outcome], light: bool, fresh: Sequence[Outcome] | None = None
+    ) -> None:
+        moments = rm.Moments(eps=1.0, u=1.0, rho=1.0)
+        super().__init__({TOGETHER: rm.Network.complete(3)}, moments, 2, light=light)
+        self._played = {each.candidate: each for each in outcomes}
+        self._fresh = outcomes if fresh is None else fresh
+
+    @property
+    def played(self) -> dict[Candidate, Outcome]:
+        return self._played
+
+    @property
+    def hold_out(self) -> Given:
+        return Given(self._fresh, self.light)
+
+    def play(self, candidates: Sequence[Candidate], *, look: bool = False) -> list[Outcome]:
+        return [self._played[each] for each in candidates]
+
+    def excess(self, one: Outcome, other: Outcome, *, paid: bool = False) -> Interval:
+        return paired_excess(one, other)
+
+
 def outcome(
     policy: str, gamma: int, regret: NDArray[np.float64], messages: float, estimator: str = "trimmed"
-) -> CandidateOutcome:
-    return CandidateOutcome(Candidate(policy, gamma, estimator, 1.0), regret, messages, 20 * messages)
+) -> Outcome:
+    candidate = Candidate(policy, gamma, estimator, 1.0)
+    return Outcome(candidate, regret, regret, messages, 20 * messages, float(regret.mean()))
 
 
 NOISE = np.random.default_rng(4).normal(0, 3, 20)
 FULL = np.full(20, 100.0)
+AGENTS_ALONE = outcome("robust", 0, np.full(20, 200.0), 0)
+
+
+def chosen_of(
+    *sharing: Outcome, light: bool = False, fresh: Sequence[Outcome] | None = None
+) -> Recommendation:
+    finals = {ALONE: [AGENTS_ALONE], TOGETHER: list(sharing)}
+    return choose(Given([AGENTS_ALONE, *sharing], light, fresh), finals)
 
 
 def test_fewer_messages_win_where_the_interval_ends_within_the_margin() -> None:
     far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, FULL + NOISE - NOISE.mean() + 0.1, 10)
-    found = choose([far, near], light=False)
+    found = chosen_of(far, near)
     assert (found.best, found.chosen) == (far, near)
-    assert found.worse[near.candidate].low < 0 < found.worse[near.candidate].high
+    assert found.excess[near.candidate].low < 0 < found.excess[near.candidate].high
 
 
 def test_the_end_of_the_interval_decides_not_its_middle() -> None:
-    """9.5 % worse is within the margin of 10 %, but it may be more."""
+    """A regret of 9.5 more is within the margin (5 % of the 200 of agents alone), but it may be more."""
     far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, FULL + NOISE - NOISE.mean() + 9.5, 10)
-    found = choose([far, near], light=False)
+    found = chosen_of(far, near)
     assert found.chosen is far
-    assert found.worse[near.candidate].estimate < 0.1 < found.worse[near.candidate].high
-    assert found.front == (near.candidate, far.candidate)
+    assert found.excess[near.candidate].estimate < MARGIN * 200 < found.excess[near.candidate].high
+    worse = {each.candidate: relative_excess(each, far) for each in (far, near)}
+    assert pareto_front([far, near], worse) == (near.candidate, far.candidate)
 
 
 def test_much_worse_settings_lose_even_if_it_may_be_chance() -> None:
     wild = np.where(np.arange(20) == 0, 2_000.0, 0.0) + 20  # 20 % worse, by one bad trial
     far, near = outcome("kmp", 3, FULL, 50), outcome("kmp", 1, wild, 10)
-    found = choose([far, near], light=False)
-    assert found.worse[near.candidate].low < 0
+    found = chosen_of(far, near)
+    assert found.excess[near.candidate].low < 0
     assert found.chosen is far
+
+
+def test_cooperation_that_may_be_worse_than_agents_alone_is_not_recommended() -> None:
+    unsure = outcome("kmp", 1, np.full(20, 199.0) + 5 * (NOISE - NOISE.mean()), 10)
+    found = chosen_of(unsure)
+    assert found.chosen is AGENTS_ALONE
+    assert found.sharing is not None
+    assert found.sharing[1].estimate < 0 < found.sharing[1].high
+
+
+def test_fresh_trials_may_reject_cooperation() -> None:
+    lucky = outcome("kmp", 1, FULL, 10)
+    found = chosen_of(lucky, fresh=[AGENTS_ALONE, outcome("kmp", 1, 3 * FULL, 10)])
+    assert (found.chosen, found.rejected) == (AGENTS_ALONE, lucky.candidate)
 
 
 def test_the_empirical_mean_is_for_light_tails() -> None:
     robust, plain = outcome("kmp", 1, FULL, 10), outcome("kmp", 1, FULL / 2, 10, "empirical")
-    assert choose([robust, plain], light=False).chosen is robust
-    assert choose([robust, plain], light=True).chosen is plain
+    assert not Given([robust, plain], light=False).allows(plain.candidate)
+    assert Given([robust, plain], light=True).allows(plain.candidate)
+    assert chosen_of(robust, plain, light=True).chosen is plain
+    heavy = advise(heavy_case(), rm.Network.ring(4), horizon=30, trials=5)
+    assert "empirical" not in {each.candidate.estimator for each in heavy.choice.finals}
+    assert "empirical" in {each.candidate.estimator for each in heavy.outcomes}
 
 
-def test_only_finalists_are_chosen_and_others_are_made_comparable() -> None:
+def test_outcomes_over_fewer_trials_are_made_comparable() -> None:
     final = outcome("kmp", 3, np.concatenate([np.full(10, 50.0), np.full(10, 150.0)]), 50)
     lucky = outcome("kmp", 2, np.full(10, 60.0), 30)  # its trials were easy for the other too
-    found = choose([final, lucky], light=False)
-    assert found.chosen is final
-    assert found.worse[lucky.candidate].estimate == pytest.approx(0.2)
-    assert found.scale(lucky) == pytest.approx(2.0)
+    worse = {each.candidate: relative_excess(each, final) for each in (final, lucky)}
+    assert worse[lucky.candidate].estimate == pytest.approx(0.2)
+    assert scale(lucky, final) == pytest.approx(2.0)
+    assert pareto_front([final, lucky], worse) == (lucky.candidate, final.candidate)
+
+
+def test_only_finalists_are_chosen(network: rm.Network) -> None:
+    advice = advise(heavy_case(), network, horizon=30, trials=5)
+    assert len(advice.choice.chosen.loss) == max(len(each.loss) for each in advice.outcomes) == 15
+    assert {len(each.loss) for each in advice.outcomes} == {5, 15}
 
 
 def test_a_best_that_never_errs() -> None:
-    none, some = outcome("kmp", 3, np.zeros(10), 50), outcome("kmp", 1, np.ones(10), 10)
-    found = choose([none, some], light=False)
+    none, some = outcome("kmp", 3, np.zeros(10), 50), outcome("kmp", 1, np.full(10, 11.0), 10)
+    found = chosen_of(none, some)
     assert found.chosen is none
-    assert found.scale(some) == 1.0
+    assert scale(some, none) == 1.0
+    assert relative_excess(some, none).estimate == np.inf
 
 
 # --- laws -----------------------------------------------------------------------------------------------
@@ -149,13 +223,11 @@ def test_a_spec_must_be_one_problem() -> None:
 )
 def test_the_code_shown_makes_the_policy_played(candidate: Candidate) -> None:
     moments = rm.Moments(eps=0.25, u=3.5, rho=2.5)
-    assert eval(code_of(candidate, moments), {"rm": rm}) == candidate.build(moments)
+    assert eval(candidate.code(moments), {"rm": rm}) == candidate.build(moments)
 
 
 def test_the_code_of_the_centralized_policy() -> None:
-    made = eval(
-        code_of(Candidate("centralized", 2, "trimmed", 0.3), rm.Moments(eps=1, u=1, rho=1)), {"rm": rm}
-    )
+    made = eval(Candidate("centralized", 2, "trimmed", 0.3).code(rm.Moments(eps=1, u=1, rho=1)), {"rm": rm})
     assert (made.gamma, made.leaders, made.zeta) == (2, "dominating", 0.3)
 
 
@@ -174,7 +246,7 @@ def test_the_code_of_the_centralized_policy() -> None:
 )
 def test_wrong_questions(wrong: dict[str, object], message: str, network: rm.Network) -> None:
     with pytest.raises(rm.InputError, match=message):
-        advise(heavy_case(), network, **wrong)  # type: ignore[arg-type]
+        advise(heavy_case(), network, **wrong)  # type: ignore[call-overload]
 
 
 def test_the_figure_shows_every_setting(network: rm.Network) -> None:

@@ -24,17 +24,22 @@ from helpers.synthetic_logs import (
     slow_drift,
     two_clusters,
 )
-from rumormill.advice.advise_log import LogAdvice, advise_log
-from rumormill.advice.choice import MARGIN
+from rumormill.advice.advise import advise
 from rumormill.advice.figures import model_figure, price_figure
-from rumormill.advice.model_checks import examine
+from rumormill.advice.model_checks import check_model
 from rumormill.advice.page import page_html
-from rumormill.advice.problem import restricted
+from rumormill.advice.problem import IN_GROUPS, TOGETHER, Candidate, restricted
 from rumormill.advice.reading.log import Log
-from rumormill.advice.replay import Replayed, block_length, resampled, spread_out, towards_the_middle
-from rumormill.advice.report_text import everything, findings, recommendation
-from rumormill.advice.reward_table import lay_out
-from rumormill.advice.settings import IN_GROUPS, TOGETHER, Setting
+from rumormill.advice.replay import (
+    ReplayOutcome,
+    block_length,
+    interval_of_differences,
+    resampled,
+    shrunk_means,
+)
+from rumormill.advice.report_text import LogAdvice, everything, findings, recommendation
+from rumormill.advice.reward_table import build_reward_table
+from rumormill.advice.search import MARGIN
 
 SAME, APART = "face the same arms", "The arms are not the same for everybody"
 STILL, MOVES = "Nothing changes over time", "The arms change over time"
@@ -51,7 +56,7 @@ class Known:
 
     def advice(self, seed: int) -> tuple[Truth, LogAdvice]:
         truth = self.make()
-        return truth, advise_log(self.dress(log_of(truth.table(seed)), seed), seed=seed, jobs=1)
+        return truth, advise(self.dress(log_of(truth.table(seed)), seed), seed=seed, jobs=1)
 
 
 KNOWN: dict[str, Known] = {
@@ -133,14 +138,14 @@ def round_trips(clients: int = 24, mirrors: int = 4, slices: int = 300, seed: in
 
 @pytest.fixture(scope="module")
 def far_clients() -> LogAdvice:
-    return advise_log(round_trips(), seed=1)
+    return advise(round_trips(), seed=1)
 
 
 def test_clients_of_far_mirrors_are_not_told_to_share_everything(far_clients: LogAdvice) -> None:
     """Once: "Centralized γ = 5", which replayed worse than agents alone and than the best mirror each."""
-    assert far_clients.evidence.sameness.best_differs
+    assert far_clients.model.homogeneity.best_differs
     assert not (far_clients.chosen.cooperates and far_clients.chosen.network == TOGETHER)
-    lines = {line.name.split(",")[0]: line for line in far_clients.lines}
+    lines = {line.name.split(",")[0]: line for line in far_clients.baselines}
     recommended, alone = lines["recommended"], lines["agents alone"]
     common = next(line for name, line in lines.items() if name.startswith("always arm"))
     own = lines["always the own best arm"]
@@ -153,8 +158,8 @@ def test_clients_of_far_mirrors_are_not_told_to_share_everything(far_clients: Lo
 def test_less_is_better_and_said_so_with_the_unit(far_clients: LogAdvice) -> None:
     """Once positive latencies were maximised."""
     log = far_clients.log
-    best = int(far_clients.evidence.means.argmin())
-    assert far_clients.evidence.enough.best == best
+    best = int(far_clients.model.means.argmin())
+    assert far_clients.model.enough.best == best
     said = everything(far_clients)
     assert said[0].startswith("Less is better (minimise). The best arm depends on the agent: ")
     assert f"Over all agents {log.arms[best]} is the best arm" in said[0]
@@ -170,8 +175,8 @@ def test_nothing_is_guaranteed_without_a_lemma(far_clients: LogAdvice) -> None:
     text = " ".join(everything(far_clients)).lower()
     assert "guarantee" not in text
     assert "no lemma covers" in text
-    assert not Setting("kmp", 1, "trimmed", 0.1).covered(far_clients.evidence.moments)
-    assert Setting("kmp", 1, "trimmed", 4.0).covered(rm.Moments(eps=1.0, u=1.0, rho=1.0))
+    assert not Candidate("kmp", 1, "trimmed", 0.1).covered(far_clients.model.moments)
+    assert Candidate("kmp", 1, "trimmed", 4.0).covered(rm.Moments(eps=1.0, u=1.0, rho=1.0))
 
 
 def test_what_did_worse_in_the_recorded_order_is_not_recommended() -> None:
@@ -180,7 +185,7 @@ def test_what_did_worse_in_the_recorded_order_is_not_recommended() -> None:
     base = np.where(np.arange(12)[:, None] < 6, [0.10, 0.16, 0.18], [0.16, 0.10, 0.18])
     values = base * np.exp(0.1 * rng.standard_normal((150, 12, 3)))
     values[:6, :, 0] += 20 * rng.random((6, 1))
-    advice = advise_log(log_of(values, objective="minimise", unit="s"), seed=1)
+    advice = advise(log_of(values, objective="minimise", unit="s"), seed=1)
     chosen, alone = advice.choice.chosen, advice.choice.alone
     assert chosen.recorded <= alone.recorded + MARGIN * alone.mean
     assert alone.score >= alone.recorded
@@ -189,10 +194,11 @@ def test_what_did_worse_in_the_recorded_order_is_not_recommended() -> None:
 def test_a_setting_is_scored_by_its_worse_half_or_by_the_recorded_order() -> None:
     """One game of a group is luck; that of agents alone is many games."""
     loss = np.array([[1.0, 2.0], [3.0, 5.0]])
-    calm = Replayed(Setting("robust", 0, "clipped", 0.1), loss, loss, 0.0, 0.0, np.zeros((1, 1), int), 3.5)
+    alone = Candidate("robust", 0, "clipped", 0.1)
+    calm = ReplayOutcome(alone, loss, loss, 0.0, 0.0, 3.5, np.zeros((1, 1), int))
     assert calm.score == 4.0
     assert replace(calm, recorded=9.0).score == 9.0
-    assert replace(calm, recorded=9.0, setting=Setting("kmp", 1, "clipped", 0.1)).score == 4.0
+    assert replace(calm, recorded=9.0, candidate=Candidate("kmp", 1, "clipped", 0.1)).score == 4.0
 
 
 def test_one_shock_that_many_saw_is_no_light_tail() -> None:
@@ -201,7 +207,7 @@ def test_one_shock_that_many_saw_is_no_light_tail() -> None:
     values = rng.standard_normal((400, 50, 2)) + np.arange(2)
     values += np.where(rng.random((400, 1, 1)) < 0.5, 3.0 * rng.standard_normal((400, 1, 1)), 0.0)
     values[::100] += 50.0 + np.arange(4.0)[:, None, None]
-    evidence = examine(lay_out(log_of(values), rng), rng)
+    evidence = check_model(build_reward_table(log_of(values), rng), rng)
     assert evidence.dependence.shocks
     assert not evidence.light
     assert all("a few events" in tail.words for tail in evidence.tails)
@@ -209,7 +215,7 @@ def test_one_shock_that_many_saw_is_no_light_tail() -> None:
 
 def test_means_with_an_index_of_their_own_are_refused() -> None:
     with pytest.raises(rm.InputError, match="'self-tuned' brings its own index"):
-        advise_log(log_of(homogeneous("gaussian", agents=2, rounds=50).table(1)), estimators=["self-tuned"])
+        advise(log_of(homogeneous("gaussian", agents=2, rounds=50).table(1)), estimators=["self-tuned"])
 
 
 def test_page_and_figures(far_clients: LogAdvice) -> None:
@@ -223,13 +229,13 @@ def test_page_and_figures(far_clients: LogAdvice) -> None:
 
 def test_the_same_seed_gives_the_same_advice() -> None:
     log = log_of(homogeneous("gaussian", agents=6, rounds=100).table(1))
-    first, again = (advise_log(log, seed=2, jobs=jobs).as_dict() for jobs in (1, 2))
+    first, again = (advise(log, seed=2, jobs=jobs).as_dict() for jobs in (1, 2))
     assert first == again
 
 
 def test_the_code_shown_makes_the_policy_played(far_clients: LogAdvice) -> None:
     made = eval(far_clients.code, {"rm": rm})
-    built = far_clients.chosen.build(far_clients.evidence.moments)
+    built = far_clients.chosen.build(far_clients.model.moments)
     assert type(made) is type(built)
     assert made.zeta == built.zeta  # type: ignore[attr-defined]
 
@@ -239,16 +245,16 @@ def test_logs_that_cannot_be_replayed_are_refused() -> None:
     log = chosen_only(log_of(two_clusters().table(1)), 1)
     keep = ~((log.agent >= 5) & (log.arm == 3))
     with pytest.raises(rm.DataError, match=r"7 agents of 12 .* hardly tried some arms"):
-        advise_log(log.taken(keep), seed=1)
+        advise(log.taken(keep), seed=1)
     few = ~((log.agent == 5) & (log.arm == 3))
-    advice = advise_log(log.taken(few), seed=1)
+    advice = advise(log.taken(few), seed=1)
     assert advice.network.n_agents == 11
     assert any("1 agent (agent5) left out" in note for note in advice.notes)
 
 
 def test_where_all_are_alike_others_stand_in() -> None:
     log = chosen_only(log_of(homogeneous("gaussian").table(1)), 1)
-    advice = advise_log(log.taken(~((log.agent < 7) & (log.arm == 0))), seed=1)
+    advice = advise(log.taken(~((log.agent < 7) & (log.arm == 0))), seed=1)
     assert advice.network.n_agents == 12
     assert any("what others got from them stands in" in note for note in advice.notes)
 
@@ -256,17 +262,17 @@ def test_where_all_are_alike_others_stand_in() -> None:
 def test_a_log_without_agents_needs_a_network() -> None:
     log = replace(log_of(homogeneous("gaussian", agents=1, rounds=400).table(1)), agents=None)
     with pytest.raises(rm.InputError, match="does not say who measured what"):
-        advise_log(log)
-    advice = advise_log(log, rm.Network.ring(5), seed=1)
+        advise(log)
+    advice = advise(log, rm.Network.ring(5), seed=1)
     assert advice.network.n_agents == 5
     assert "assumed, not tested" in " ".join(everything(advice))
     with pytest.raises(rm.InputError, match="the network has 5 agents, the log 6"):
-        advise_log(log_of(homogeneous("gaussian", agents=6, rounds=100).table(1)), rm.Network.ring(5))
+        advise(log_of(homogeneous("gaussian", agents=6, rounds=100).table(1)), rm.Network.ring(5))
 
 
 def test_one_agent_is_told_so() -> None:
     log = log_of(homogeneous("gaussian", agents=1, rounds=120).table(1))
-    advice = advise_log(log, seed=1)
+    advice = advise(log, seed=1)
     assert not advice.chosen.cooperates
     assert "there is nobody to compare with" in " ".join(everything(advice))
 
@@ -296,18 +302,18 @@ def test_blocks_stay_in_order_and_near() -> None:
 def test_intervals_hold_what_differs_between_logs() -> None:
     """Logs that agree with themselves but not with each other: only the number of logs helps."""
     between = np.repeat(np.arange(8.0)[:, None], 2, axis=1)
-    found = spread_out(between)
+    found = interval_of_differences(between)
     reach = 2.3646 * np.std(np.arange(8.0), ddof=1)
     assert found.estimate == 3.5
     assert found.high - found.estimate == pytest.approx(reach, rel=1e-3)
-    within = spread_out(np.tile([-1.0, 1.0], (8, 1)))
+    within = interval_of_differences(np.tile([-1.0, 1.0], (8, 1)))
     assert within.high == pytest.approx(2.3646 * np.sqrt(2 / 16), rel=1e-3)
 
 
 def test_means_are_drawn_together_as_far_as_chance_explains() -> None:
     rng = np.random.default_rng(1)
     errors = np.full((1, 50, 1), 0.1)
-    alike = towards_the_middle(rng.normal(0, 0.1, (1, 50, 1)), errors)
+    alike = shrunk_means(rng.normal(0, 0.1, (1, 50, 1)), errors)
     assert np.ptp(alike) == 0
     apart = rng.normal(0, 2.0, (1, 50, 1))
-    np.testing.assert_allclose(towards_the_middle(apart, errors), apart, atol=0.05)
+    np.testing.assert_allclose(shrunk_means(apart, errors), apart, atol=0.05)

@@ -14,7 +14,7 @@ import pytest
 import rumormill as rm
 from rumormill.advice.reading.columns import Columns, ObjectiveNeededError
 from rumormill.advice.reading.log import read_log
-from rumormill.advice.reward_table import lay_out, unsupported
+from rumormill.advice.reward_table import build_reward_table, unsupported
 
 RNG = np.random.default_rng(0)
 ROWS = 300
@@ -185,7 +185,9 @@ def test_rounds_without_a_common_clock(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     times = np.sort(rng.random(600) * 1e5)
     rows = "\n".join(f"{t},c{i % 3},{'ab'[rng.integers(2)]},{rng.normal()}" for i, t in enumerate(times))
-    table = lay_out(read_log(put(tmp_path, "time,agent,arm,reward\n" + rows), objective="maximise"), rng)
+    table = build_reward_table(
+        read_log(put(tmp_path, "time,agent,arm,reward\n" + rows), objective="maximise"), rng
+    )
     assert (table.kind, table.rounds, table.n_agents) == ("chosen", 200, 3)
     assert np.isfinite(table.values).all()
     assert not unsupported(table).any()
@@ -196,7 +198,7 @@ def test_rounds_of_a_log_without_time(tmp_path: Path) -> None:
     rows = "\n".join(
         f"c{v},{100 * v + i},{-i}" for v in range(2) for i in [*range(59, -1, -2), *range(0, 60, 2)]
     )
-    table = lay_out(
+    table = build_reward_table(
         read_log(put(tmp_path, "client,a,b\n" + rows), objective="maximise"), np.random.default_rng(0)
     )
     assert (table.kind, table.values.shape) == ("full", (60, 2, 2))
@@ -210,7 +212,7 @@ def test_holes_are_filled_from_the_same_agent_and_arm_about_the_same_time(tmp_pa
     keep = rng.random(len(t)) > 0.3
     frame = pl.DataFrame({"time": t, "agent": v, "arm": k, "reward": value}).filter(pl.Series(keep))
     frame.write_parquet(tmp_path / "holes.parquet")
-    table = lay_out(read_log(tmp_path / "holes.parquet", objective="maximise"), rng)
+    table = build_reward_table(read_log(tmp_path / "holes.parquet", objective="maximise"), rng)
     truth = value.reshape(400, 4, 3)
     assert table.kind == "partial"
     np.testing.assert_array_equal(table.values[table.recorded], truth[table.recorded])

@@ -10,7 +10,7 @@ import pytest
 import rumormill as rm
 from helpers.synthetic_logs import log_of, two_clusters
 from rumormill import catalogue
-from rumormill.advice.advise_log import advise_log
+from rumormill.advice.advise import advise
 from rumormill.advice.mesh_output import mesh_of, read_setting
 from rumormill.mesh.file import mesh_text
 
@@ -67,12 +67,12 @@ def test_a_mesh_by_hand(tmp_path: Path) -> None:
 
 
 def test_what_advice_writes_is_what_was_recommended(tmp_path: Path) -> None:
-    advice = advise_log(log_of(two_clusters(agents=8, rounds=150).table(1), unit="clicks"), seed=1)
+    advice = advise(log_of(two_clusters(agents=8, rounds=150).table(1), unit="clicks"), seed=1)
     mesh = mesh_of(advice)
     given = read_setting(put(tmp_path, mesh_text(mesh)))
     assert given.mesh.file == mesh
     assert given.game.arms == list(advice.log.arms)
-    assert given.setting.build(given.moments) == advice.chosen.build(advice.evidence.moments)
+    assert given.setting.build(given.moments) == advice.chosen.build(advice.model.moments)
     for group in advice.groups:
         for v in group:
             assert set(given.network.neighbours(v).tolist()) <= set(group)

@@ -23,18 +23,20 @@ from helpers.synthetic_logs import (
 )
 from rumormill.advice.model_checks.dependence import check_dependence
 from rumormill.advice.model_checks.drift import Drift, check_drift
-from rumormill.advice.model_checks.homogeneity import LEVEL, Sameness, check_sameness, group_agents
+from rumormill.advice.model_checks.homogeneity import LEVEL, Homogeneity, check_homogeneity, group_agents
 from rumormill.advice.reading.log import Log
-from rumormill.advice.reward_table import Table, lay_out
+from rumormill.advice.reward_table import RewardTable, build_reward_table
 
 
-def table_of(log: Log, seed: int = 0) -> Table:
-    return lay_out(log, np.random.default_rng(seed))
+def table_of(log: Log, seed: int = 0) -> RewardTable:
+    return build_reward_table(log, np.random.default_rng(seed))
 
 
-def examined(log: Log, seed: int = 0) -> tuple[Sameness, Drift]:
+def examined(log: Log, seed: int = 0) -> tuple[Homogeneity, Drift]:
     table = table_of(log, seed)
-    return check_sameness(table, np.random.default_rng(seed)), check_drift(table, np.random.default_rng(seed))
+    return check_homogeneity(table, np.random.default_rng(seed)), check_drift(
+        table, np.random.default_rng(seed)
+    )
 
 
 def homogeneous_logs(count: int, first: int = 0) -> list[Log]:

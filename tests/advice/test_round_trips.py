@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from helpers.synthetic_logs import log_of
-from rumormill.advice.advise_log import LogAdvice, advise_log
-from rumormill.advice.replay import Stage
-from rumormill.advice.report_text import recommendation
-from rumormill.advice.settings import Setting
+from rumormill.advice.advise import advise
+from rumormill.advice.problem import Candidate
+from rumormill.advice.replay import LogProblem
+from rumormill.advice.report_text import LogAdvice, recommendation
 
 Array = NDArray[np.float64]
 TIMEOUT = 5.0
@@ -35,14 +35,14 @@ def round_trips(seed: int, clients: int, mirrors: int, slices: int) -> Array:
     return np.where(rng.random(values.shape) < 0.003, TIMEOUT, np.minimum(values, TIMEOUT))
 
 
-def paid(advice: LogAdvice, values: Array, setting: Setting, beginnings: int = 6) -> Array:
+def paid(advice: LogAdvice, values: Array, setting: Candidate, beginnings: int = 6) -> Array:
     """The mean on the recorded table in its own order, and begun at other times."""
-    stage = Stage(
+    stage = LogProblem(
         values,
         "minimise",
         advice.networks,
-        advice.evidence.moments,
-        advice.evidence.sameness.group_of,
+        advice.model.moments,
+        advice.model.homogeneity.group_of,
         drifts=False,
         remembers=True,
         seed=np.random.SeedSequence(0),
@@ -57,10 +57,10 @@ def paid(advice: LogAdvice, values: Array, setting: Setting, beginnings: int = 6
 
 def check(seed: int, clients: int, mirrors: int, slices: int) -> None:
     values = round_trips(seed, clients, mirrors, slices)
-    advice = advise_log(log_of(values, objective="minimise", unit="s"), seed=seed)
+    advice = advise(log_of(values, objective="minimise", unit="s"), seed=seed)
     assert recommendation(advice)[0].startswith("The arms are not the same for everybody")
     recommended = paid(advice, values, advice.chosen)
-    alone = paid(advice, values, advice.choice.alone.setting)
+    alone = paid(advice, values, advice.choice.alone.candidate)
     assert recommended[0] <= 1.05 * alone[0]
     assert recommended.mean() <= 1.05 * alone.mean()
     assert recommended[0] < values.mean(axis=(0, 1)).min()  # always the best common mirror

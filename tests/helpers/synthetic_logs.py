@@ -151,9 +151,9 @@ class Judged:
 
 def judge(truth: Truth, advice: Any, fresh: int = 4, first: int = 10_000) -> Judged:
     """Play the recommendation and every setting of the final on tables nobody has seen."""
-    from rumormill.advice.replay import Stage
+    from rumormill.advice.replay import LogProblem
 
-    networks, group_of = advice.networks, advice.evidence.sameness.group_of
+    networks, group_of = advice.networks, advice.model.homogeneity.group_of
     means = expected(truth.source, 0, truth.rounds, truth.agents)
     best = means.max(axis=2)
 
@@ -161,11 +161,11 @@ def judge(truth: Truth, advice: Any, fresh: int = 4, first: int = 10_000) -> Jud
         found = []
         for number in range(fresh):
             values = truth.table(first + number)
-            stage = Stage(
+            stage = LogProblem(
                 values,
                 "maximise",
                 networks,
-                advice.evidence.moments,
+                advice.model.moments,
                 group_of,
                 drifts=False,
                 remembers=False,
@@ -176,7 +176,7 @@ def judge(truth: Truth, advice: Any, fresh: int = 4, first: int = 10_000) -> Jud
             found.append(float((best - paid_mean).mean()))
         return np.array(found)
 
-    all_losses = {each.setting: losses(each.setting) for each in advice.choice.finals}
+    all_losses = {each.candidate: losses(each.candidate) for each in advice.choice.finals}
     halves = (slice(0, None, 2), slice(1, None, 2))
     others = [
         min(all_losses.values(), key=lambda each: float(each[here].mean()))[there].mean()
@@ -184,7 +184,7 @@ def judge(truth: Truth, advice: Any, fresh: int = 4, first: int = 10_000) -> Jud
     ]
     return Judged(
         all_losses[advice.chosen],
-        all_losses[advice.choice.alone.setting],
+        all_losses[advice.choice.alone.candidate],
         float(np.mean(others)),
         float(np.abs(best).mean()),
     )

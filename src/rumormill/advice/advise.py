@@ -1,45 +1,278 @@
-"""What to choose on an own network with own rewards: quick simulations, a choice, and its reasons."""
+"""Advice: the problem of a log or of a spec, the search on it, and the result with its reasons."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, overload
 
-from rumormill import catalogue
-from rumormill.advice.problem import Case
-from rumormill.advice.search import (
-    WORSE_ALLOWED,
-    Arena,
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from rumormill.advice.baselines import baselines_of
+from rumormill.advice.model_checks import ModelChecks, check_model
+from rumormill.advice.model_checks.homogeneity import group_numbers, groups_of_table
+from rumormill.advice.problem import (
+    IN_GROUPS,
+    QUICK_ESTIMATORS,
+    TOGETHER,
     Candidate,
-    CandidateOutcome,
-    Choice,
-    choose,
-    explore,
+    Case,
+    Outcome,
+    SpecProblem,
+    case_of_spec,
+    check_estimators,
+    check_tails,
+    one_problem,
+    relative_excess,
+    restricted,
 )
-from rumormill.advice.settings import QUICK_ESTIMATORS, has_lemma, require_radius
-from rumormill.advice.settings import code_of as setting_code
-from rumormill.arms import Moments
+from rumormill.advice.reading.log import Log
+from rumormill.advice.replay import LogProblem
+from rumormill.advice.report_text import LogAdvice
+from rumormill.advice.reward_table import RewardTable, build_reward_table, for_agents, with_support
+from rumormill.advice.search import MARGIN, Recommendation, choose, explore
 from rumormill.errors import InputError
+from rumormill.experiments.spec.building import build_network
+from rumormill.experiments.spec.schema import Spec
 from rumormill.graphs import Network
-from rumormill.stats.bootstrap import LEAST_TRIALS, bootstrap_band
-from rumormill.text import nearest
+from rumormill.seeds import Role, root_seed, stream_seed
+from rumormill.stats.bootstrap import LEAST_TRIALS, Interval, bootstrap_band
+from rumormill.text import plural
 
 HORIZON, TRIALS = 1_000, 16
+# The share of a log's rounds on which candidates are compared; the rest is the hold-out.
+FIRST = 0.6
+# More agents are not linked all with all unless a network is given.
+MOST_LINKED = 300
+
+
+def no_progress(plays: int) -> None:
+    """Called after each replay where no caller counts them."""
+
+
+@overload
+def advise(
+    source: Log,
+    network: Network | None = None,
+    *,
+    seed: int = 0,
+    estimators: Sequence[str] = QUICK_ESTIMATORS,
+    jobs: int | None = None,
+    on_play: Callable[[int], None] = no_progress,
+) -> LogAdvice: ...
+
+
+@overload
+def advise(
+    source: Case | Spec,
+    network: Network | None = None,
+    *,
+    horizon: int = HORIZON,
+    trials: int = TRIALS,
+    seed: int = 0,
+    estimators: Sequence[str] = QUICK_ESTIMATORS,
+    jobs: int | None = None,
+) -> Advice: ...
+
+
+def advise(
+    source: Log | Case | Spec,
+    network: Network | None = None,
+    *,
+    horizon: int = HORIZON,
+    trials: int = TRIALS,
+    seed: int = 0,
+    estimators: Sequence[str] = QUICK_ESTIMATORS,
+    jobs: int | None = None,
+    on_play: Callable[[int], None] = no_progress,
+) -> LogAdvice | Advice:
+    """Recommend a policy, γ, estimator and ζ for the agents and arms of a log or a spec.
+
+    Args:
+        source: A log (`read_log`), which is replayed, or a spec at one scale, which is simulated.
+        network: Who is linked to whom. Default: all agents of a log; the network of a spec.
+        horizon: Specs: rounds of a trial.
+        trials: Specs: trials of the first look (at least 5); final and hold-out play three times as many.
+        seed: The same seed gives the same advice.
+        estimators: Names of the means to compare.
+        jobs: Threads; default: one per core.
+        on_play: Logs: called with 1 after every candidate.
+
+    Returns:
+        `LogAdvice` for a log, `Advice` for a spec; `chosen`, `code` and `as_dict()` in both.
+
+    Example:
+        >>> from rumormill.experiments.spec.reading import at_scale, named_spec
+        >>> spec = at_scale(named_spec("fig1a"), "quick")
+        >>> advice = advise(spec, Network.ring(3), horizon=20, trials=5, estimators=["clipped"])
+        >>> advice.code.startswith("rm.")
+        True
+
+    Reference: docs/advice.md, docs/decisions/007-cooperation-has-to-prove-itself.md.
+    """
+    check_estimators(estimators)
+    names = list(dict.fromkeys(estimators))
+    if isinstance(source, Log):
+        return _advise_log(source, network, names, seed, jobs, on_play)
+    case = source if isinstance(source, Case) else case_of_spec(source)
+    if network is None:
+        if isinstance(source, Case):
+            raise InputError("network is missing: a Case has arms only")
+        network = build_network(one_problem(source), 0)
+    return _advise_spec(case, network, names, horizon, trials, seed, jobs)
+
+
+# --- logs -----------------------------------------------------------------------------------------------
+
+
+def _advise_log(
+    log: Log,
+    network: Network | None,
+    estimators: Sequence[str],
+    seed: int,
+    jobs: int | None,
+    on_play: Callable[[int], None],
+) -> LogAdvice:
+    root = root_seed(seed)
+    rng = np.random.default_rng(stream_seed(root, Role.BANDIT))
+    table = build_reward_table(log, rng)
+    model = check_model(table, rng)
+    check_tails(estimators, model.light)
+    table, left_out, notes = with_support(table, model.homogeneity.differs, rng)
+    if left_out:
+        model = check_model(table, rng)
+    network = _network_of(table, network)
+    cut = round(FIRST * table.rounds)
+    values = for_agents(table, network.n_agents, cut, rng)
+    if model.drift.drifts:
+        notes.append(
+            "The log drifts: settings were compared on all of it, since a part would not show changes."
+        )
+    first = log_problem(table, model, network, values, cut, root, jobs, on_play)
+    choice = choose(first, explore(first, estimators))
+    all_agents = (tuple(range(network.n_agents)),)
+    return LogAdvice(
+        table.log,
+        table,
+        network,
+        model,
+        choice,
+        tuple(baselines_of(table, first, choice, cut)),
+        model.homogeneity.groups if model.homogeneity.tested else all_agents,
+        (*table.log.notes, *table.notes, *notes),
+        (cut, table.rounds - cut),
+        len(first.played),
+        seed,
+        dict(first.played),
+    )
+
+
+def log_problem(
+    table: RewardTable,
+    model: ModelChecks,
+    network: Network,
+    values: NDArray[np.float64],
+    cut: int,
+    root: np.random.SeedSequence,
+    jobs: int | None,
+    on_play: Callable[[int], None],
+) -> LogProblem:
+    """The first part of a log, with the rest as its hold-out; groups come from the first part alone.
+
+    A log that drifts is compared as a whole, since a part would not show how a candidate gets over a
+    change; its hold-out counts the rounds after `cut` only.
+    """
+    n_agents, drifts = network.n_agents, model.drift.drifts
+    groups = groups_of_table(values[:cut], table.log.sign) if model.homogeneity.differs else ()
+    group_of = group_numbers(groups, n_agents)
+    networks = {TOGETHER: network}
+    if len(groups) > 1:
+        networks[IN_GROUPS] = restricted(network, group_of)
+    counts = table.recorded.sum(axis=0) if table.log.agents is not None else None
+
+    def problem(
+        part: NDArray[np.float64], number: int, count_from: int = 0, like: LogProblem | None = None
+    ) -> LogProblem:
+        return LogProblem(
+            part,
+            table.log.objective,
+            networks,
+            model.moments,
+            group_of,
+            drifts=drifts,
+            remembers=model.dependence.remembers,
+            light=model.light,
+            count_from=count_from,
+            recorded=None if counts is None else counts * (len(part) / table.rounds),
+            seed=stream_seed(root, number),
+            jobs=jobs,
+            on_play=on_play,
+            like=like,
+        )
+
+    whole = problem(values, 1)
+    first = whole if drifts else problem(values[:cut], 1, like=whole)
+    first.rest = problem(values, 2, cut, whole) if drifts else problem(values[cut:], 2, like=whole)
+    first.whole = whole
+    return first
+
+
+def _network_of(table: RewardTable, network: Network | None) -> Network:
+    """The network given, checked against the log; else all agents linked."""
+    if network is None:
+        if table.log.agents is None:
+            raise InputError(
+                "the log does not say who measured what, so it has no agents: add for example --network "
+                '"erdos_renyi n=50 p=0.1", or name the column with --agent-column'
+            )
+        if table.n_agents > MOST_LINKED:
+            raise InputError(
+                f"the log has {table.n_agents:,} agents, too many to link all with all: say who is linked to "
+                f'whom, for example --network "random_regular n={table.n_agents} d=8"'
+            )
+        return Network.complete(table.n_agents) if table.n_agents > 1 else Network(nx.empty_graph(1))
+    if table.log.agents is not None and network.n_agents != table.n_agents:
+        raise InputError(
+            f"the network has {plural(network.n_agents, 'agent')}, the log {table.n_agents}: give a network "
+            f"of {table.n_agents}, in the order {', '.join((table.log.agents or ())[:3])}, ..."
+        )
+    return network
+
+
+# --- specs ----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Advice:
-    """The recommendation with everything it rests on."""
+    """The recommendation for a spec with everything it is based on."""
 
-    case: Case
-    network: Network
-    outcomes: tuple[CandidateOutcome, ...]
-    choice: Choice
+    problem: SpecProblem
+    choice: Recommendation
+    worse: dict[Candidate, Interval]
+    """Regret above the best's, as a share of it, with a 95 % interval."""
+    front: tuple[Candidate, ...]
+    """Pareto front: no other candidate has both less regret and fewer messages; fewest messages first."""
     reasons: tuple[str, ...]
-    horizon: int
-    trials: int
     seed: int
+
+    @property
+    def case(self) -> Case:
+        return self.problem.case
+
+    @property
+    def network(self) -> Network:
+        return self.problem.network
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """Of every candidate that was played."""
+        return tuple(self.problem.played.values())
+
+    @property
+    def horizon(self) -> int:
+        return self.problem.rounds
 
     @property
     def chosen(self) -> Candidate:
@@ -47,21 +280,19 @@ class Advice:
 
     @property
     def code(self) -> str:
-        """The recommended policy, to be copied into a program."""
-        return code_of(self.chosen, self.case.moments)
+        """The recommended policy as a Python expression."""
+        return self.chosen.code(self.case.moments)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every setting that was played, least regret first."""
-        return sorted((self._row(outcome) for outcome in self.outcomes), key=lambda row: row["regret"])
+        """Every candidate that was played, least regret first."""
+        return [row for row, _ in self._ranked()]
 
     def short_rows(self) -> list[dict[str, Any]]:
-        """The trade-off: the best, the recommended, the front, and every policy at its best."""
+        """The best, the recommended, the front, and the best candidate of every policy."""
         shown, seen = [], set()
-        for row, outcome in sorted(
-            ((self._row(outcome), outcome) for outcome in self.outcomes), key=lambda pair: pair[0]["regret"]
-        ):
-            wanted = {self.choice.best.candidate, self.chosen, *self.choice.front}
-            if outcome.candidate in wanted or row["policy"] not in seen:
+        wanted = {self.choice.best.candidate, self.chosen, *self.front}
+        for row, candidate in self._ranked():
+            if candidate in wanted or row["policy"] not in seen:
                 shown.append(row)
             seen.add(row["policy"])
         return shown
@@ -72,7 +303,7 @@ class Advice:
         return {
             "source": self.case.name,
             "network": {"agents": made.n_agents, "links": made.n_edges, "diameter": made.diameter},
-            "simulated": {"horizon": self.horizon, "trials": self.trials, "seed": self.seed},
+            "simulated": {"horizon": self.horizon, "trials": self.problem.trials, "seed": self.seed},
             "tails": [tail.row() for tail in self.case.tails],
             "moments": {"eps": moments.eps, "u": moments.u, "rho": moments.rho},
             "recommendation": {**self._row(self.choice.chosen), "code": self.code},
@@ -80,16 +311,20 @@ class Advice:
             "settings": self.rows(),
         }
 
-    def _row(self, outcome: CandidateOutcome) -> dict[str, Any]:
-        candidate, worse = outcome.candidate, self.choice.worse[outcome.candidate]
-        comparable = outcome.regret * self.choice.scale(outcome)
+    def _ranked(self) -> list[tuple[dict[str, Any], Candidate]]:
+        rows = [(self._row(outcome), outcome.candidate) for outcome in self.outcomes]
+        return sorted(rows, key=lambda pair: pair[0]["regret"])
+
+    def _row(self, outcome: Outcome) -> dict[str, Any]:
+        candidate, worse = outcome.candidate, self.worse[outcome.candidate]
+        comparable = outcome.loss * scale(outcome, self.choice.best)
         low, high = (float(end[0]) for end in bootstrap_band(comparable[:, None]))
         return {
             "policy": candidate.policy,
             "gamma": candidate.gamma,
             "estimator": candidate.estimator,
             "zeta": candidate.zeta,
-            "trials": len(outcome.regret),
+            "trials": len(outcome.loss),
             "regret": float(comparable.mean()),
             "low": low,
             "high": high,
@@ -98,84 +333,100 @@ class Advice:
             "worse_high": worse.high,
             "messages_per_round": outcome.messages,
             "bytes_per_round": outcome.wire_bytes,
-            "on_front": candidate in self.choice.front,
-            "allowed": self.case.light or candidate.robust,
+            "on_front": candidate in self.front,
+            "allowed": self.problem.allows(candidate),
             "recommended": candidate == self.chosen,
         }
 
 
-def advise(
+def _advise_spec(
     case: Case,
     network: Network,
-    *,
-    horizon: int = HORIZON,
-    trials: int = TRIALS,
-    seed: int = 0,
-    estimators: Sequence[str] = QUICK_ESTIMATORS,
-    jobs: int | None = None,
+    estimators: Sequence[str],
+    horizon: int,
+    trials: int,
+    seed: int,
+    jobs: int | None,
 ) -> Advice:
-    """Play a small grid of settings on the case and recommend one; the same seed gives the same advice."""
-    for name in estimators:
-        if name not in catalogue.ESTIMATORS and not catalogue.is_own(name):
-            raise InputError(f"estimator {name!r} is unknown{nearest(name, catalogue.ESTIMATORS)}")
-    require_radius(estimators)
-    if not case.light and not any(has_lemma(name) for name in estimators):
-        raise InputError(
-            "the empirical mean alone cannot be recommended where variances may be infinite: "
-            "give another estimator too"
-        )
+    check_tails(estimators, case.light)
     if trials < LEAST_TRIALS:
         raise InputError(f"trials = {trials} is not allowed: comparisons need at least {LEAST_TRIALS}")
     if horizon <= len(case.tails):
         raise InputError(
             f"horizon = {horizon} is not allowed: the first {len(case.tails)} rounds only try every arm once"
         )
-    arena = Arena(network, case.source, case.moments, horizon=horizon, trials=trials, seed=seed, jobs=jobs)
-    outcomes = explore(arena, list(dict.fromkeys(estimators)), case.light)
-    choice = choose(outcomes, case.light)
-    reasons = (*case.reasons, *_why(choice, outcomes, case.light))
-    return Advice(case, network, tuple(outcomes), choice, reasons, horizon, trials, seed)
+    problem = SpecProblem(case, network, horizon=horizon, trials=trials, seed=seed, jobs=jobs)
+    choice = choose(problem, explore(problem, estimators))
+    played = problem.played
+    worse = {candidate: relative_excess(played[candidate], choice.best) for candidate in played}
+    front = pareto_front([each for each in played.values() if problem.allows(each.candidate)], worse)
+    return Advice(problem, choice, worse, front, (*case.reasons, *_reasons(problem, choice, worse)), seed)
 
 
-# --- words ----------------------------------------------------------------------------------------------
+def scale(outcome: Outcome, best: Outcome) -> float:
+    """Factor that makes the regret over fewer trials comparable: the best's mean regret over that on them."""
+    shared = float(best.loss[: len(outcome.loss)].mean())
+    return best.mean / shared if shared else 1.0
 
 
-def _why(choice: Choice, outcomes: Sequence[CandidateOutcome], light: bool) -> list[str]:
-    best, chosen = choice.best, choice.chosen
-    words = []
-    if chosen is best:
-        words.append(f"{chosen.candidate} has the lowest regret in the final, {chosen.mean:,.0f}.")
-        if chosen.messages:
-            words.append("No setting with fewer messages or bytes comes near it.")
-    else:
-        worse = choice.worse[chosen.candidate]
-        saved = "no messages at all" if not chosen.messages else _saving(chosen, best)
-        words.append(
-            f"{best.candidate} has the lowest regret in the final, {best.mean:,.0f}; {chosen.candidate} is "
-            f"worse by {worse.high:.1%} at most ({worse.estimate:+.1%}, 95 % interval {worse.low:+.1%} to "
-            f"{worse.high:+.1%}, {WORSE_ALLOWED:.0%} are allowed) and needs {saved}."
+def pareto_front(outcomes: Sequence[Outcome], worse: dict[Candidate, Interval]) -> tuple[Candidate, ...]:
+    """Candidates of which each has less regret than all with fewer messages; fewest messages first.
+
+    Only those with the most trials count, unless there is none of them at that number of messages.
+    """
+    most = max(len(outcome.loss) for outcome in outcomes)
+    reached = {outcome.messages for outcome in outcomes if len(outcome.loss) == most}
+    shown = [each for each in outcomes if len(each.loss) == most or each.messages not in reached]
+    front: list[Candidate] = []
+    for outcome in sorted(shown, key=lambda o: (o.messages, worse[o.candidate].estimate, o.wire_bytes)):
+        if not front or worse[outcome.candidate].estimate < worse[front[-1]].estimate:
+            front.append(outcome.candidate)
+    return tuple(front)
+
+
+def _reasons(problem: SpecProblem, choice: Recommendation, worse: dict[Candidate, Interval]) -> list[str]:
+    """Why this candidate, what agents alone lose, and what is shown for comparison only."""
+    best, chosen, alone = choice.best, choice.chosen, choice.alone
+    text = []
+    if choice.rejected is not None:
+        text.append(f"{choice.rejected} did best in the final, but worse than agents alone on fresh trials.")
+    elif choice.sharing is not None and not best.candidate.cooperates:
+        candidate, more = choice.sharing
+        text.append(
+            f"No setting that cooperates is surely better than agents alone: of the best, {candidate}, the "
+            f"regret differs by {more.estimate:+,.0f} (95 % interval {more.low:+,.0f} to {more.high:+,.0f})."
         )
-    alone = min((o for o in outcomes if o.candidate.policy == "robust"), key=lambda o: o.mean)
-    if alone.candidate != chosen.candidate and chosen.mean:
-        times = alone.mean * choice.scale(alone) / chosen.mean
-        words.append(f"Without messages ({alone.candidate}) regret is {times:.3g} times as large.")
-    if not light:
-        words.append(
-            "The empirical mean and Consensus are shown for comparison only: no lemma stands behind them "
+    elif chosen is best:
+        text.append(f"{chosen.candidate} has the lowest regret in the final, {chosen.mean:,.0f}.")
+        if chosen.messages:
+            text.append("No setting with fewer messages or bytes comes near it.")
+    else:
+        share = worse[chosen.candidate]
+        saved = "no messages at all" if not chosen.messages else _saving(chosen, best)
+        text.append(
+            f"{best.candidate} has the lowest regret in the final, {best.mean:,.0f}; {chosen.candidate} is "
+            f"worse by {share.high:.1%} at most ({share.estimate:+.1%}, 95 % interval {share.low:+.1%} to "
+            f"{share.high:+.1%}; allowed are {MARGIN:.0%} of what agents alone lose) and needs {saved}."
+        )
+    if chosen is not alone:
+        times = alone.mean / chosen.mean if chosen.mean else float("inf")
+        fresh = choice.held_out[chosen.candidate], choice.held_out[alone.candidate]
+        text.append(
+            f"Without messages ({alone.candidate}) regret is {times:.3g} times as large; on "
+            f"{len(fresh[0].loss)} fresh trials it is {fresh[1].mean:,.0f} against {fresh[0].mean:,.0f}."
+        )
+    if not problem.light:
+        text.append(
+            "The empirical mean and Consensus are shown for comparison only: no lemma covers them "
             "where variances may be infinite."
         )
-    return words
+    return text
 
 
-def _saving(chosen: CandidateOutcome, best: CandidateOutcome) -> str:
+def _saving(chosen: Outcome, best: Outcome) -> str:
+    """What the chosen candidate saves against the best."""
     if chosen.messages < best.messages:
         return f"{best.messages / chosen.messages:.3g} times fewer messages"
     if chosen.wire_bytes < best.wire_bytes:
         return f"{best.wire_bytes / chosen.wire_bytes:.3g} times fewer bytes in as many messages"
-    return "as many messages"
-
-
-def code_of(candidate: Candidate, moments: Moments) -> str:
-    """A candidate as a line of Python."""
-    given = [f"{name}={setting_code(value)}" for name, value in candidate.settings(moments).items()]
-    return f"rm.{catalogue.find('policy', candidate.policy).__name__}({', '.join(given)})"
+    return "as many messages, with a larger ζ"

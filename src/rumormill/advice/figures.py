@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rumormill import catalogue
-from rumormill.advice.choice import kind_of
+from rumormill.advice.advise import Advice
 from rumormill.advice.model_checks.drift import SEGMENTS
-from rumormill.advice.report_text import asked, findings
+from rumormill.advice.report_text import LogAdvice, asked, findings
+from rumormill.advice.search import kind_of
 from rumormill.experiments.figures.palette import LOOKS, looks
 from rumormill.experiments.figures.style import (
     GREY,
@@ -27,9 +28,6 @@ from rumormill.experiments.spec.nesting import label_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from rumormill.advice.advise import Advice
-    from rumormill.advice.advise_log import LogAdvice
 
 MOST_ROWS = 60
 KINDS = {"alone": "alone", "all": "all together", "groups": "in groups"}
@@ -55,7 +53,7 @@ def price_figure(advice: LogAdvice) -> Figure:
         axes = figure.subplots()
         looked = looks(KINDS.values())
         for kind, name in KINDS.items():
-            here = [each for each in advice.losses.values() if kind_of(each.setting) == kind]
+            here = [each for each in advice.losses.values() if kind_of(each.candidate) == kind]
             if here:
                 axes.plot(
                     [each.messages for each in here],
@@ -91,7 +89,7 @@ def _with_unit(advice: LogAdvice, text: str) -> str:
 
 def _same(advice: LogAdvice, axes: Any) -> None:
     """What every agent loses with every arm; rows in the order of the groups."""
-    same = advice.evidence.sameness
+    same = advice.model.homogeneity
     signed = advice.log.sign * same.means
     loss = np.nanmax(signed, axis=1, keepdims=True) - signed
     order = [v for group in same.groups for v in group] if same.tested else list(range(len(loss)))
@@ -114,7 +112,7 @@ def _drift(advice: LogAdvice, axes: Any) -> None:
         look = LOOKS[k % len(LOOKS)]
         axes.plot(
             middle,
-            advice.evidence.drift.segment_means[:, k],
+            advice.model.drift.segment_means[:, k],
             color=look.colour,
             marker=look.marker,
             label=name[:12],
@@ -127,7 +125,7 @@ def _drift(advice: LogAdvice, axes: Any) -> None:
 
 def _tails(advice: LogAdvice, axes: Any) -> None:
     """The tail index of every arm with its band; left of 2 the variance is infinite."""
-    for k, tail in enumerate(advice.evidence.tails):
+    for k, tail in enumerate(advice.model.tails):
         high = min(tail.high, 8.0)
         axes.plot([min(tail.low, 8.0), high], [k, k], color=LOOKS[0].colour)
         if math.isfinite(tail.index):
@@ -138,7 +136,7 @@ def _tails(advice: LogAdvice, axes: Any) -> None:
 
 
 def _dependence(advice: LogAdvice, axes: Any) -> None:
-    near = advice.evidence.dependence
+    near = advice.model.dependence
     errors = [3 * each if math.isfinite(each) else 0.0 for each in (near.lag_error, near.common_error)]
     axes.bar(
         [0, 1], [near.lag_one, near.common], yerr=errors, color=[LOOKS[0].colour, LOOKS[1].colour], capsize=3
@@ -152,14 +150,14 @@ def _dependence(advice: LogAdvice, axes: Any) -> None:
 def _enough(advice: LogAdvice, axes: Any) -> None:
     """The mean of every arm with its error, over all agents."""
     arms = range(advice.log.n_arms)
-    axes.errorbar(advice.evidence.means, arms, xerr=2 * advice.evidence.errors, fmt="o", capsize=2)
+    axes.errorbar(advice.model.means, arms, xerr=2 * advice.model.errors, fmt="o", capsize=2)
     axes.set_yticks(arms, [name[:12] for name in advice.log.arms])
     axes.set_xlabel(_with_unit(advice, "mean over all agents"))
 
 
 def _lines(advice: LogAdvice, axes: Any) -> None:
     """What every way came to on the rest of the log."""
-    lines = advice.lines[::-1]
+    lines = advice.baselines[::-1]
     middle = np.array([line.mean for line in lines])
     reach = np.abs(np.array([[line.mean - line.low, line.high - line.mean] for line in lines]).T)
     axes.errorbar(middle, range(len(lines)), xerr=reach, fmt="o", capsize=2, color=LOOKS[2].colour)

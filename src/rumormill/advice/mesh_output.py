@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rumormill.advice.advise_log import LogAdvice
-from rumormill.advice.settings import LABELS, Setting
+from rumormill.advice.problem import LABELS, Candidate
+from rumormill.advice.report_text import LogAdvice
 from rumormill.arms import Moments
 from rumormill.errors import DataError, InputError
 from rumormill.graphs import Network
@@ -29,7 +29,7 @@ class MeshSetting:
     mesh: Mesh
     game: GamePart
     network: Network
-    setting: Setting
+    setting: Candidate
     moments: Moments
 
 
@@ -41,7 +41,7 @@ def mesh_of(advice: LogAdvice) -> MeshFile:
     setting, log = advice.chosen, advice.log
     names = log.agents or tuple(f"node{v}" for v in range(advice.network.n_agents))
     network = advice.networks[setting.network]
-    moments = advice.evidence.moments
+    moments = advice.model.moments
     policy: dict[str, Any] = {"type": setting.policy}
     for name, value in setting.settings(moments).items():
         if name != "moments":
@@ -78,7 +78,7 @@ def read_setting(path: str | Path) -> MeshSetting:
     return MeshSetting(mesh, game, mesh.network(), _setting(game, f"{where}.policy"), moments)
 
 
-def _setting(game: GamePart, where: str) -> Setting:
+def _setting(game: GamePart, where: str) -> Candidate:
     policy = game.policy
     estimator, gamma = policy.get("estimator", "trimmed"), policy.get("gamma", 0)
     if not isinstance(estimator, str):
@@ -87,4 +87,4 @@ def _setting(game: GamePart, where: str) -> Setting:
         raise InputError(f"{where}.gamma = {shown(gamma)} is not allowed here: a whole number")
     if policy["type"] not in LABELS:
         raise InputError(f"{where}.type = {shown(policy['type'])} is not allowed here: {', '.join(LABELS)}")
-    return Setting(str(policy["type"]), gamma, estimator, float(policy["zeta"]))
+    return Candidate(str(policy["type"]), gamma, estimator, float(policy["zeta"]))

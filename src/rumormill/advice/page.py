@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from rumormill.advice.figures import model_figure, price_figure
 from rumormill.advice.mesh_output import mesh_of
 from rumormill.advice.report_text import (
+    LogAdvice,
     alarms,
     basis,
     findings,
@@ -23,9 +23,6 @@ from rumormill.experiments.report.markup import picture, table
 from rumormill.files import write_atomically
 from rumormill.mesh.file import mesh_text
 from rumormill.text import number, plural
-
-if TYPE_CHECKING:
-    from rumormill.advice.advise_log import LogAdvice
 
 
 def write_page(advice: LogAdvice, path: Path) -> Path:
@@ -45,7 +42,7 @@ def page_html(advice: LogAdvice) -> str:
     failing = len(alarms(advice))
     first = "".join(f'<p class="notice">{html.escape(text)}</p>' for text in said[:failing])
     rest = "".join(f"<p>{html.escape(text)}</p>" for text in said[failing:])
-    notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*advice.notes, *advice.evidence.why_moments))
+    notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*advice.notes, *advice.model.why_moments))
     return f"""<!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
@@ -88,7 +85,7 @@ def _lines(advice: LogAdvice) -> str:
             number(line.median),
             number(line.p90),
         ]
-        for line in advice.lines
+        for line in advice.baselines
     ]
     return table(head, rows, ["", "number", "number", "number", "number"])
 

@@ -1,9 +1,15 @@
-"""The problems advice is given on: from a log (support, network, groups) or from a spec (known laws)."""
+"""Candidates, their outcomes, and the problems they are played on.
+
+A `Problem` plays candidates and returns outcomes; the search (`rumormill.advice.search`) uses nothing else.
+`LogProblem` (`rumormill.advice.replay`) replays a log; `SpecProblem` simulates the arms of a spec.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,17 +18,244 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.advice.model_checks import Evidence, examine
-from rumormill.advice.model_checks.homogeneity import BLOCKS, folded, group_agents
-from rumormill.advice.reward_table import Table, borrowed, unsupported, without_agents
+from rumormill import catalogue
 from rumormill.arms import Bandit, Moments, RewardSource
-from rumormill.errors import DataError, InputError
+from rumormill.engine import Contender, Trial, play_trial, prepare
+from rumormill.engine.workers import Threads, Tick
+from rumormill.errors import InputError
+from rumormill.estimators import Radius
 from rumormill.experiments.plan import plan_of
 from rumormill.experiments.spec.building import build_common_bandit, build_law
 from rumormill.experiments.spec.schema import Spec
 from rumormill.graphs import Network
-from rumormill.stats.winsorize import cell_means, moved_in_cells
-from rumormill.text import plural
+from rumormill.policies import Plan, Policy
+from rumormill.seeds import root_seed, stream_seed
+from rumormill.stats.bootstrap import Interval, bootstrap_interval, relative_difference
+from rumormill.text import nearest
+
+Array = NDArray[np.float64]
+
+ALONE, TOGETHER, IN_GROUPS = "alone", "all", "groups"
+LABELS = {"robust": "Alone", "decentralized": "Decentralized", "centralized": "Centralized", "kmp": "KMP"}
+ZETAS = (0.03, 0.1, 0.3, 1.0)
+SHARING = ("decentralized", "centralized", "kmp")
+# Catoni's mean solves an equation over all samples every round: too slow to be tried by default. The trimmed
+# mean is not tried either: the clipped mean does better with the same moments and a smaller constant.
+QUICK_ESTIMATORS = ("clipped", "median-of-means", "empirical")
+# Fixed wherever the policy has the parameter: all agents in reach are used, a smallest dominating set leads.
+PREFERRED = {"clique_filter": False, "leaders": "dominating"}
+# The final of a spec's search plays this many times the trials of the first look.
+FINAL_TIMES = 3
+
+
+# --- candidates and outcomes ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy with hop budget, estimator and ζ, on one of the problem's networks."""
+
+    policy: str
+    gamma: int
+    estimator: str | None = None
+    """None for Consensus, which has neither an estimator nor a radius to scale."""
+    zeta: float | None = None
+    network: str = TOGETHER
+    restart: int | None = None
+    """Length in rounds after which agents are reset; None: never."""
+
+    def __str__(self) -> str:
+        where = " in groups" if self.network == IN_GROUPS else ""
+        if self.estimator is None:
+            return f"{self.policy.capitalize()}{where}"
+        reach = f" γ={self.gamma}" if self.cooperates else ""
+        restart = "" if self.restart is None else f", restart every {self.restart}"
+        label = LABELS.get(self.policy, self.policy)
+        return f"{label}{where}{reach}, {self.estimator}, ζ={self.zeta:g}{restart}"
+
+    @property
+    def cooperates(self) -> bool:
+        return self.policy != "robust"
+
+    def settings(self, moments: Moments) -> dict[str, Any]:
+        """The arguments of the policy's class, in the order in which they are shown."""
+        given: dict[str, Any] = {"gamma": self.gamma}
+        if self.estimator is not None:
+            given |= {"estimator": catalogue.make("estimator", self.estimator), "zeta": self.zeta}
+        given |= {**PREFERRED, "moments": moments}
+        taken = {one.name for one in catalogue.settings(catalogue.find("policy", self.policy))}
+        return {name: value for name, value in given.items() if name in taken}
+
+    def build(self, moments: Moments) -> Policy:
+        """The policy object; a `Problem` keeps it (`Problem.policy`)."""
+        policy: Policy = catalogue.find("policy", self.policy)(**self.settings(moments))
+        return policy
+
+    def covered(self, moments: Moments) -> bool:
+        """Whether a lemma covers the radius with this constant."""
+        if self.estimator is None:
+            return False
+        radius = Radius.build(catalogue.make("estimator", self.estimator), moments, c=None, zeta=self.zeta)
+        return bool(radius.covered)
+
+    def code(self, moments: Moments) -> str:
+        """The policy as a Python expression."""
+        given = [f"{name}={code_of(value)}" for name, value in self.settings(moments).items()]
+        return f"rm.{catalogue.find('policy', self.policy).__name__}({', '.join(given)})"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Losses and messages of one candidate."""
+
+    candidate: Candidate
+    loss: Array
+    """A log: loss per request, (resamples, repeats). A spec: group regret, (trials,)."""
+    paid: Array
+    """A log: winsorised mean outcome of the same replays. A spec: the regret."""
+    messages: float
+    """Messages per round over all links."""
+    wire_bytes: float
+    recorded: float
+    """The loss in the recorded order of a log; of a spec, the mean."""
+
+    @property
+    def mean(self) -> float:
+        return float(self.loss.mean())
+
+    @property
+    def score(self) -> float:
+        """What candidates are ranked by, lowest first."""
+        return self.mean
+
+
+def has_lemma(estimator: str) -> bool:
+    """Whether a concentration lemma holds for the estimator of this name."""
+    return bool(catalogue.make("estimator", estimator).has_lemma)
+
+
+def check_estimators(names: Iterable[str]) -> None:
+    """Refuse unknown names, and estimators with an index of their own: candidates differ by a factor ζ."""
+    for name in names:
+        if name not in catalogue.ESTIMATORS and not catalogue.is_own(name):
+            raise InputError(f"estimator {name!r} is unknown{nearest(name, catalogue.ESTIMATORS)}")
+        if catalogue.make("estimator", name).brings_index:
+            raise InputError(
+                f"estimator {name!r} brings its own index, so there is no ζ to compare: give one with a "
+                f"radius, such as {QUICK_ESTIMATORS[0]!r}"
+            )
+
+
+def check_tails(names: Iterable[str], light: bool) -> None:
+    """Refuse the empirical mean alone where variances may be infinite."""
+    if not light and not any(has_lemma(name) for name in names):
+        raise InputError(
+            "the empirical mean alone cannot be recommended where variances may be infinite: "
+            "give another estimator too"
+        )
+
+
+def code_of(value: Any) -> str:
+    """A value as a Python expression, floats to six digits."""
+    if dataclasses.is_dataclass(value):
+        given = [
+            f"{field.name}={code_of(getattr(value, field.name))}"
+            for field in dataclasses.fields(value)
+            if getattr(value, field.name) != field.default
+        ]
+        return f"rm.{type(value).__name__}({', '.join(given)})"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+# --- problems -------------------------------------------------------------------------------------------
+
+
+class Problem(ABC):
+    """Plays candidates; all candidates see the same rewards, so differences are paired."""
+
+    def __init__(
+        self,
+        networks: Mapping[str, Network],
+        moments: Moments,
+        n_arms: int,
+        *,
+        light: bool = False,
+        jobs: int | None = None,
+        like: Problem | None = None,
+    ) -> None:
+        self.networks, self.moments, self.n_arms, self.light = networks, moments, n_arms, light
+        self.workers = Threads(jobs)
+        # Another part of the same data (`like`) has the same policies and plans.
+        self._policies: dict[Candidate, Policy] = {} if like is None else like._policies
+        self._plans: dict[Hashable, Plan] = {} if like is None else like._plans
+        self._lemmas: dict[str, bool] = {}
+
+    drifts: bool = False
+    """Whether restarts are tried."""
+    rounds: int
+
+    @property
+    @abstractmethod
+    def played(self) -> Mapping[Candidate, Outcome]:
+        """All outcomes so far."""
+
+    @abstractmethod
+    def play(self, candidates: Sequence[Candidate], *, look: bool = False) -> Sequence[Outcome]:
+        """The outcomes of the candidates: few games for a first look, more in the final."""
+
+    @abstractmethod
+    def excess(self, one: Outcome, other: Outcome, *, paid: bool = False) -> Interval:
+        """Loss of the first above that of the second (`paid`: of measured outcomes), 95 % interval."""
+
+    @property
+    @abstractmethod
+    def hold_out(self) -> Problem:
+        """The same problem on data that was not used to choose."""
+
+    def worse_in_order(self, chosen: Candidate, alone: Candidate) -> bool:
+        """Whether the recorded order of the whole log contradicts `chosen`."""
+        return False
+
+    def extras(self, estimators: Sequence[str]) -> list[Candidate]:
+        """Candidates beside the grid; those without a lemma are played for comparison only."""
+        return []
+
+    def allows(self, candidate: Candidate) -> bool:
+        """Whether a candidate may be recommended: its mean has a lemma, or all tails are light."""
+        name = candidate.estimator
+        if name is not None and name not in self._lemmas:
+            self._lemmas[name] = has_lemma(name)
+        return self.light or (name is not None and self._lemmas[name])
+
+    def policy(self, candidate: Candidate) -> Policy:
+        """The policy of a candidate, built once; restarts and networks share it."""
+        key = dataclasses.replace(candidate, network=TOGETHER, restart=None)
+        if key not in self._policies:
+            self._policies[key] = key.build(self.moments)
+        return self._policies[key]
+
+    def contender(self, candidate: Candidate) -> Contender:
+        """The policy prepared for its network; candidates with the same plan share it."""
+        policy = self.policy(candidate)
+        key = (candidate.network, policy.plan_key())
+        network = self.networks[candidate.network]
+        made = prepare(policy, network, self.n_arms, plan=self._plans.get(key), quiet=True)
+        self._plans[key] = made.plan
+        return made
+
+
+def restricted(network: Network, group_of: NDArray[np.int64]) -> Network:
+    """The network without its links between groups."""
+    graph = nx.Graph()
+    graph.add_nodes_from(range(network.n_agents))
+    for v in range(network.n_agents):
+        graph.add_edges_from((v, int(w)) for w in network.neighbours(v) if group_of[v] == group_of[w])
+    return Network(graph)
+
+
+# --- problems from specs --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -34,21 +267,21 @@ class ArmTail:
     exact: float
 
     def row(self) -> dict[str, Any]:
-        words = "known from the law" + (": every moment is finite" if math.isinf(self.exact) else "")
-        return {"arm": self.arm, "mean": self.mean, "tail_index": self.exact, "tail": words}
+        text = "known from the law" + (": every moment is finite" if math.isinf(self.exact) else "")
+        return {"arm": self.arm, "mean": self.mean, "tail_index": self.exact, "tail": text}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A problem to give advice on: rewards for every trial, moment bounds, and why these."""
+    """The arms of a spec: rewards of every trial, moment bounds, and why these."""
 
     name: str
     tails: tuple[ArmTail, ...]
     moments: Moments
     light: bool
     reasons: tuple[str, ...]
-    source: Callable[[int, int, int], RewardSource]
-    """The rewards of a trial, for so many agents and rounds."""
+    source: Callable[[int], RewardSource]
+    """The rewards of a trial."""
 
 
 def case_of_spec(spec: Spec) -> Case:
@@ -80,17 +313,12 @@ def case_of_spec(spec: Spec) -> Case:
         f"u = {moments.u:.4g}, ρ = {moments.rho:.4g}: exact{means}.",
     )
     return Case(
-        single.name,
-        tails,
-        moments,
-        index > 2,
-        reasons,
-        lambda trial, agents, horizon: build_common_bandit(single, trial),
+        single.name, tails, moments, index > 2, reasons, lambda trial: build_common_bandit(single, trial)
     )
 
 
 def one_problem(spec: Spec) -> Spec:
-    """The spec at its only network and arms; refused where a sweep makes it several problems."""
+    """The spec at its only network and arms; a sweep over several is refused."""
     several = plan_of(spec).points
     first = several[0].spec
     if any((point.spec.network, point.spec.arms) != (first.network, first.arms) for point in several):
@@ -101,111 +329,109 @@ def one_problem(spec: Spec) -> Spec:
     return msgspec.structs.replace(first, sweep={})
 
 
-Array = NDArray[np.float64]
+class SpecProblem(Problem):
+    """Simulates candidates on the arms of a spec; trial i has the same rewards for all of them.
 
-# Chosen on the first part, reported on the rest.
-FIRST = 0.6
-# More agents than this are not all linked with each other unless somebody says so.
-MOST_LINKED = 300
-# Where fewer agents than this are left that can be replayed, there is nothing to advise on.
-LEAST_LEFT = 0.5
+    A first look plays `trials` trials, the final `FINAL_TIMES` as many, the hold-out as many fresh ones.
+    """
 
-
-def restricted(network: Network, group_of: NDArray[np.int64]) -> Network:
-    """The network without its links between groups."""
-    graph = nx.Graph()
-    graph.add_nodes_from(range(network.n_agents))
-    for v in range(network.n_agents):
-        graph.add_edges_from((v, int(w)) for w in network.neighbours(v) if group_of[v] == group_of[w])
-    return Network(graph)
-
-
-def supported(
-    table: Table, evidence: Evidence, rng: np.random.Generator
-) -> tuple[Table, Evidence, list[str]]:
-    """Where an agent hardly tried an arm: others of its kind stand in, or it is left out."""
-    weak = unsupported(table)
-    if table.log.agents is not None and table.kind != "full" and not evidence.sameness.differs:
-        # Few values of one agent, used again and again, would freeze its luck: all agents' values fill holes.
-        same = np.zeros(table.n_agents, dtype=np.int64)
-        table = borrowed(table, np.ones(weak.shape, dtype=np.bool_), same, rng)
-        if not weak.any():
-            return table, evidence, []
-    if not weak.any():
-        return table, evidence, []
-    agents: NDArray[np.bool_] = np.asarray(weak.any(axis=1), dtype=np.bool_)
-    names = np.array(table.log.agents or ("the log",))
-    who = f"{', '.join(names[agents][:3])}{', ...' if agents.sum() > 3 else ''}"
-    if not evidence.sameness.differs:
-        note = (
-            f"{plural(int(agents.sum()), 'agent')} ({who}) hardly tried some arms: what others got from "
-            "them stands in, as the arms look the same for all."
+    def __init__(
+        self,
+        case: Case,
+        network: Network,
+        *,
+        horizon: int,
+        trials: int,
+        seed: int,
+        jobs: int | None = None,
+        first_trial: int = 0,
+        like: SpecProblem | None = None,
+    ) -> None:
+        super().__init__(
+            {TOGETHER: network}, case.moments, len(case.tails), light=case.light, jobs=jobs, like=like
         )
-        return table, evidence, [note]
-    if (~agents).sum() < max(2, LEAST_LEFT * len(agents)):
-        raise DataError(
-            f"{plural(int(agents.sum()), 'agent')} of {len(agents)} ({who}) hardly tried some arms, and the "
-            "arms are not the same for all: the log cannot say what these agents would have got. Let every "
-            "agent try every arm now and then, and record that"
-        )
-    smaller = without_agents(table, agents)
-    note = (
-        f"{plural(int(agents.sum()), 'agent')} ({who}) left out: they hardly tried some arms, and "
-        "the arms are not the same for all."
-    )
-    return smaller, examine(smaller, rng), [note]
+        self.case, self.network, self.rounds, self.trials = case, network, horizon, trials
+        self._seed, self._jobs, self._first = seed, jobs, first_trial
+        self._played: dict[Candidate, Outcome] = {}
+        self._held_out: SpecProblem | None = None
 
+    @property
+    def played(self) -> Mapping[Candidate, Outcome]:
+        return self._played
 
-def network_of(table: Table, network: Network | None) -> Network:
-    if network is None:
-        if table.log.agents is None:
-            raise InputError(
-                "the log does not say who measured what, so it has no agents: add for example --network "
-                '"erdos_renyi n=50 p=0.1", or name the column with --agent-column'
+    @property
+    def hold_out(self) -> SpecProblem:
+        if self._held_out is None:
+            self._held_out = SpecProblem(
+                self.case,
+                self.network,
+                horizon=self.rounds,
+                trials=self.trials,
+                seed=self._seed,
+                jobs=self._jobs,
+                first_trial=self._first + FINAL_TIMES * self.trials,
+                like=self,
             )
-        if table.n_agents > MOST_LINKED:
-            raise InputError(
-                f"the log has {table.n_agents:,} agents, too many to link all with all: say who is linked to "
-                f'whom, for example --network "random_regular n={table.n_agents} d=8"'
-            )
-        return Network.complete(table.n_agents) if table.n_agents > 1 else Network(nx.empty_graph(1))
-    if table.log.agents is not None and network.n_agents != table.n_agents:
-        raise InputError(
-            f"the network has {plural(network.n_agents, 'agent')}, the log {table.n_agents}: give a network "
-            f"of {table.n_agents}, in the order {', '.join((table.log.agents or ())[:3])}, ..."
-        )
-    return network
+        return self._held_out
+
+    def extras(self, estimators: Sequence[str]) -> list[Candidate]:
+        """Consensus where the network is connected; means without a lemma on the grid of ζ."""
+        linked = self.network.n_edges > 0
+        probe = ("decentralized", max(1, math.ceil(self.network.diameter / 2))) if linked else ("robust", 0)
+        without = [name for name in estimators if not (self.light or has_lemma(name))]
+        found = [Candidate(*probe, name, zeta) for name in without for zeta in ZETAS]
+        return [*found, Candidate("consensus", 1)] if linked and self.network.connected else found
+
+    def play(self, candidates: Sequence[Candidate], *, look: bool = False) -> list[Outcome]:
+        """Group regret over so many trials; trials that were played before are kept."""
+        wanted = self.trials * (1 if look else FINAL_TIMES)
+        by_done: dict[int, list[Candidate]] = {}
+        for candidate in dict.fromkeys(candidates):
+            done = len(self._played[candidate].loss) if candidate in self._played else 0
+            if done < wanted:
+                by_done.setdefault(done, []).append(candidate)
+        for done, waiting in by_done.items():
+            self._simulate(waiting, range(done, wanted))
+        return [self._played[candidate] for candidate in candidates]
+
+    def excess(self, one: Outcome, other: Outcome, *, paid: bool = False) -> Interval:
+        return paired_excess(one, other)
+
+    def _simulate(self, candidates: Sequence[Candidate], trials: range) -> None:
+        contenders = [self.contender(candidate) for candidate in candidates]
+        last = np.array([self.rounds], dtype=np.int64)
+        root, done = root_seed(self._seed), dict[int, list[Trial]]()
+
+        def work(trial: int, tick: Tick) -> list[Trial]:
+            number = self._first + trial
+            seed = stream_seed(root, number)
+            return play_trial(contenders, self.case.source(number), self.rounds, seed, last, on_rounds=tick)
+
+        self.workers.run(trials, work, done.__setitem__)
+        for number, candidate in enumerate(candidates):
+            ends = [done[trial][number] for trial in trials]
+            before = self._played[candidate].loss if candidate in self._played else np.empty(0)
+            loss = np.concatenate([before, [end.agent_regret[-1].sum() for end in ends]])
+            # What is sent does not depend on the rewards.
+            sent = float(ends[0].messages[-1]) / self.rounds, float(ends[0].wire_bytes[-1]) / self.rounds
+            self._played[candidate] = Outcome(candidate, loss, loss, *sent, float(loss.mean()))
 
 
-def for_agents(table: Table, n_agents: int, rng: np.random.Generator) -> Array:
-    """The table for so many agents; a log without agents is read by each from another place on."""
-    if table.log.agents is not None:
-        return table.values
-    stream, cut = table.values[:, 0], round(FIRST * table.rounds)
-    parts = []
-    for part in (stream[:cut], stream[cut:]):
-        shifts = rng.integers(len(part), size=n_agents)
-        parts.append(part[(np.arange(len(part))[:, None] + shifts) % len(part)])
-    return np.ascontiguousarray(np.concatenate(parts))
+def paired_excess(one: Outcome, other: Outcome) -> Interval:
+    """Regret of the first above that of the second over the trials of both; BCa bootstrap interval."""
+    trials = min(len(one.loss), len(other.loss))
+    differences = one.loss[:trials] - other.loss[:trials]
+    if np.ptp(differences) == 0:
+        return Interval(*[float(differences[0])] * 3)
+    return bootstrap_interval([differences[:, None]], lambda means: means[0][..., 0])
 
 
-def groups_of_first_part(
-    table: Table, evidence: Evidence, values: Array
-) -> tuple[NDArray[np.int64], tuple[tuple[int, ...], ...]]:
-    """Who belongs together, from the first part alone; one group where the arms are the same for all."""
-    n_agents, n_arms = values.shape[1:]
-    if not evidence.sameness.differs:
-        return np.zeros(n_agents, dtype=np.int64), (tuple(range(n_agents)),)
-    rounds = len(values)
-    agent = np.broadcast_to(np.arange(n_agents, dtype=np.int32)[None, :, None], values.shape).ravel()
-    arm = np.broadcast_to(np.arange(n_arms, dtype=np.int32), values.shape).ravel()
-    block = np.repeat(np.arange(rounds) * min(BLOCKS, rounds) // rounds, n_agents * n_arms)
-    cell = agent.astype(np.int64) * n_arms + arm
-    tame = moved_in_cells(values.ravel(), cell, n_agents * n_arms)
-    errors = cell_means(values.ravel(), cell, n_agents * n_arms)[1].reshape(n_agents, n_arms)
-    sums, n = folded(table.log.sign * tame, agent, arm, block, (n_agents, n_arms))
-    groups, _ = group_agents(sums, n, errors)
-    group_of = np.zeros(n_agents, dtype=np.int64)
-    for number, group in enumerate(groups):
-        group_of[list(group)] = number
-    return group_of, groups
+def relative_excess(outcome: Outcome, best: Outcome) -> Interval:
+    """The same as a share of the best's regret."""
+    if outcome is best:
+        return Interval(0.0, 0.0, 0.0)
+    pairs = np.column_stack([outcome.loss, best.loss[: len(outcome.loss)]])
+    if not pairs[:, 1].any():  # the best never erred: there is no share
+        size = math.inf if pairs.any() else 0.0
+        return Interval(size, size, size)
+    return bootstrap_interval([pairs], relative_difference)

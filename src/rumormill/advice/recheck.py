@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from rumormill.advice.advise_log import LogAdvice, advise_log
-from rumormill.advice.choice import MARGIN
+from rumormill.advice.advise import advise
 from rumormill.advice.mesh_output import MeshSetting
+from rumormill.advice.problem import Candidate
 from rumormill.advice.reading.log import Log
-from rumormill.advice.replay import Stage
-from rumormill.advice.report_text import compared
-from rumormill.advice.settings import Setting
+from rumormill.advice.replay import LogProblem
+from rumormill.advice.report_text import LogAdvice, compared
+from rumormill.advice.search import MARGIN
 from rumormill.arms import Moments
 from rumormill.errors import DataError
 from rumormill.graphs import Network
@@ -23,11 +23,11 @@ from rumormill.stats.bootstrap import Interval
 
 
 @dataclass(frozen=True)
-class SecondLook:
+class Recheck:
     """Both settings on the whole new log."""
 
     advice: LogAdvice
-    old: Setting
+    old: Candidate
     excess: Interval
     """What the old setting loses more per request than the new one."""
     margin: float
@@ -56,14 +56,14 @@ class SecondLook:
         }
 
 
-def second_look(
+def recheck(
     given: MeshSetting,
     log: Log,
     *,
     seed: int = 0,
     jobs: int | None = None,
     on_play: Callable[[int], None] = lambda plays: None,
-) -> SecondLook:
+) -> Recheck:
     """The mesh's setting on its own network beside fresh advice on the same log."""
     if sorted(log.arms) != sorted(given.game.arms):
         raise DataError(
@@ -71,32 +71,32 @@ def second_look(
             "agree"
         )
     log, network = _in_mesh_order(given, log)
-    advice = advise_log(log, None, seed=seed, jobs=jobs, on_play=on_play)
+    advice = advise(log, None, seed=seed, jobs=jobs, on_play=on_play)
     table = advice.table
     if table.n_agents != network.n_agents:
         raise DataError("some nodes of the mesh have too few values in the log to be replayed")
     networks = {"old": network, **advice.networks}
 
-    def stage(moments: Moments) -> Stage:
+    def stage(moments: Moments) -> LogProblem:
         """The same seed gives the same logs: what is played on two stages is paired all the same."""
-        return Stage(
+        return LogProblem(
             table.values,
             log.objective,
             networks,
             moments,
-            advice.evidence.sameness.group_of,
-            drifts=advice.evidence.drift.drifts,
-            remembers=advice.evidence.dependence.remembers,
+            advice.model.homogeneity.group_of,
+            drifts=advice.model.drift.drifts,
+            remembers=advice.model.dependence.remembers,
             recorded=table.recorded.sum(axis=0),
             seed=stream_seed(root_seed(seed), 3),
             jobs=jobs,
             on_play=on_play,
         )
 
-    then, today = stage(given.moments), stage(advice.evidence.moments)
+    then, today = stage(given.moments), stage(advice.model.moments)
     (was,) = then.play([replace(given.setting, network="old")])
-    now, lone = today.play([advice.chosen, advice.choice.alone.setting])
-    return SecondLook(advice, given.setting, today.excess(was, now), MARGIN * lone.mean)
+    now, lone = today.play([advice.chosen, advice.choice.alone.candidate])
+    return Recheck(advice, given.setting, today.excess(was, now), MARGIN * lone.mean)
 
 
 def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:

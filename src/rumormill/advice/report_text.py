@@ -1,19 +1,118 @@
-"""What was found, in words that are true: a sentence and a number for every check, then the advice."""
+"""Advice on a log as data and as text: a sentence and a number for every check, then the recommendation."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from rumormill.advice.advise_log import LogAdvice
-from rumormill.advice.choice import MARGIN
-from rumormill.advice.model_checks.homogeneity import SHUFFLES
-from rumormill.advice.settings import IN_GROUPS
+from rumormill.advice.baselines import Baseline
+from rumormill.advice.model_checks import ModelChecks
+from rumormill.advice.model_checks.homogeneity import SHUFFLES, group_numbers
+from rumormill.advice.problem import IN_GROUPS, TOGETHER, Candidate, restricted
+from rumormill.advice.reading.log import Log
+from rumormill.advice.replay import ReplayOutcome
+from rumormill.advice.reward_table import RewardTable
+from rumormill.advice.search import MARGIN, Recommendation
+from rumormill.graphs import Network
 from rumormill.stats.bootstrap import Interval
 from rumormill.text import plural
 
 MOST_NAMES = 6
+
+
+@dataclass(frozen=True)
+class LogAdvice:
+    """The recommendation for a log with everything it is based on."""
+
+    log: Log
+    table: RewardTable
+    network: Network
+    model: ModelChecks
+    choice: Recommendation
+    baselines: tuple[Baseline, ...]
+    groups: tuple[tuple[int, ...], ...]
+    notes: tuple[str, ...]
+    rounds: tuple[int, int]
+    """Rounds of the first part and of the rest."""
+    tried: int
+    seed: int
+    losses: dict[Candidate, ReplayOutcome]
+
+    @property
+    def chosen(self) -> Candidate:
+        return self.choice.chosen.candidate
+
+    @property
+    def networks(self) -> dict[str, Network]:
+        """The networks by the name a candidate has for them; groups are those of the whole log."""
+        groups = group_numbers(self.groups, self.network.n_agents)
+        return {TOGETHER: self.network, IN_GROUPS: restricted(self.network, groups)}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every candidate of the final, best score first."""
+        return [
+            {
+                "setting": str(each.candidate),
+                "policy": each.candidate.policy,
+                "gamma": each.candidate.gamma,
+                "estimator": each.candidate.estimator,
+                "zeta": each.candidate.zeta,
+                "network": each.candidate.network,
+                "loss": each.mean,
+                "loss_in_recorded_order": each.recorded,
+                "score": each.score,
+                "worse": self.choice.excess[each.candidate].estimate,
+                "worse_low": self.choice.excess[each.candidate].low,
+                "worse_high": self.choice.excess[each.candidate].high,
+                "messages_per_round": each.messages,
+                "bytes_per_round": each.wire_bytes,
+                "recommended": each.candidate == self.chosen,
+                "lemma": each.candidate.covered(self.model.moments),
+            }
+            for each in self.choice.finals
+        ]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        log, choice, rows = self.log, self.choice, self.rows()
+        (mine,) = [row for row in rows if row["recommended"]]
+        return {
+            "source": log.name,
+            "objective": log.objective,
+            "unit": log.unit,
+            "log": {
+                "values": len(log.value),
+                "agents": log.n_agents if log.agents else None,
+                "arms": list(log.arms),
+                "recorded": self.table.kind,
+                "rounds": self.table.rounds,
+                "first_part": self.rounds[0],
+                "rest": self.rounds[1],
+            },
+            "network": {"agents": self.network.n_agents, "links": self.network.n_edges},
+            "model": self.model.as_dict(log.arms, log.agents),
+            "findings": [vars(finding) for finding in findings(self)],
+            "recommendation": {**mine, "code": self.code, "cooperate": self.chosen.cooperates},
+            "on_the_rest": {
+                "lines": [line.row() for line in self.baselines],
+                "loss_above_alone": vars(choice.against_alone),
+                "paid_above_alone": vars(choice.paid_against_alone),
+                "rejected": None if choice.rejected is None else str(choice.rejected),
+            },
+            "headline": headline(self),
+            "advice": recommendation(self),
+            "notes": list(self.notes),
+            "settings": rows,
+            "tried": self.tried,
+            "seed": self.seed,
+        }
+
+    @property
+    def code(self) -> str:
+        """The recommended policy as a Python expression."""
+        return self.chosen.code(self.model.moments)
 
 
 @dataclass(frozen=True)
@@ -40,15 +139,15 @@ def findings(advice: LogAdvice) -> list[Finding]:
 
 def headline(advice: LogAdvice) -> str:
     """Which way is better, the best arm, and by how much."""
-    log, known = advice.log, advice.evidence.enough
-    means = advice.evidence.means.tolist()
+    log, known = advice.log, advice.model.enough
+    means = advice.model.means.tolist()
     gaps = [
         f"{log.arms[k]} {log.amount(abs(mean - means[known.best]))}"
         for k, mean in enumerate(means)
         if k != known.best
     ]
     lead = ", ".join(gaps[:MOST_NAMES]) + (", ..." if len(gaps) > MOST_NAMES else "")
-    same, own = advice.evidence.sameness, ""
+    same, own = advice.model.homogeneity, ""
     if same.best_differs:
         shares = sorted(zip(same.groups, same.best_of_group, strict=True), key=lambda each: -len(each[0]))
         named = [f"{log.arms[best]} for {len(group)}" for group, best in shares]
@@ -73,12 +172,12 @@ def alarms(advice: LogAdvice) -> list[str]:
 
 def basis(advice: LogAdvice) -> str:
     """What the settings were compared on."""
-    return "the whole log" if advice.evidence.drift.drifts else "the first part"
+    return "the whole log" if advice.model.drift.drifts else "the first part"
 
 
 def reported_on(advice: LogAdvice) -> str:
     """What the lines are about."""
-    if advice.evidence.drift.drifts:
+    if advice.model.drift.drifts:
         return f"the last {advice.rounds[1]:,} of {sum(advice.rounds):,} rounds"
     return f"the rest of the log ({advice.rounds[1]:,} rounds not used to choose)"
 
@@ -91,7 +190,7 @@ def _p(value: float) -> str:
 
 
 def _same(advice: LogAdvice) -> Finding:
-    same, log = advice.evidence.sameness, advice.log
+    same, log = advice.model.homogeneity, advice.log
     if not same.tested:
         words = "The log names one agent only: there is nobody to compare with."
         if log.agents is None:
@@ -120,7 +219,7 @@ def _same(advice: LogAdvice) -> Finding:
 
 
 def _drift(advice: LogAdvice) -> Finding:
-    drift, log = advice.evidence.drift, advice.log
+    drift, log = advice.model.drift, advice.log
     if not drift.drifts:
         words = f"Nothing changes over time, as far as the log can tell ({_p(drift.p_value)})."
         return Finding("drift?", "no", _p(drift.p_value), words)
@@ -141,11 +240,11 @@ def _drift(advice: LogAdvice) -> Finding:
 
 
 def _tails(advice: LogAdvice) -> Finding:
-    tails, arms = advice.evidence.tails, advice.log.arms
+    tails, arms = advice.model.tails, advice.log.arms
     worst = min(range(len(tails)), key=lambda k: tails[k].low)
     tail = tails[worst]
     band = f"{tail.low:.3g} to {tail.high:.3g}" if math.isfinite(tail.high) else f"{tail.low:.3g} or more"
-    if advice.evidence.light:
+    if advice.model.light:
         return Finding(
             "tails", "light", band, f"Every tail is light; the heaviest is that of {arms[worst]} ({band})."
         )
@@ -156,7 +255,7 @@ def _tails(advice: LogAdvice) -> Finding:
 
 
 def _dependence(advice: LogAdvice) -> Finding:
-    near = advice.evidence.dependence
+    near = advice.model.dependence
     parts = []
     if near.remembers:
         parts.append(
@@ -178,14 +277,14 @@ def _dependence(advice: LogAdvice) -> Finding:
 
 
 def _enough(advice: LogAdvice) -> Finding:
-    known, log = advice.evidence.enough, advice.log
+    known, log = advice.model.enough, advice.log
     number = f"{log.amount(known.gap)} ± {log.amount(2 * known.error)}"
     pair = f"{log.arms[known.best]} and {log.arms[known.second]}"
     if known.is_enough:
         words = f"The log tells {pair} apart: they differ by {number} over all agents."
         return Finding("enough data?", "yes", number, words)
     words = f"The log does not tell {pair} apart: they differ by {number} over all agents."
-    if not advice.evidence.sameness.best_differs:
+    if not advice.model.homogeneity.best_differs:
         words += f" About {math.ceil(min(known.times_more, 999))} times as much would do."
     return Finding("enough data?", "no", number, words)
 
@@ -196,12 +295,12 @@ def _enough(advice: LogAdvice) -> Finding:
 def _instead(advice: LogAdvice) -> list[str]:
     """What helps where the model fails."""
     words = []
-    if advice.evidence.sameness.best_differs:
+    if advice.model.homogeneity.best_differs:
         words.append(
             "Sharing what all measured would mix different arms under one name. What helps: cooperate within "
             "the groups, or not at all."
         )
-    if advice.evidence.drift.drifts:
+    if advice.model.drift.drifts:
         words.append(
             "What was learned gets old: come back with newer logs, and ask with --like whether the setting "
             "still holds."
@@ -246,22 +345,22 @@ def _why(advice: LogAdvice) -> list[str]:
             f"{choice.rejected} looked best on {basis(advice)}, but did worse than agents alone on the rest, "
             "or on the whole log in its own order."
         )
-    elif choice.sharing is not None and not choice.best.setting.cooperates:
+    elif choice.sharing is not None and not choice.best.candidate.cooperates:
         setting, more = choice.sharing
         words.append(
             f"No setting that cooperates is surely better on {basis(advice)}: the best of them, {setting}, "
             f"loses {compared(advice, more)} than agents alone."
         )
-    elif choice.best.setting == chosen:
+    elif choice.best.candidate == chosen:
         words.append("Of all settings tried it did best, by the worse half of its replays.")
     else:
         excess = choice.excess[chosen]
         words.append(
-            f"{choice.best.setting} did best (it lost {log.amount(choice.best.mean)} on average); the "
+            f"{choice.best.candidate} did best (it lost {log.amount(choice.best.mean)} on average); the "
             f"recommended setting loses at most {log.amount(max(excess.high, 0.0))} more (95 %), less than "
             f"{100 * MARGIN:.0f} % of what agents alone lose, and is cheaper or explores more."
         )
-    if chosen != choice.alone.setting:
+    if chosen != choice.alone.candidate:
         lost, paid = choice.against_alone, choice.paid_against_alone
         words.append(
             f"On the rest it loses {compared(advice, lost)} per request than agents alone, by the means of "
@@ -282,7 +381,7 @@ def compared(advice: LogAdvice, more: Interval) -> str:
 def _honest(advice: LogAdvice) -> list[str]:
     """What the advice does not claim."""
     words = []
-    if advice.chosen.covered(advice.evidence.moments):
+    if advice.chosen.covered(advice.model.moments):
         words.append("A lemma covers this constant for the moments assumed.")
     else:
         words.append(
@@ -298,7 +397,7 @@ def _honest(advice: LogAdvice) -> list[str]:
 
 def group_lines(advice: LogAdvice) -> list[str]:
     """Who belongs together."""
-    same = advice.evidence.sameness
+    same = advice.model.homogeneity
     if not same.best_differs:
         return []
     names = advice.log.agents or ()

@@ -1,13 +1,13 @@
-"""The log as a table [slot, agent, arm] that policies can be replayed on, in its own order.
+"""The log as a reward table [round, agent, arm] on which policies are replayed, in its own order.
 
-A slot is a round: every agent decides once. Where agents kept a common clock, slots are the times of the log;
-else they are made so that an agent decides about once in each.
+In a round every agent decides once. Where agents share a clock, rounds are the times of the log; else
+rounds are made so that an agent decides about once in each.
 
-Cells that were not recorded (30 % lost, or only the chosen arm is known) are filled from the same agent and
-arm, with values recorded about the same time. Within such a neighbourhood what was recorded stands for what
-was not, which is inverse-propensity weighting with the propensity taken as constant there: it is right where
-the choice of the arm depended on agent, time and past rewards, not on something hidden that also moved
-the reward. An agent that hardly tried an arm cannot be replayed so; see `unsupported`.
+Cells that were not recorded (30 % lost, or only the chosen arm is known) are imputed from the same agent and
+arm, with values recorded at about the same time. That is inverse-propensity weighting with a propensity
+that is constant in the neighbourhood: unbiased if the choice of the arm depended on agent, time and past
+rewards, not on a hidden variable that also moved the reward. (agent, arm) pairs with too few values:
+`with_support`.
 """
 
 from __future__ import annotations
@@ -27,17 +27,19 @@ Kind = Literal["full", "partial", "chosen"]
 
 MOST_ROUNDS, LEAST_ROUNDS = 2_000, 40
 MOST_CELLS = 1_000_000
-# Agents keep a common clock if so many of them decide at one time, on average.
+# Agents share a clock if on average this share of them decides at a time.
 ALIGNED = 0.5
-# Fewer values than this of an arm say too little about it to stand in for others.
+# An agent with fewer values of an arm cannot be replayed from its own.
 LEAST_OF_ARM = 5
-# Filled from so many values about the same time, to either side.
+# Imputed from this share of the values (at least so many) to either side in time.
 NEAR_SHARE, LEAST_NEAR = 0.05, 3
+# A log of which fewer agents than this share can be replayed is refused.
+LEAST_LEFT = 0.5
 
 
 @dataclass(frozen=True)
-class Table:
-    """Rounds to replay. `values` has no holes; `recorded` says what is not filled."""
+class RewardTable:
+    """Rounds to replay. `values` is complete; `recorded` is False where a value was imputed."""
 
     log: Log
     slot: NDArray[np.int32]
@@ -56,8 +58,8 @@ class Table:
         return int(self.values.shape[1])
 
 
-def lay_out(log: Log, rng: np.random.Generator) -> Table:
-    """The table of a log. Agents with hardly any values are left out, and said."""
+def build_reward_table(log: Log, rng: np.random.Generator) -> RewardTable:
+    """The reward table of a log. Agents with hardly any values are left out, with a note."""
     log, notes = _with_enough(log)
     slot, rounds, kind = _slots(log)
     most = max(LEAST_ROUNDS, min(MOST_ROUNDS, MOST_CELLS // (log.n_agents * log.n_arms)))
@@ -72,17 +74,17 @@ def lay_out(log: Log, rng: np.random.Generator) -> Table:
         )
     values = np.full((rounds, log.n_agents, log.n_arms), np.nan)
     cells = (slot.astype(np.int64) * log.n_agents + log.agent) * log.n_arms + log.arm
-    values.ravel()[cells[::-1]] = log.value[::-1]  # the first of several in a cell stays
+    values.ravel()[cells[::-1]] = log.value[::-1]  # of several values in a cell the first is kept
     recorded = ~np.isnan(values)
-    return Table(log, slot, _filled(values, recorded, rng), recorded, kind, tuple(notes))
+    return RewardTable(log, slot, _filled(values, recorded, rng), recorded, kind, tuple(notes))
 
 
-def unsupported(table: Table) -> NDArray[np.bool_]:
-    """(agent, arm) pairs with too few values to be replayed from their own."""
+def unsupported(table: RewardTable) -> NDArray[np.bool_]:
+    """(agent, arm) pairs with fewer than `LEAST_OF_ARM` values."""
     return np.asarray(table.log.counts() < LEAST_OF_ARM)
 
 
-def without_agents(table: Table, out: NDArray[np.bool_]) -> Table:
+def without_agents(table: RewardTable, out: NDArray[np.bool_]) -> RewardTable:
     """The table without some agents."""
     return replace(
         table,
@@ -94,9 +96,9 @@ def without_agents(table: Table, out: NDArray[np.bool_]) -> Table:
 
 
 def borrowed(
-    table: Table, weak: NDArray[np.bool_], group_of: NDArray[np.int64], rng: np.random.Generator
-) -> Table:
-    """The table with the cells of weak (agent, arm) pairs filled from agents of the same group."""
+    table: RewardTable, weak: NDArray[np.bool_], group_of: NDArray[np.int64], rng: np.random.Generator
+) -> RewardTable:
+    """The table with the cells of weak (agent, arm) pairs imputed from agents of the same group."""
     values = table.values.copy()
     for v, k in np.argwhere(weak):
         near = np.flatnonzero(group_of == group_of[v])
@@ -104,15 +106,66 @@ def borrowed(
         if not len(there):
             continue
         donors = table.values[there[:, 0], near[there[:, 1]], k]
-        holes = np.flatnonzero(~table.recorded[:, v, k])
-        values[holes, v, k] = donors[_nearby(there[:, 0], holes, rng)]
+        gaps = np.flatnonzero(~table.recorded[:, v, k])
+        values[gaps, v, k] = donors[_neighbours_in_time(there[:, 0], gaps, rng)]
     return replace(table, values=values)
 
 
-# --- slots ----------------------------------------------------------------------------------------------
+def with_support(
+    table: RewardTable, differs: bool, rng: np.random.Generator
+) -> tuple[RewardTable, bool, list[str]]:
+    """Impute or leave out agents that hardly tried some arm; also whether agents were left out, and notes.
+
+    Where the arms are the same for all agents (not `differs`), values of other agents are imputed.
+    """
+    weak = unsupported(table)
+    if table.log.agents is not None and table.kind != "full" and not differs:
+        # Few values of one agent, used repeatedly, would fix its luck: impute from all agents.
+        same = np.zeros(table.n_agents, dtype=np.int64)
+        table = borrowed(table, np.ones(weak.shape, dtype=np.bool_), same, rng)
+    if not weak.any():
+        return table, False, []
+    agents: NDArray[np.bool_] = np.asarray(weak.any(axis=1), dtype=np.bool_)
+    names = np.array(table.log.agents or ("the log",))
+    who = f"{', '.join(names[agents][:3])}{', ...' if agents.sum() > 3 else ''}"
+    if not differs:
+        note = (
+            f"{plural(int(agents.sum()), 'agent')} ({who}) hardly tried some arms: what others got from "
+            "them stands in, as the arms look the same for all."
+        )
+        return table, False, [note]
+    if (~agents).sum() < max(2, LEAST_LEFT * len(agents)):
+        raise DataError(
+            f"{plural(int(agents.sum()), 'agent')} of {len(agents)} ({who}) hardly tried some arms, and the "
+            "arms are not the same for all: the log cannot say what these agents would have got. Let every "
+            "agent try every arm now and then, and record that"
+        )
+    note = (
+        f"{plural(int(agents.sum()), 'agent')} ({who}) left out: they hardly tried some arms, and "
+        "the arms are not the same for all."
+    )
+    return without_agents(table, agents), True, [note]
+
+
+def for_agents(table: RewardTable, n_agents: int, cut: int, rng: np.random.Generator) -> Array:
+    """The values for so many agents; a log without agents is read by each from a random offset.
+
+    Rounds before and after `cut` are kept apart.
+    """
+    if table.log.agents is not None:
+        return table.values
+    stream, parts = table.values[:, 0], []
+    for part in (stream[:cut], stream[cut:]):
+        shifts = rng.integers(len(part), size=n_agents)
+        parts.append(part[(np.arange(len(part))[:, None] + shifts) % len(part)])
+    return np.ascontiguousarray(np.concatenate(parts))
+
+
+# --- rounds ---------------------------------------------------------------------------------------------
 
 
 def _with_enough(log: Log) -> tuple[Log, list[str]]:
+    """The log without agents that have hardly any values, and a note."""
     if log.agents is None:
         return log, []
     counts = np.bincount(log.agent, minlength=log.n_agents)
@@ -136,7 +189,7 @@ def _slots(log: Log) -> tuple[NDArray[np.int32], int, Kind]:
     if per_decision < 1.05:
         kind = "chosen"
     if not log.timed and log.agents is not None:
-        # Nobody kept the time: the n-th decision of every agent makes the n-th round.
+        # No times: the n-th decision of every agent makes the n-th round.
         codes = log.agent if kind != "chosen" or not _balanced(log) else log.agent * log.n_arms + log.arm
         kind = "full" if kind == "chosen" and _balanced(log) else kind
         slot = _ranks(codes.astype(np.int64), moment)
@@ -150,6 +203,7 @@ def _slots(log: Log) -> tuple[NDArray[np.int32], int, Kind]:
 
 
 def _balanced(log: Log) -> bool:
+    """Whether every agent has equally many values of all arms."""
     counts = log.counts()
     return bool((counts == counts[:, :1]).all())
 
@@ -166,30 +220,30 @@ def _ranks(codes: NDArray[np.int64], moment: NDArray[np.int64]) -> NDArray[np.in
     return ranks
 
 
-# --- holes ----------------------------------------------------------------------------------------------
+# --- imputation -----------------------------------------------------------------------------------------
 
 
 def _filled(values: Array, recorded: NDArray[np.bool_], rng: np.random.Generator) -> Array:
-    """Holes filled from values of the same agent and arm recorded about the same time."""
+    """Missing cells imputed from values of the same agent and arm recorded at about the same time."""
     if recorded.all():
         return values
     filled = values.copy()
     for v, k in np.argwhere(~recorded.all(axis=0)):
-        there, holes = np.flatnonzero(recorded[:, v, k]), np.flatnonzero(~recorded[:, v, k])
+        there, gaps = np.flatnonzero(recorded[:, v, k]), np.flatnonzero(~recorded[:, v, k])
         if len(there):
-            filled[holes, v, k] = values[there[_nearby(there, holes, rng)], v, k]
-        else:  # borrowed from others later, or refused
+            filled[gaps, v, k] = values[there[_neighbours_in_time(there, gaps, rng)], v, k]
+        else:  # imputed from other agents later, or refused
             others = values[:, :, k][recorded[:, :, k]]
-            filled[holes, v, k] = rng.choice(others, len(holes)) if len(others) else 0.0
+            filled[gaps, v, k] = rng.choice(others, len(gaps)) if len(others) else 0.0
     return filled
 
 
-def _nearby(
-    there: NDArray[np.int64], holes: NDArray[np.int64], rng: np.random.Generator
+def _neighbours_in_time(
+    there: NDArray[np.int64], gaps: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """For every hole the number of a recorded value about the same time, drawn at random."""
+    """For every missing cell the number of a recorded value at about the same time, drawn at random."""
     wide = max(LEAST_NEAR, int(NEAR_SHARE * len(there)))
-    low = np.clip(np.searchsorted(there, holes) - wide, 0, max(0, len(there) - 2 * wide))
+    low = np.clip(np.searchsorted(there, gaps) - wide, 0, max(0, len(there) - 2 * wide))
     span = np.minimum(2 * wide, len(there) - low)
-    picked: NDArray[np.int64] = low + (rng.random(len(holes)) * span).astype(np.int64)
+    picked: NDArray[np.int64] = low + (rng.random(len(gaps)) * span).astype(np.int64)
     return picked

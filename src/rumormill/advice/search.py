@@ -1,276 +1,228 @@
-"""The settings that advice compares, played on the same rewards, and the choice among them."""
+"""The search over candidates, the same for logs and specs, and the checks that stop bad cooperation.
+
+1. A grid of estimators and ζ for agents alone, all together and in groups; ζ is extended along `LADDER`
+   while the best one has a neighbour that was not tried.
+2. Every sharing policy and hop budget with the two best estimators; ζ is extended again.
+3. A final between the best of each kind, each with larger constants too.
+4. Recommended is the cheapest candidate, then the one with the largest ζ, whose paired interval against the
+   best ends within a margin. Cooperation needs more: its interval against agents alone must end below zero,
+   it must not lose more in the recorded order, and the hold-out may reject it. Then agents stay alone.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from rumormill.advice.problem import (
+    ALONE,
+    IN_GROUPS,
+    SHARING,
+    TOGETHER,
+    ZETAS,
+    Candidate,
+    Outcome,
+    Problem,
+    has_lemma,
+)
+from rumormill.stats.bootstrap import Interval
 
-from rumormill import catalogue
-from rumormill.advice.settings import PREFERRED, SHARING, ZETAS, has_lemma
-from rumormill.arms import Moments, RewardSource
-from rumormill.engine import Contender, Trial, play_trial, prepare
-from rumormill.engine.workers import Threads, Tick
-from rumormill.experiments.spec.nesting import label_of
-from rumormill.graphs import Network
-from rumormill.policies import Plan, Policy
-from rumormill.seeds import root_seed, stream_seed
-from rumormill.stats.bootstrap import Interval, bootstrap_interval, relative_difference
-
-Array = NDArray[np.float64]
-
-# How many times the trials of the other settings the final takes.
-FINAL_TIMES = 3
-# Fewer messages are worth at most this much regret: where the 95 % interval ends, not where its middle is.
-WORSE_ALLOWED = 0.1
-# Where the best constant is the last that was tried, the next ones are tried too, so many times.
-STEP, MOST_STEPS = math.sqrt(10.0), 4
+# ζ beyond the grid.
+LADDER = (0.001, 0.003, 0.01, *ZETAS, 3.0, 10.0)
+# A cheaper candidate, or one with a larger ζ, may lose more by this share of what agents alone lose.
+MARGIN = 0.05
+# The final: this many (policy, γ, estimator) of a kind, each with this many larger constants.
+WAYS, CAREFUL = 2, 2
+RESTARTS = (2, 4, 8)
+LEAST_RESTART = 20
 
 
 @dataclass(frozen=True)
-class Candidate:
-    """One thing to try. Consensus has neither an estimator nor a radius to scale."""
+class Recommendation:
+    """The candidate chosen on the first part, and its outcome on the hold-out."""
 
-    policy: str
-    gamma: int
-    estimator: str | None = None
-    zeta: float | None = None
-
-    @property
-    def robust(self) -> bool:
-        """Whether a lemma stands behind its mean when variances are infinite."""
-        return self.estimator is not None and has_lemma(self.estimator)
-
-    def __str__(self) -> str:
-        name = label_of(catalogue.find("policy", self.policy))
-        if self.estimator is None:
-            return name
-        reach = f" γ={self.gamma}" if "gamma" in self._taken else ""
-        return f"{name}{reach}, {self.estimator}, ζ={self.zeta:g}"
-
-    def settings(self, moments: Moments) -> dict[str, Any]:
-        """What the policy is given, of all that its class takes."""
-        given: dict[str, Any] = {"gamma": self.gamma}
-        if self.estimator is not None:
-            given |= {"estimator": catalogue.make("estimator", self.estimator), "zeta": self.zeta}
-        given |= {**PREFERRED, "moments": moments}
-        return {name: value for name, value in given.items() if name in self._taken}
-
-    def build(self, moments: Moments) -> Policy:
-        """The policy itself."""
-        policy: Policy = catalogue.find("policy", self.policy)(**self.settings(moments))
-        return policy
-
-    @cached_property
-    def _taken(self) -> set[str]:
-        return {one.name for one in catalogue.settings(catalogue.find("policy", self.policy))}
+    best: Outcome
+    chosen: Outcome
+    alone: Outcome
+    finals: tuple[Outcome, ...]
+    excess: dict[Candidate, Interval]
+    """Loss above the best's."""
+    held_out: dict[Candidate, Outcome]
+    against_alone: Interval
+    """Loss of the chosen above that of agents alone, on the hold-out."""
+    paid_against_alone: Interval
+    """The same of measured outcomes: positive is worse."""
+    sharing: tuple[Candidate, Interval] | None
+    """The best candidate that cooperates, and its loss above that of agents alone on the first part."""
+    rejected: Candidate | None
+    """The candidate that the hold-out rejected."""
+    at_edge: bool
+    """Whether ζ is the first or last on the ladder."""
+    restart: tuple[int, Interval] | None
+    """In a log that drifts: the restart length that loses less, and the difference."""
 
 
-@dataclass(frozen=True)
-class CandidateOutcome:
-    """What a setting came to: group regret of every trial, and what was sent per round."""
-
-    candidate: Candidate
-    regret: Array
-    messages: float
-    wire_bytes: float
-
-    @property
-    def mean(self) -> float:
-        return float(self.regret.mean())
-
-
-@dataclass(frozen=True)
-class Choice:
-    """The setting recommended, and how all compare with the one of the lowest regret."""
-
-    best: CandidateOutcome
-    chosen: CandidateOutcome
-    worse: dict[Candidate, Interval]
-    """By which share the regret of a setting exceeds the best, with a 95 % interval."""
-    front: tuple[Candidate, ...]
-    """Settings that no other beats in both regret and messages, the fewest messages first."""
-
-    def scale(self, outcome: CandidateOutcome) -> float:
-        """What makes the regret of a setting with fewer trials comparable: were they easy for the best?"""
-        shared = float(self.best.regret[: len(outcome.regret)].mean())
-        return self.best.mean / shared if shared else 1.0
+def explore(problem: Problem, estimators: Sequence[str]) -> dict[str, Sequence[Outcome]]:
+    """Play the grid, then policies and γ, then the final; returns the finalists by kind."""
+    allowed = [name for name in estimators if problem.light or has_lemma(name)]
+    kinds = {ALONE: ("robust", 0, TOGETHER)}
+    for name in (TOGETHER, IN_GROUPS):
+        network = problem.networks.get(name)
+        if network is not None and network.n_edges:
+            kinds[name] = ("decentralized", max(1, math.ceil(network.diameter / 2)), name)
+    first = [
+        Candidate(policy, gamma, name, zeta, where)
+        for policy, gamma, where in kinds.values()
+        for name in allowed
+        for zeta in ZETAS
+    ]
+    problem.play(first, look=True)
+    for kind in kinds:
+        _extend(problem, kind)
+    more = [candidate for kind in kinds if kind != ALONE for candidate in _others(problem, kind)]
+    problem.play([*more, *problem.extras(estimators)], look=True)
+    for kind in kinds:
+        _extend(problem, kind)
+    return {kind: problem.play(_finalists(_ranked(problem, kind))) for kind in kinds}
 
 
-class Arena:
-    """Plays settings on one network; trial i has the same rewards for all of them, whenever they play."""
-
-    def __init__(
-        self,
-        network: Network,
-        source: Callable[[int, int, int], RewardSource],
-        moments: Moments,
-        *,
-        horizon: int,
-        trials: int,
-        seed: int,
-        jobs: int | None = None,
-    ) -> None:
-        self.network, self.moments = network, moments
-        self.horizon, self.trials = horizon, trials
-        self._source = source
-        self._root = root_seed(seed)
-        self._jobs = jobs
-        self._plans: dict[Hashable, Plan] = {}
-        self.outcomes: dict[Candidate, CandidateOutcome] = {}
-
-    def play(self, candidates: Sequence[Candidate], times: int = 1) -> list[CandidateOutcome]:
-        """The outcomes of these candidates over `times` as many trials; none is played twice."""
-        wanted = self.trials * times
-        by_done: dict[int, list[Candidate]] = {}
-        for candidate in dict.fromkeys(candidates):
-            done = len(self.outcomes[candidate].regret) if candidate in self.outcomes else 0
-            if done < wanted:
-                by_done.setdefault(done, []).append(candidate)
-        for done, waiting in by_done.items():
-            self._play(waiting, range(done, wanted))
-        return [self.outcomes[candidate] for candidate in candidates]
-
-    def _play(self, candidates: Sequence[Candidate], trials: range) -> None:
-        n_agents = self.network.n_agents
-        n_arms = self._source(0, n_agents, self.horizon).n_arms
-        contenders = [self._prepare(candidate.build(self.moments), n_arms) for candidate in candidates]
-        last = np.array([self.horizon], dtype=np.int64)
-        played: dict[int, list[Trial]] = {}
-
-        def work(trial: int, tick: Tick) -> list[Trial]:
-            source = self._source(trial, n_agents, self.horizon)
-            seed = stream_seed(self._root, trial)
-            return play_trial(contenders, source, self.horizon, seed, last, on_rounds=tick)
-
-        Threads(self._jobs).run(trials, work, played.__setitem__)
-        for number, candidate in enumerate(candidates):
-            ends = [played[trial][number] for trial in trials]
-            before = self.outcomes[candidate].regret if candidate in self.outcomes else np.empty(0)
-            self.outcomes[candidate] = CandidateOutcome(
-                candidate,
-                np.concatenate([before, [end.agent_regret[-1].sum() for end in ends]]),
-                float(ends[0].messages[-1]) / self.horizon,  # what is sent does not depend on the rewards
-                float(ends[0].wire_bytes[-1]) / self.horizon,
-            )
-
-    def _prepare(self, policy: Policy, n_arms: int) -> Contender:
-        """Leaders and the like are worked out once for all candidates that share them."""
-        key = policy.plan_key()
-        contender = prepare(policy, self.network, n_arms, plan=self._plans.get(key))
-        self._plans[key] = contender.plan
-        return contender
+def kind_of(candidate: Candidate) -> str:
+    """Alone, all together, or in groups."""
+    return candidate.network if candidate.cooperates else ALONE
 
 
-def explore(arena: Arena, estimators: Sequence[str], light: bool) -> list[CandidateOutcome]:
-    """Estimator and ζ; policy and γ with the two best of these; ζ again; and a longer final.
-
-    Means without a lemma stay beside for comparison unless all tails are light. The final is there
-    because one unlucky trial can decide between settings: those in front get more trials.
-    """
-    diameter = arena.network.diameter
-    half = math.ceil(diameter / 2)
-    probe = ("centralized", half) if diameter else ("robust", 0)
-    first = [Candidate(*probe, estimator, zeta) for estimator in estimators for zeta in ZETAS]
-    pairs = _best_pairs(arena.play(first), light)
-    second = [Candidate("robust", 0, *pair) for pair in pairs]
-    for gamma in sorted({1, half, diameter} if diameter else ()):
-        second += [Candidate(policy, gamma, *pair) for pair in pairs for policy in SHARING]
-    if diameter and arena.network.connected:
-        second.append(Candidate("consensus", 1))
-    arena.play(second)
-    for leading in _ranked(arena, light)[:2]:
-        if leading.candidate.estimator is not None:
-            arena.play([replace(leading.candidate, zeta=zeta) for zeta in ZETAS])
-    _beyond_the_grid(arena, light)
-    arena.play(_finalists(_ranked(arena, light)), FINAL_TIMES)
-    return list(arena.outcomes.values())
+def _ranked(problem: Problem, kind: str) -> list[Outcome]:
+    """All outcomes of a kind that may be recommended, best score first."""
+    found = (
+        each
+        for each in problem.played.values()
+        if kind_of(each.candidate) == kind and problem.allows(each.candidate)
+    )
+    return sorted(found, key=lambda each: each.score)
 
 
-def _beyond_the_grid(arena: Arena, light: bool) -> None:
-    """Further constants, as long as the last one tried is the best."""
-    for _ in range(MOST_STEPS):
-        best = _ranked(arena, light)[0].candidate
-        if best.zeta is None:
+def _finalists(ranked: Sequence[Outcome]) -> list[Candidate]:
+    """The best (policy, γ, estimator), and the best that send less, each with several constants."""
+    ways: dict[Candidate, Outcome] = {}
+    for each in ranked:
+        # Policies can have equal actions, for example all of them on a complete network.
+        same = [
+            one for one in ways.values() if (one.loss == each.loss).all() and one.messages <= each.messages
+        ]
+        if not same:
+            ways.setdefault(replace(each.candidate, zeta=0.0), each)
+    leaders = list(ways.values())
+    found, least = leaders[:WAYS], min(each.messages for each in leaders[:WAYS])
+    for each in leaders[WAYS:]:
+        if each.messages < least and each.score <= 2 * ranked[0].score:
+            found.append(each)
+            least = each.messages
+    return [candidate for each in found for candidate in _with_constants(each.candidate)]
+
+
+def _with_constants(candidate: Candidate) -> list[Candidate]:
+    """The candidate, and the same with the next larger constants."""
+    if candidate.zeta is None:
+        return [candidate]
+    place = LADDER.index(candidate.zeta)
+    return [replace(candidate, zeta=zeta) for zeta in LADDER[place : place + CAREFUL + 1]]
+
+
+def _others(problem: Problem, kind: str) -> list[Candidate]:
+    """Every sharing policy and hop budget, with the two best estimators of the kind."""
+    diameter = problem.networks[kind].diameter
+    means: dict[str | None, float | None] = {}
+    for each in _ranked(problem, kind):
+        means.setdefault(each.candidate.estimator, each.candidate.zeta)
+    return [
+        Candidate(policy, gamma, *pair, kind)
+        for pair in list(means.items())[:2]
+        for gamma in sorted({1, max(1, math.ceil(diameter / 2)), max(1, diameter)})
+        for policy in SHARING
+    ]
+
+
+def _extend(problem: Problem, kind: str) -> None:
+    """While the best ζ of a kind has a neighbour on the ladder that was not tried with it, try that."""
+    for _ in LADDER:
+        leader = _ranked(problem, kind)[0].candidate
+        if leader.zeta is None:
             return
-        tried = [each.zeta for each in arena.outcomes if replace(each, zeta=best.zeta) == best and each.zeta]
-        if best.zeta == min(tried):
-            further = best.zeta / STEP
-        elif best.zeta == max(tried):
-            further = best.zeta * STEP
-        else:
+        place = LADDER.index(leader.zeta)
+        beside = [replace(leader, zeta=zeta) for zeta in LADDER[max(0, place - 1) : place + 2]]
+        if all(candidate in problem.played for candidate in beside):
             return
-        arena.play([replace(best, zeta=float(f"{further:.1g}"))])
+        problem.play(beside, look=True)
 
 
-def _ranked(arena: Arena, light: bool) -> list[CandidateOutcome]:
-    """What may be recommended, least regret first."""
-    allowed = [outcome for outcome in arena.outcomes.values() if light or outcome.candidate.robust]
-    return sorted(allowed, key=lambda outcome: outcome.mean)
+def choose(problem: Problem, finals: Mapping[str, Sequence[Outcome]]) -> Recommendation:
+    """The cheapest finalist not worse than the best; if it cooperates, it must beat agents alone."""
+    every = sorted((each for kind in finals.values() for each in kind), key=lambda each: each.score)
+    lone = min(finals[ALONE], key=lambda each: each.score)
+    margin = MARGIN * lone.mean
+    alone = _simplest(problem, finals[ALONE], lone, margin)
+    against = {each.candidate: problem.excess(each, alone) for each in every if each.candidate.cooperates}
+    allowed = [
+        each
+        for each in every
+        if each.candidate not in against
+        or (against[each.candidate].high <= 0 and each.recorded <= alone.recorded + margin)
+    ]
+    best = allowed[0]
+    liked = _simplest(problem, allowed, best, margin)
+    rest = problem.hold_out
+    chosen, lone = rest.play([liked.candidate, alone.candidate])
+    rejected = None
+    if liked.candidate.cooperates and (
+        _worse(rest, chosen, lone) or problem.worse_in_order(liked.candidate, alone.candidate)
+    ):
+        rejected, liked, chosen = liked.candidate, alone, lone
+    return Recommendation(
+        best,
+        liked,
+        alone,
+        tuple(every),
+        {each.candidate: problem.excess(each, best) for each in every},
+        dict(rest.played),
+        rest.excess(chosen, lone),
+        rest.excess(chosen, lone, paid=True),
+        next(iter(against.items()), None),
+        rejected,
+        liked.candidate.zeta in (LADDER[0], LADDER[-1]),
+        _restart(problem, liked) if problem.drifts else None,
+    )
 
 
-def _finalists(ranked: Sequence[CandidateOutcome]) -> list[Candidate]:
-    """The three best at every number of messages, if they are in sight of the best."""
-    seen: Counter[float] = Counter()
-    finalists = []
-    for outcome in ranked:
-        seen[outcome.messages] += 1
-        if seen[outcome.messages] <= 3 and outcome.mean <= 2 * ranked[0].mean:
-            finalists.append(outcome.candidate)
-    return finalists
+def _simplest(problem: Problem, several: Iterable[Outcome], best: Outcome, margin: float) -> Outcome:
+    """The cheapest that is not worse than the best within the margin; then the largest ζ.
 
-
-def _best_pairs(outcomes: Sequence[CandidateOutcome], light: bool) -> list[tuple[str | None, float | None]]:
-    """The best ζ of the two best estimators that may be recommended."""
-    best: dict[str | None, CandidateOutcome] = {}
-    for outcome in outcomes:
-        name = outcome.candidate.estimator
-        if (light or outcome.candidate.robust) and (name not in best or outcome.mean < best[name].mean):
-            best[name] = outcome
-    order = sorted(best.values(), key=lambda outcome: outcome.mean)
-    return [(outcome.candidate.estimator, outcome.candidate.zeta) for outcome in order[:2]]
-
-
-def choose(outcomes: Sequence[CandidateOutcome], light: bool) -> Choice:
-    """The fewest messages among the settings that are not worse than the best within the margin.
-
-    Only those that played the most trials can be chosen. Every trial is a pair: same means, same rewards.
-    Ties in messages go to fewer bytes, then less regret.
+    Exploration cost is visible in each replay, rare lock-in only over many: hence the largest ζ.
     """
-    allowed = [outcome for outcome in outcomes if light or outcome.candidate.robust]
-    most = max(len(outcome.regret) for outcome in allowed)
-    final = [outcome for outcome in allowed if len(outcome.regret) == most]
-    best = min(final, key=lambda outcome: outcome.mean)
-    worse = {outcome.candidate: _excess(outcome, best) for outcome in outcomes}
-    near = [outcome for outcome in final if worse[outcome.candidate].high <= WORSE_ALLOWED]
-    chosen = min(near, key=lambda outcome: (outcome.messages, outcome.wire_bytes, outcome.mean))
-    # Where nobody at a number of messages was in the final, its best stands for it.
-    reached = {outcome.messages for outcome in final}
-    rest = [outcome for outcome in allowed if outcome.messages not in reached]
-    return Choice(best, chosen, worse, _front([*final, *rest], worse))
+    near = [
+        each
+        for each in several
+        if each is best
+        or (
+            problem.excess(each, best).high <= margin
+            and (each.candidate.cooperates or each.recorded <= best.score + margin)
+        )
+    ]
+    return min(
+        near, key=lambda each: (each.messages, each.wire_bytes, -(each.candidate.zeta or 0.0), each.score)
+    )
 
 
-def _front(outcomes: Sequence[CandidateOutcome], worse: dict[Candidate, Interval]) -> tuple[Candidate, ...]:
-    """Every step to more messages must pay in regret."""
-    front: list[Candidate] = []
-    for outcome in sorted(outcomes, key=lambda o: (o.messages, worse[o.candidate].estimate, o.wire_bytes)):
-        if not front or worse[outcome.candidate].estimate < worse[front[-1]].estimate:
-            front.append(outcome.candidate)
-    return tuple(front)
+def _worse(rest: Problem, chosen: Outcome, alone: Outcome) -> bool:
+    """Whether the hold-out contradicts a candidate: worse than agents alone."""
+    loss, paid = rest.excess(chosen, alone), rest.excess(chosen, alone, paid=True)
+    return loss.low > 0 or paid.low > 0 or (loss.estimate > 0 and paid.estimate > 0)
 
 
-def _excess(outcome: CandidateOutcome, best: CandidateOutcome) -> Interval:
-    """By which share regret exceeds the best, over the trials both have played."""
-    if outcome is best:
-        return Interval(0.0, 0.0, 0.0)
-    pairs = np.column_stack([outcome.regret, best.regret[: len(outcome.regret)]])
-    if not pairs[:, 1].any():  # the best never erred: there is no share to speak of
-        size = math.inf if pairs.any() else 0.0
-        return Interval(size, size, size)
-    return bootstrap_interval([pairs], relative_difference)
+def _restart(problem: Problem, chosen: Outcome) -> tuple[int, Interval] | None:
+    """The best restart length in rounds, if its interval against no restart ends below zero."""
+    lengths = [problem.rounds // part for part in RESTARTS if problem.rounds // part >= LEAST_RESTART]
+    tried = problem.play([replace(chosen.candidate, restart=length) for length in lengths])
+    gains = [(problem.excess(each, chosen), length) for each, length in zip(tried, lengths, strict=True)]
+    sure = [(gain.estimate, length, gain) for gain, length in gains if gain.high < 0]
+    return min(sure)[1:] if sure else None

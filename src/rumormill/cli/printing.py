@@ -17,7 +17,7 @@ from rumormill.text import cell, number, plural
 
 if TYPE_CHECKING:
     from rumormill.advice.advise import Advice
-    from rumormill.advice.advise_log import LogAdvice
+    from rumormill.advice.report_text import LogAdvice
 
 # Where nobody looks at a window, lines may be as long as a log takes.
 LOG_WIDTH = 160
@@ -110,20 +110,20 @@ def print_advice(advice: LogAdvice) -> None:
     for finding in findings(advice):
         told = f"{finding.number}, see above." if finding.alarm else finding.sentence
         paragraph(f"{asked(finding)}. {told}", "! " if finding.alarm else "- ")
-    for text in (*advice.notes, *advice.evidence.why_moments):
+    for text in (*advice.notes, *advice.model.why_moments):
         paragraph(text, "- ")
     say()
     paragraph(f"On {reported_on(advice)}, per request:")
-    _print_lines(advice)
+    _print_baselines(advice)
     say()
     for text in recommendation(advice)[len(failing) :]:
         paragraph(text)
     paragraph(f"In Python: {advice.code}", hang=4)
 
 
-def _print_lines(advice: LogAdvice) -> None:
+def _print_baselines(advice: LogAdvice) -> None:
     unit = f" {advice.log.unit}" if advice.log.unit else ""
-    for line in advice.lines:
+    for line in advice.baselines:
         band = f"{number(line.low)} to {number(line.high)}"
         paragraph(
             f"{line.name}: {number(line.mean)}{unit} ({band}), median {number(line.median)}, "

@@ -1,8 +1,9 @@
-"""Means that a few outliers cannot move, for whole tables at once.
+"""Winsorised means: outliers cannot move them; whole tables at once.
 
-The outermost values to either side are moved in to the next one (Lugosi and Mendelson 2021: some multiple of
-ln(1/δ) of them, however many values there are). The share that is moved vanishes as the log grows, so this is
-an estimate of the mean itself, not of some other middle.
+To winsorise is to replace the outermost values on either side by the next one inside. A fixed number of
+values is replaced (a multiple of ln(1/δ), Lugosi and Mendelson, "Robust multivariate mean estimation: the
+optimality of trimmed mean", Annals of Statistics 2021), so the share vanishes as the sample grows, and the
+mean itself is estimated.
 """
 
 from __future__ import annotations
@@ -17,18 +18,23 @@ MOST_SHARE = 0.05
 ROUNDING = 1e-9
 
 
-def robust_mean(values: Array) -> tuple[float, float]:
-    """The mean and its standard error, after the outermost values were moved in."""
+def winsorised_mean(values: Array) -> tuple[float, float]:
+    """The mean of the winsorised values and its standard error; NaN and infinity of an empty sample.
+
+    >>> mean, error = winsorised_mean(np.array([1.0, 2.0, 3.0] * 20 + [1e9]))
+    >>> 1.9 < mean < 2.1
+    True
+    """
     n = len(values)
     if n == 0:
         return float("nan"), float("inf")
-    moved = moved_in(values)
+    moved = winsorised(values)
     spread = float(moved.std(ddof=1)) if n > 1 else float("inf")
     return float(moved.mean()), spread / np.sqrt(n)
 
 
-def moved_in(values: Array) -> Array:
-    """The values with the outermost ones moved in."""
+def winsorised(values: Array) -> Array:
+    """The values, the outermost 12 on either side (at most 5 %) replaced by the next one inside."""
     n = len(values)
     k = min(OUTERMOST, int(MOST_SHARE * n))
     if k == 0:
@@ -40,24 +46,24 @@ def moved_in(values: Array) -> Array:
 def cell_means(
     values: Array, cell: NDArray[np.int64], n_cells: int
 ) -> tuple[Array, Array, NDArray[np.int64]]:
-    """Robust mean, standard error and count of every cell; NaN and infinity where a cell is empty."""
+    """Winsorised mean, standard error and count of every cell; NaN and infinity where a cell is empty."""
     order = np.argsort(cell, kind="stable")
     ends = np.cumsum(np.bincount(cell, minlength=n_cells))
     sorted_values = values[order]
     means, errors = np.full(n_cells, np.nan), np.full(n_cells, np.inf)
     for i in range(n_cells):
-        means[i], errors[i] = robust_mean(sorted_values[(ends[i - 1] if i else 0) : ends[i]])
+        means[i], errors[i] = winsorised_mean(sorted_values[(ends[i - 1] if i else 0) : ends[i]])
     return means, errors, np.diff(ends, prepend=0)
 
 
-def moved_in_cells(values: Array, cell: NDArray[np.int64], n_cells: int) -> Array:
-    """The values with the outermost ones of every cell moved in, in their own order."""
+def winsorised_cells(values: Array, cell: NDArray[np.int64], n_cells: int) -> Array:
+    """The values, winsorised within every cell, in their own order."""
     order = np.argsort(cell, kind="stable")
     ends = np.cumsum(np.bincount(cell, minlength=n_cells))
     made, ordered = np.empty(len(values)), values[order]
     for i in range(n_cells):
         here = slice(ends[i - 1] if i else 0, ends[i])
-        ordered[here] = moved_in(ordered[here])
+        ordered[here] = winsorised(ordered[here])
     made[order] = ordered
     return made
 
@@ -73,6 +79,6 @@ def clipped(values: Array, arm: NDArray[np.int32], n_arms: int, share: float) ->
     return made
 
 
-def only_rounding(distances: Array, values: Array) -> bool:
-    """Whether what is left of the values, once their means are taken off, is rounding alone."""
-    return float(np.abs(distances).max()) <= ROUNDING * float(np.abs(values).max())
+def within_rounding_error(residuals: Array, values: Array) -> bool:
+    """Whether residuals of the values are rounding errors only."""
+    return float(np.abs(residuals).max()) <= ROUNDING * float(np.abs(values).max())

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from rumormill.advice.model_checks.dependence import Dependence, check_dependence
 from rumormill.advice.model_checks.drift import Drift, check_drift
-from rumormill.advice.model_checks.homogeneity import Sameness, check_sameness
+from rumormill.advice.model_checks.homogeneity import Homogeneity, check_homogeneity
 from rumormill.advice.model_checks.tails import UNPROVEN_INDEX, Tail, estimate_tail
-from rumormill.advice.reward_table import Table
+from rumormill.advice.reward_table import RewardTable
 from rumormill.arms import Moments
 from rumormill.errors import DataError
 from rumormill.stats.winsorize import cell_means
@@ -58,13 +58,13 @@ class Enough:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ModelChecks:
     """What the log says about the model."""
 
     means: Array
     """Robust means by arm over all agents, in the user's unit."""
     errors: Array
-    sameness: Sameness
+    homogeneity: Homogeneity
     drift: Drift
     tails: tuple[Tail, ...]
     dependence: Dependence
@@ -78,7 +78,7 @@ class Evidence:
 
     def as_dict(self, arms: tuple[str, ...], agents: tuple[str, ...] | None) -> dict[str, Any]:
         """Plain values for JSON."""
-        same, drift, near = self.sameness, self.drift, self.dependence
+        same, drift, near = self.homogeneity, self.drift, self.dependence
         names = agents or ("?",)
         return {
             "same_arms": {
@@ -137,7 +137,7 @@ class Evidence:
         }
 
 
-def examine(table: Table, rng: np.random.Generator) -> Evidence:
+def check_model(table: RewardTable, rng: np.random.Generator) -> ModelChecks:
     """All tests of the model on one log."""
     log = table.log
     means, errors, counts = cell_means(log.value, log.arm.astype(np.int64), log.n_arms)
@@ -149,10 +149,10 @@ def examine(table: Table, rng: np.random.Generator) -> Evidence:
             )
     if np.ptp(means) == 0:
         raise DataError("all arms have the same mean: no arm is better, so there is nothing to advise")
-    sameness = check_sameness(table, rng)
+    homogeneity = check_homogeneity(table, rng)
     drift = check_drift(table, rng)
     dependence = check_dependence(table)
-    residuals = _residuals(table, sameness)
+    residuals = _residuals(table, homogeneity)
     tails = tuple(estimate_tail(_some(each, rng), rng) for each in residuals)
     if dependence.shocks:
         tails = tuple(_of_events(tail, table, k, residuals[k]) for k, tail in enumerate(tails))
@@ -162,20 +162,20 @@ def examine(table: Table, rng: np.random.Generator) -> Evidence:
     enough = Enough(
         best, second, float(abs(means[best] - means[second])), float(np.hypot(errors[best], errors[second]))
     )
-    return Evidence(means, errors, sameness, drift, tails, dependence, enough, moments, why)
+    return ModelChecks(means, errors, homogeneity, drift, tails, dependence, enough, moments, why)
 
 
-def _residuals(table: Table, sameness: Sameness) -> list[Array]:
+def _residuals(table: RewardTable, homogeneity: Homogeneity) -> list[Array]:
     """Values by arm; where agents differ, around the arm's mean instead of the agent's own."""
     log = table.log
     values = log.value
-    if sameness.differs:
-        whole = np.nanmean(sameness.means, axis=0)
-        values = values - sameness.means[log.agent, log.arm] + whole[log.arm]
+    if homogeneity.differs:
+        whole = np.nanmean(homogeneity.means, axis=0)
+        values = values - homogeneity.means[log.agent, log.arm] + whole[log.arm]
     return [values[log.arm == k] for k in range(log.n_arms)]
 
 
-def _of_events(tail: Tail, table: Table, arm: int, values: Array) -> Tail:
+def _of_events(tail: Tail, table: RewardTable, arm: int, values: Array) -> Tail:
     """No tail is called light on few events.
 
     A shock that hits all agents is one event, however many of them write it down: counted fifty times, its
@@ -192,7 +192,7 @@ def _some(values: Array, rng: np.random.Generator) -> Array:
 
 
 def _moments(
-    table: Table, tails: tuple[Tail, ...], residuals: list[Array], rng: np.random.Generator
+    table: RewardTable, tails: tuple[Tail, ...], residuals: list[Array], rng: np.random.Generator
 ) -> tuple[Moments, tuple[str, ...]]:
     """The order from the tails, the bounds from the sample, with a margin; and why."""
     log = table.log

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rumormill.advice.model_checks.drift import PIECES
 from rumormill.advice.model_checks.homogeneity import CLIP, blocks_of
-from rumormill.advice.reward_table import Table
+from rumormill.advice.reward_table import RewardTable
 from rumormill.stats.winsorize import clipped
 
 Array = NDArray[np.float64]
@@ -36,7 +36,7 @@ class Dependence:
         return self.common > max(WORTH, SURELY * self.common_error)
 
 
-def check_dependence(table: Table) -> Dependence:
+def check_dependence(table: RewardTable) -> Dependence:
     """Clipped values, less the mean of their arm and agent and of their piece of time."""
     log = table.log
     values = clipped(log.value, log.arm, log.n_arms, CLIP)

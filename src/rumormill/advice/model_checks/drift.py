@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.advice.model_checks.homogeneity import CLIP, LEVEL, blocks_of, combined_p
-from rumormill.advice.reward_table import Table
-from rumormill.stats.winsorize import cell_means, clipped, only_rounding
+from rumormill.advice.reward_table import RewardTable
+from rumormill.stats.winsorize import cell_means, clipped, within_rounding_error
 
 Array = NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class Drift:
         return self.p_value <= LEVEL
 
 
-def check_drift(table: Table, rng: np.random.Generator) -> Drift:
+def check_drift(table: RewardTable, rng: np.random.Generator) -> Drift:
     """Test, find the place, and see whether it matters for the choice."""
     log = table.log
     values = clipped(log.value, log.arm, log.n_arms, CLIP)
@@ -57,7 +57,7 @@ def check_drift(table: Table, rng: np.random.Generator) -> Drift:
     count = min(PIECES, table.rounds)
     where = blocks_of(table, count) * len(n) + cell
     distances = values - middle[cell]
-    if only_rounding(distances, log.value):
+    if within_rounding_error(distances, log.value):
         distances[:] = 0.0
     sums = np.bincount(where, weights=distances, minlength=count * len(n))
     left: Array = sums.astype(np.float64).reshape(count, log.n_agents, log.n_arms)
@@ -113,7 +113,7 @@ def _each(pieces: Array) -> Array:
     return np.asarray(runs.sum(axis=1))
 
 
-def _segments(table: Table) -> tuple[Array, tuple[int, ...], bool, float]:
+def _segments(table: RewardTable) -> tuple[Array, tuple[int, ...], bool, float]:
     """Means and best arm by segment; whether the best really changes; what following it is worth."""
     log = table.log
     segment = blocks_of(table, SEGMENTS)
@@ -136,7 +136,7 @@ def _segments(table: Table) -> tuple[Array, tuple[int, ...], bool, float]:
     return means, tuple(best.tolist()), changes, _value_of_following(table, relative, segment, fixed)
 
 
-def _value_of_following(table: Table, relative: Array, segment: NDArray[np.int64], fixed: int) -> float:
+def _value_of_following(table: RewardTable, relative: Array, segment: NDArray[np.int64], fixed: int) -> float:
     log, n_arms = table.log, table.log.n_arms
     half = table.slot.astype(np.int64) % 2
     cell = (half * SEGMENTS + segment) * n_arms + log.arm

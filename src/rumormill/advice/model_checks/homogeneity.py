@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.advice.reward_table import Table
-from rumormill.stats.winsorize import cell_means, clipped, moved_in_cells, only_rounding
+from rumormill.advice.reward_table import RewardTable
+from rumormill.stats.winsorize import cell_means, clipped, winsorised_cells, within_rounding_error
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -32,7 +32,7 @@ PAYS, FOLDS = 1.28, 6
 
 
 @dataclass(frozen=True)
-class Sameness:
+class Homogeneity:
     """Whether the arms are the same for everybody, and if not, who belongs together."""
 
     tested: bool
@@ -60,18 +60,16 @@ class Sameness:
 
     @property
     def group_of(self) -> NDArray[np.int64]:
-        found = np.zeros(len(self.means), dtype=np.int64)
-        for number, group in enumerate(self.groups):
-            found[list(group)] = number
-        return found
+        """The number of every agent's group."""
+        return group_numbers(self.groups, len(self.means))
 
 
-def blocks_of(table: Table, count: int) -> NDArray[np.int64]:
+def blocks_of(table: RewardTable, count: int) -> NDArray[np.int64]:
     """The block of time of every line of the log."""
     return table.slot.astype(np.int64) * min(count, table.rounds) // table.rounds
 
 
-def check_sameness(table: Table, rng: np.random.Generator) -> Sameness:
+def check_homogeneity(table: RewardTable, rng: np.random.Generator) -> Homogeneity:
     """Test, and group."""
     log = table.log
     n_agents, n_arms = log.n_agents, log.n_arms
@@ -82,20 +80,20 @@ def check_sameness(table: Table, rng: np.random.Generator) -> Sameness:
     best_common = int(np.nanargmax(log.sign * common))
     everybody: Groups = (tuple(range(n_agents)),)
     if log.agents is None or n_agents < 2:
-        return Sameness(False, 1.0, 0.0, means, errors, best_common, everybody, (best_common,), 0.0)
+        return Homogeneity(False, 1.0, 0.0, means, errors, best_common, everybody, (best_common,), 0.0)
     p_value, statistic = _shuffled(table, means, rng)
     groups: Groups = everybody
     best: tuple[int, ...] = (best_common,)
     if p_value <= LEVEL:
-        tame = moved_in_cells(log.value, cell, n_agents * n_arms)
+        tame = winsorised_cells(log.value, cell, n_agents * n_arms)
         block = blocks_of(table, BLOCKS)
         sums, n = folded(log.sign * tame, log.agent, log.arm, block, (n_agents, n_arms))
         groups, best = group_agents(sums, n, errors)
     value = _value_of_knowing(table, best_common)
-    return Sameness(True, p_value, statistic, means, errors, best_common, groups, best, value)
+    return Homogeneity(True, p_value, statistic, means, errors, best_common, groups, best, value)
 
 
-def _shuffled(table: Table, means: Array, rng: np.random.Generator) -> tuple[float, float]:
+def _shuffled(table: RewardTable, means: Array, rng: np.random.Generator) -> tuple[float, float]:
     """p-value and size of the difference between agents."""
     log, count = table.log, min(BLOCKS, table.rounds)
     n_agents, n_arms = log.n_agents, log.n_arms
@@ -110,7 +108,7 @@ def _shuffled(table: Table, means: Array, rng: np.random.Generator) -> tuple[flo
     middle = sums.sum(axis=1, keepdims=True) / np.maximum(n.sum(axis=1, keepdims=True), 1)
     sums = sums - n * middle
     left = values - middle[block, 0, log.arm]
-    if only_rounding(left, log.value):
+    if within_rounding_error(left, log.value):
         return 1.0, 0.0
     variance = np.array([left[log.arm == k].var() if (log.arm == k).any() else 1.0 for k in range(n_arms)])
     variance = np.maximum(variance, 1e-12 * variance.max())
@@ -201,7 +199,28 @@ def folded(
     return sums.reshape(FOLDS, *shape), n
 
 
-def _value_of_knowing(table: Table, best_common: int) -> float:
+def groups_of_table(values: Array, sign: float) -> Groups:
+    """Agents with the same best arm, from values [round, agent, arm]; sign -1: less is better."""
+    rounds, n_agents, n_arms = values.shape
+    agent = np.broadcast_to(np.arange(n_agents, dtype=np.int32)[None, :, None], values.shape).ravel()
+    arm = np.broadcast_to(np.arange(n_arms, dtype=np.int32), values.shape).ravel()
+    block = np.repeat(np.arange(rounds) * min(BLOCKS, rounds) // rounds, n_agents * n_arms)
+    cell = agent.astype(np.int64) * n_arms + arm
+    tame = winsorised_cells(values.ravel(), cell, n_agents * n_arms)
+    errors = cell_means(values.ravel(), cell, n_agents * n_arms)[1].reshape(n_agents, n_arms)
+    sums, n = folded(sign * tame, agent, arm, block, (n_agents, n_arms))
+    return group_agents(sums, n, errors)[0]
+
+
+def group_numbers(groups: Groups, n_agents: int) -> NDArray[np.int64]:
+    """The number of every agent's group."""
+    found = np.zeros(n_agents, dtype=np.int64)
+    for number, group in enumerate(groups):
+        found[list(group)] = number
+    return found
+
+
+def _value_of_knowing(table: RewardTable, best_common: int) -> float:
     """Per request: the own best arm, chosen on every other block, against the common one on the rest."""
     log = table.log
     half = blocks_of(table, BLOCKS) % 2

@@ -22,8 +22,8 @@ from rumormill.cli.printing import (
 from rumormill.errors import DataError, InputError
 
 if TYPE_CHECKING:
-    from rumormill.advice.advise_log import LogAdvice
     from rumormill.advice.reading.log import Log
+    from rumormill.advice.report_text import LogAdvice
     from rumormill.arms.objective import Objective
     from rumormill.graphs import Network
 
@@ -110,7 +110,7 @@ def advise(
     if like is not None:
         if network or estimator or out or write or unit:
             raise InputError("--network, --estimator, --out, --write and --unit are not for --like")
-        _second_look(source, columns, like, way, seed, jobs, json)
+        _recheck(source, columns, like, way, seed, jobs, json)
         return
     log = _read(source, columns, way, unit)
     made = None if network is None else made_network(split(network), seed)
@@ -146,13 +146,13 @@ def _advise_log(
     write: Path | None,
     json: bool,
 ) -> None:
-    from rumormill.advice.advise_log import advise_log
+    from rumormill.advice import advise as advising
     from rumormill.advice.mesh_output import mesh_of
-    from rumormill.advice.settings import QUICK_ESTIMATORS
+    from rumormill.advice.problem import QUICK_ESTIMATORS
     from rumormill.mesh.file import write_mesh
 
     with AdviceProgress() as counting:
-        advice = advise_log(
+        advice = advising.advise(
             log,
             network,
             seed=seed,
@@ -213,12 +213,12 @@ def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
     return written, problems
 
 
-def _second_look(
+def _recheck(
     source: str, columns: Any, like: Path, way: Objective | None, seed: int, jobs: int | None, json: bool
 ) -> None:
     from rumormill.advice.mesh_output import read_setting
     from rumormill.advice.reading.log import read_log
-    from rumormill.advice.recheck import second_look
+    from rumormill.advice.recheck import recheck
     from rumormill.advice.report_text import recommendation
 
     given = read_setting(like)
@@ -226,7 +226,7 @@ def _second_look(
         raise InputError(f"{like} says {given.game.objective}: leave --{way} out")
     log = read_log(source, columns, objective=given.game.objective, unit=given.game.unit)
     with AdviceProgress() as counting:
-        found = second_look(given, log, seed=seed, jobs=jobs, on_play=counting.add)
+        found = recheck(given, log, seed=seed, jobs=jobs, on_play=counting.add)
     if json:
         print_json({**found.as_dict(), "advice": found.advice.as_dict()})
         return
@@ -253,20 +253,17 @@ def _advise_spec(
 ) -> None:
     from rumormill.advice import advise as advising
     from rumormill.advice.figures import pareto_figure
-    from rumormill.advice.problem import case_of_spec, one_problem
-    from rumormill.advice.settings import QUICK_ESTIMATORS
+    from rumormill.advice.problem import QUICK_ESTIMATORS
     from rumormill.experiments.figures.rendering import save
-    from rumormill.experiments.spec.building import build_network
     from rumormill.experiments.spec.reading import at_scale, named_spec, read_spec
 
     spec = read_spec(source) if source.endswith(".toml") or "/" in source else named_spec(source)
     # Any scale will do for the arms; the network may be larger at another.
     ready = at_scale(spec, scale or next(iter(spec.scale)))
-    case = case_of_spec(ready)
     given = None if network is None else made_network(split(network), seed)
     advice = advising.advise(
-        case,
-        given if given is not None else build_network(one_problem(ready), 0),
+        ready,
+        given,
         horizon=horizon,
         trials=trials,
         seed=seed,
@@ -277,7 +274,7 @@ def _advise_spec(
         print_advice_on_spec(advice)
     figures, problems = [], []
     try:
-        figures = save(pareto_figure(advice), (out or Path("runs") / f"advice-{case.name}") / "pareto")
+        figures = save(pareto_figure(advice), (out or Path("runs") / f"advice-{advice.case.name}") / "pareto")
     except Exception as error:  # the advice stands without its picture
         problems.append(str(error))
     if json:
