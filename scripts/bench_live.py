@@ -25,7 +25,7 @@ import numpy as np
 
 from rumormill.live.core import frames as wire
 from rumormill.live.core.node import Node
-from rumormill.live.core.node_config import fingerprint, node_setup
+from rumormill.live.core.node_config import fingerprint, node_config
 from rumormill.live.core.records import Reserve
 from rumormill.live.io import journal as snapshot
 from rumormill.live.io.client import Client
@@ -81,7 +81,7 @@ def make_mesh(folder: Path, nodes: int = 2, attach: int | None = None) -> Path:
 
 
 def ready_node(path: Path, name: str) -> Node:
-    node = Node(node_setup(read_mesh(path), name, 1))
+    node = Node(node_config(read_mesh(path), name, 1))
     node.start()
     commit(node)
     return node
@@ -131,7 +131,7 @@ def taking(path: Path) -> dict[str, float]:
         node.choose(GAME, 1.0, 60.0)
         commit(node)
     spent = time.process_time() - started
-    assert sum(node.games[GAME].player.samples) == len(frames) * batch
+    assert sum(node.games[GAME].adapter.samples) == len(frames) * batch
     sums = [0.0] * K
     began = time.process_time()
     for frame in frames:
@@ -325,7 +325,7 @@ def starting(path: Path) -> dict[str, float]:
     folder = path.parent / "starting.data"
     journal = Journal(folder, "mesh bench, node n0", fresh_epoch=lambda: 1)
     journal.start(lambda n: None)
-    journal.write([Reserve(GAME, game.choices.asked)])
+    journal.write([Reserve(GAME, game.decisions.requested)])
     journal.write_snapshot(snapshot.pack(node.snapshot()))
     assert journal.close()
     best = used = 1e9

@@ -59,14 +59,14 @@ def live() -> Any:
     """The parts of a live node: no sockets, clocks or keys among them."""
     from rumormill.live.core.frames import HEAD
     from rumormill.live.core.node import Node
-    from rumormill.live.core.node_config import node_setup
+    from rumormill.live.core.node_config import node_config
     from rumormill.live.core.records import encode
     from rumormill.live.io.journal import Journal, pack
     from rumormill.mesh.file import read_mesh
 
     return SimpleNamespace(
         read_mesh=read_mesh,
-        node_setup=node_setup,
+        node_config=node_config,
         head=HEAD.size,
         Journal=Journal,
         Node=Node,
@@ -538,7 +538,7 @@ class Village:
             )
             for v in range(NODES)
         ]
-        self.nodes = [self.parts.Node(self.parts.node_setup(mesh, f"n{v}", 7)) for v in range(NODES)]
+        self.nodes = [self.parts.Node(self.parts.node_config(mesh, f"n{v}", 7)) for v in range(NODES)]
         self.written: list[list[bytes]] = [[] for _ in range(NODES)]
         self.chosen: list[tuple[int, int, int]] = []
         self.open: list[list[Any]] = [[] for _ in range(NODES)]
@@ -632,7 +632,7 @@ class Village:
         for v in range(NODES):
             owner = f"mesh {mesh.file.name}, node n{v}"
             journal = self.parts.Journal(Path(f"n{v}.data"), owner, fresh_epoch=lambda: 8)
-            node = self.parts.Node(self.parts.node_setup(mesh, f"n{v}", journal.found.epoch))
+            node = self.parts.Node(self.parts.node_config(mesh, f"n{v}", journal.found.epoch))
             node.restart(journal.found.state, journal.found.records)
             states.append(self.parts.pack(node.snapshot()))
             journal.close()

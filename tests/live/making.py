@@ -10,8 +10,8 @@ import numpy as np
 
 import rumormill as rm
 from rumormill.live.core.node import Node
-from rumormill.live.core.node_config import LAST_DECISION, GameSetup, NodeSetup
-from rumormill.live.core.signatures import Sealer
+from rumormill.live.core.node_config import LAST_DECISION, GameConfig, NodeConfig
+from rumormill.live.core.signatures import Signer
 from rumormill.mesh.file import Limits
 from rumormill.policies import Agent, Seat
 
@@ -52,16 +52,18 @@ def maker(policy: Any, network: rm.Network, v: int, n_arms: int, moments: rm.Mom
     return make
 
 
-def fake_sealer(v: int) -> Sealer:
+def fake_signer(v: int) -> Signer:
     """Signs with a secret that everybody knows but nobody else uses: fast, and the same in every run."""
 
     def sign(node: int, words: bytes) -> bytes:
         return hashlib.blake2b(words, key=b"secret of %d" % node, digest_size=16).digest()
 
-    return Sealer("test", lambda words: sign(v, words), lambda w, words, seal: sign(w, words) == seal)
+    return Signer(
+        "test", lambda words: sign(v, words), lambda w, words, signature: sign(w, words) == signature
+    )
 
 
-def node_setup(
+def node_config(
     policy: Any,
     network: rm.Network,
     v: int,
@@ -73,10 +75,10 @@ def node_setup(
     lockstep: bool = False,
     patience: float = 30.0,
     signed: bool = False,
-) -> NodeSetup:
+) -> NodeConfig:
     part: Any = policy.plan(network).part(v)
     leader = getattr(part, "leader", None)
-    game = GameSetup(
+    game = GameConfig(
         name=GAME,
         n_arms=n_arms,
         gamma=part.gamma,
@@ -86,7 +88,7 @@ def node_setup(
         patience=patience,
         reach=reach_of(network, part.gamma),
     )
-    return NodeSetup(
+    return NodeConfig(
         node=v,
         mesh="test",
         epoch=epoch,
@@ -95,9 +97,9 @@ def node_setup(
         games=(game,),
         limits=limits,
         lockstep=lockstep,
-        sealer=fake_sealer(v) if signed else None,
+        signer=fake_signer(v) if signed else None,
     )
 
 
 def nodes_of(policy: Any, network: rm.Network, **given: Any) -> list[Node]:
-    return [Node(node_setup(policy, network, v, **given)) for v in range(network.n_agents)]
+    return [Node(node_config(policy, network, v, **given)) for v in range(network.n_agents)]

@@ -10,74 +10,76 @@ from typing import Any
 
 import msgspec
 
-from rumormill.live.core.agent_adapter import Player
-from rumormill.live.core.decisions import Choices
+from rumormill.live.core.agent_adapter import AgentAdapter
+from rumormill.live.core.decisions import Decisions
 from rumormill.live.core.exchange import Exchange
 from rumormill.live.core.frames import Have, Obs, encode
-from rumormill.live.core.game import Accepted, Game
+from rumormill.live.core.game import Accepted, LiveGame
 from rumormill.live.core.node import Node
 from rumormill.live.core.records import Own, Reserve
-from rumormill.live.core.signatures import Chain, Sealer
-from rumormill.live.core.skips import GivingUp
-from rumormill.live.core.streams import Kept
+from rumormill.live.core.signatures import Chain, Signer
+from rumormill.live.core.skips import Skips
+from rumormill.live.core.streams import RetainedItems
 
 Mutant = tuple[type, str, Callable[..., Any]]
 
 _observe, _take_own, _accept, _have, _about = (
-    Game.observe,
-    Game._take_own,
-    Game.accept,
+    LiveGame.observe,
+    LiveGame._take_own,
+    LiveGame.accept,
     Exchange.have,
-    Exchange._about,
+    Exchange._stream_frame,
 )
-_committed, _state, _restore = Game.committed, Choices.state, Game.restore
-_append, _own, _skip = Kept.append, Player.own, Game.skip
+_committed, _state, _restore = LiveGame.committed, Decisions.state, LiveGame.restore
+_append, _own, _skip = RetainedItems.append, AgentAdapter.own, LiveGame.skip
 
 
-def tells_before_the_disk(self: Game, t: int, arm: int, reward: float, log: Any) -> Accepted:
+def tells_before_the_disk(self: LiveGame, t: int, arm: int, reward: float, log: Any) -> Accepted:
     found = _observe(self, t, arm, reward, log)
     self.durable = self.own.upto
     return found
 
 
-def acknowledges_before_the_disk(self: Game, t: int, arm: int, reward: float, log: Any) -> Accepted:
+def acknowledges_before_the_disk(self: LiveGame, t: int, arm: int, reward: float, log: Any) -> Accepted:
     found = _observe(self, t, arm, reward, log)
     return Accepted(found.seq, 0, found.late, found.repeat)
 
 
-def uses_numbers_before_the_disk(self: Game, log: Any) -> None:
-    if self.choices.wants_reserve():
-        self.choices.asked = max(self.choices.asked, self.choices.next_t - 1) + self.limits.block
+def uses_numbers_before_the_disk(self: LiveGame, log: Any) -> None:
+    if self.decisions.needs_reserve():
+        self.decisions.requested = (
+            max(self.decisions.requested, self.decisions.next_t - 1) + self.limits.block
+        )
         self._reserves.append(
             (
-                log(Reserve(self.setup.name, self.choices.asked, self.setup.fingerprint)),
-                self.choices.asked,
+                log(Reserve(self.config.name, self.decisions.requested, self.config.fingerprint)),
+                self.decisions.requested,
             )
         )
-        self.choices.reserved = self.choices.asked
+        self.decisions.reserved = self.decisions.requested
 
 
-def goes_on_inside_the_block(self: Choices) -> None:
-    self.asked = self.reserved
+def goes_on_inside_the_block(self: Decisions) -> None:
+    self.requested = self.reserved
 
 
-def snapshot_forgets_the_last_block(self: Choices) -> dict[str, Any]:
+def snapshot_forgets_the_last_block(self: Decisions) -> dict[str, Any]:
     return {**_state(self), "reserved": self.reserved}
 
 
-def snapshot_forgets_rewards(self: Choices) -> dict[str, Any]:
+def snapshot_forgets_rewards(self: Decisions) -> dict[str, Any]:
     return {**_state(self), "known": b""}
 
 
-def takes_a_reward_twice(self: Choices, t: int, known: Any) -> None:
+def takes_a_reward_twice(self: Decisions, t: int, known: Any) -> None:
     return
 
 
-def overwrites_rewards(self: Choices, t: int) -> None:
+def overwrites_rewards(self: Decisions, t: int) -> None:
     return None
 
 
-def counts_no_hops(self: Exchange, link: Any, game: Game, shared: Any, stream: Any) -> bytes | None:
+def counts_no_hops(self: Exchange, link: Any, game: LiveGame, shared: Any, stream: Any) -> bytes | None:
     hops, stream.hops = stream.hops, max(stream.hops - 1, 0)
     try:
         return _about(self, link, game, shared, stream)
@@ -85,30 +87,30 @@ def counts_no_hops(self: Exchange, link: Any, game: Game, shared: Any, stream: A
         stream.hops = hops
 
 
-def offers_beyond_the_budget(self: Exchange, link: Any, game: Game, stream: Any) -> bool:
+def offers_beyond_the_budget(self: Exchange, link: Any, game: LiveGame, stream: Any) -> bool:
     return bool(stream.key[0] != link.peer)
 
 
-def offers_to_its_origin(self: Exchange, link: Any, game: Game, stream: Any) -> bool:
-    return bool(stream.hops < game.setup.gamma)
+def offers_to_its_origin(self: Exchange, link: Any, game: LiveGame, stream: Any) -> bool:
+    return bool(stream.hops < game.config.gamma)
 
 
 def takes_duplicates(
-    self: Game, stream: Any, first: int, items: Any, head: Any, log: Any, seal: bytes = b""
+    self: LiveGame, stream: Any, first: int, items: Any, head: Any, log: Any, signature: bytes = b""
 ) -> int:
-    return _accept(self, stream, stream.upto + 1, items, head, log, seal)
+    return _accept(self, stream, stream.upto + 1, items, head, log, signature)
 
 
 def ignores_holes(
-    self: Exchange, link: Any, game: Game, stream: Any, hops: int, first: int, *rest: Any
+    self: Exchange, link: Any, game: LiveGame, stream: Any, hops: int, first: int, *rest: Any
 ) -> None:
     self._lower_hops(game, stream, hops)
-    items, head, *seal = rest
-    if game.accept(stream, min(first, stream.upto + 1), items, head, self._node.log, *seal):
-        self.news(game, stream.key)
+    items, head, *signature = rest
+    if game.accept(stream, min(first, stream.upto + 1), items, head, self._node.log, *signature):
+        self.mark_unsent(game, stream.key)
 
 
-def gives_up_the_highest_floor(self: GivingUp, game: Game, stream: Any, since: float) -> int:
+def gives_up_the_highest_floor(self: Skips, game: LiveGame, stream: Any, since: float) -> int:
     floors = [
         shared.floors.get(stream.key, 0)
         for link in self._node.links.values()
@@ -117,12 +119,12 @@ def gives_up_the_highest_floor(self: GivingUp, game: Game, stream: Any, since: f
     return max(floors, default=0)
 
 
-def asks_only_those_who_gave_up(self: GivingUp, game: Game, shared: Any, stream: Any, patient: bool) -> bool:
+def asks_only_those_who_gave_up(self: Skips, game: LiveGame, shared: Any, stream: Any, patient: bool) -> bool:
     """Who still keeps it, and has only said so, does not count."""
     return bool(shared.floors.get(stream.key, 0) > stream.upto)
 
 
-def never_gives_up(self: GivingUp) -> None:
+def never_gives_up(self: Skips) -> None:
     return
 
 
@@ -132,33 +134,33 @@ def forgets_hops(self: Exchange, link: Any, frame: Have) -> None:
     self._lower_hops = lower  # type: ignore[method-assign]
 
 
-def lowers_hops_too_far(self: Exchange, game: Game, stream: Any, hops: int) -> None:
+def lowers_hops_too_far(self: Exchange, game: LiveGame, stream: Any, hops: int) -> None:
     stream.hops = min(stream.hops, max(hops - 1, 1))
 
 
-def skips_without_a_record(self: Game, stream: Any, upto: int, log: Any, proof: Any = None) -> None:
+def skips_without_a_record(self: LiveGame, stream: Any, upto: int, log: Any, proof: Any = None) -> None:
     _skip(self, stream, upto, lambda record: 0, proof)
 
 
 def heads_without_a_record(
-    self: Game, stream: Any, first: int, items: Any, head: Any, log: Any, seal: bytes = b""
+    self: LiveGame, stream: Any, first: int, items: Any, head: Any, log: Any, signature: bytes = b""
 ) -> int:
     def without(record: Any) -> int:
         return int(log(msgspec.structs.replace(record, head=None)))
 
-    return _accept(self, stream, first, items, head, without, seal)
+    return _accept(self, stream, first, items, head, without, signature)
 
 
-def keeps_pulls_pending(self: Choices, t: int) -> Any:
+def keeps_pulls_pending(self: Decisions, t: int) -> Any:
     return self.open.pop(t, None)
 
 
-def closes_without_a_record(self: Game, t: int, log: Any) -> None:
-    self.choices.close(t)
+def closes_without_a_record(self: LiveGame, t: int, log: Any) -> None:
+    self.decisions.close(t)
 
 
 def refuses_its_own_past(self: Exchange, link: Any, frame: Obs) -> Any:
-    if frame.origin == self._node.setup.node:
+    if frame.origin == self._node.config.node:
         return None
     return _checked(self, link, frame)
 
@@ -175,22 +177,22 @@ def believes_old_words(self: Exchange, link: Any, frame: Have) -> None:
             shared.has[key] = max(shared.has.get(key, 0), upto)
 
 
-def keeps_everything(self: Kept, items: Any) -> None:
+def keeps_everything(self: RetainedItems, items: Any) -> None:
     self._limit = 1 << 40
     _append(self, items)
 
 
-def keeps_one_too_few(self: Kept, items: Any) -> None:
+def keeps_one_too_few(self: RetainedItems, items: Any) -> None:
     _append(self, items)
     if self.last - self.floor > 1:
         self.floor += 1
 
 
-def commits_one_too_many(self: Game, record: int) -> bool:
+def commits_one_too_many(self: LiveGame, record: int) -> bool:
     return _committed(self, record + 1)
 
 
-def gives_own_samples_twice(self: Player, t: int, arm: int, reward: float) -> Any:
+def gives_own_samples_twice(self: AgentAdapter, t: int, arm: int, reward: float) -> Any:
     told = _own(self, t, arm, reward)
     self.agent.samples.add(arm, reward)
     return told
@@ -211,21 +213,21 @@ def says_nothing_again(self: Exchange, link: Any) -> None:
 def forgets_open_choices(self: Node, *given: Any) -> None:
     _restart(self, *given)
     for game in self.games.values():
-        game.choices.open.clear()
-        game.choices.pending = [0] * game.setup.n_arms
+        game.decisions.open.clear()
+        game.decisions.pending = [0] * game.config.n_arms
 
 
 _restart = Node.restart
 
 
-def believes_any_seal(self: Game, *given: Any) -> bool:
+def believes_any_seal(self: LiveGame, *given: Any) -> bool:
     return True
 
 
-def asks_no_origin(self: Sealer, game: str, key: Any, point: Any) -> bool:
+def asks_no_origin(self: Signer, game: str, key: Any, point: Any) -> bool:
     """Whether anybody at all signed it."""
-    words = self._words(game, key, point.upto, point.digest, point.head)
-    return any(self.verify(v, words, point.seal) for v in range(6))
+    words = self._message(game, key, point.upto, point.digest, point.head)
+    return any(self.verify(v, words, point.signature) for v in range(6))
 
 
 def keeps_one_point(self: Chain, point: Any, floor: int) -> None:
@@ -237,53 +239,53 @@ def forgets_the_chain(self: Chain, state: Any) -> None:
     self.digest = bytes(32)
 
 
-def publishes_what_it_would_tell_now(self: Game, record: Any) -> None:
+def publishes_what_it_would_tell_now(self: LiveGame, record: Any) -> None:
     """After a restart a quiet agent may tell more than it did."""
-    if isinstance(record, Own) and not self._other_game:
+    if isinstance(record, Own) and not self._is_other_game:
         record = msgspec.structs.replace(record, seq=self.own.upto + 1)
     _replay(self, record)
 
 
-_restore_chain, _replay = Chain.restore, Game.replay
+_restore_chain, _replay = Chain.restore, LiveGame.replay
 
 WRONG: list[Mutant] = [
-    (Game, "observe", tells_before_the_disk),
-    (Game, "observe", acknowledges_before_the_disk),
-    (Game, "reserve", uses_numbers_before_the_disk),
-    (Choices, "restart", goes_on_inside_the_block),
-    (Choices, "state", snapshot_forgets_the_last_block),
-    (Choices, "state", snapshot_forgets_rewards),
-    (Choices, "remember", takes_a_reward_twice),
-    (Choices, "known", overwrites_rewards),
-    (Exchange, "_about", counts_no_hops),
+    (LiveGame, "observe", tells_before_the_disk),
+    (LiveGame, "observe", acknowledges_before_the_disk),
+    (LiveGame, "reserve", uses_numbers_before_the_disk),
+    (Decisions, "restart", goes_on_inside_the_block),
+    (Decisions, "state", snapshot_forgets_the_last_block),
+    (Decisions, "state", snapshot_forgets_rewards),
+    (Decisions, "remember", takes_a_reward_twice),
+    (Decisions, "known", overwrites_rewards),
+    (Exchange, "_stream_frame", counts_no_hops),
     (Exchange, "_offered", offers_beyond_the_budget),
     (Exchange, "_offered", offers_to_its_origin),
-    (Game, "accept", takes_duplicates),
+    (LiveGame, "accept", takes_duplicates),
     (Exchange, "_take", ignores_holes),
-    (GivingUp, "give_up", never_gives_up),
+    (Skips, "skip_unavailable", never_gives_up),
     (Exchange, "have", forgets_hops),
     (Exchange, "_lower_hops", lowers_hops_too_far),
-    (Game, "skip", skips_without_a_record),
-    (Game, "accept", heads_without_a_record),
-    (Choices, "close", keeps_pulls_pending),
-    (Game, "_close", closes_without_a_record),
+    (LiveGame, "skip", skips_without_a_record),
+    (LiveGame, "accept", heads_without_a_record),
+    (Decisions, "close", keeps_pulls_pending),
+    (LiveGame, "_close", closes_without_a_record),
     (Exchange, "_checked", refuses_its_own_past),
     (Exchange, "have", believes_old_words),
-    (Kept, "append", keeps_everything),
-    (Game, "committed", commits_one_too_many),
-    (Player, "own", gives_own_samples_twice),
-    (Exchange, "tell_have", says_nothing_again),
+    (RetainedItems, "append", keeps_everything),
+    (LiveGame, "committed", commits_one_too_many),
+    (AgentAdapter, "own", gives_own_samples_twice),
+    (Exchange, "send_have", says_nothing_again),
     (Node, "restart", forgets_open_choices),
-    (Game, "replay", publishes_what_it_would_tell_now),
-    (Game, "proven", believes_any_seal),
-    (Sealer, "holds", asks_no_origin),
+    (LiveGame, "replay", publishes_what_it_would_tell_now),
+    (LiveGame, "proven", believes_any_seal),
+    (Signer, "verifies", asks_no_origin),
     (Chain, "add", keeps_one_point),
     (Chain, "restore", forgets_the_chain),
 ]
 # What is given up too early is noticed only where a node was away for long and the others keep little.
 WRONG_AFTER_AN_ABSENCE: list[Mutant] = [
-    (GivingUp, "_beyond_reach", gives_up_the_highest_floor),
-    (GivingUp, "_supplies", asks_only_those_who_gave_up),
+    (Skips, "_common_floor", gives_up_the_highest_floor),
+    (Skips, "_supplies", asks_only_those_who_gave_up),
 ]
 MUTANTS = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG}
 AFTER_AN_ABSENCE = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG_AFTER_AN_ABSENCE}

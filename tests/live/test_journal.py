@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import rumormill as rm
-from live.making import GAME, node_setup
+from live.making import GAME, node_config
 from rumormill.errors import DataError, InputError
 from rumormill.live.core.node import Node
 from rumormill.live.core.records import Own, Reserve
@@ -127,8 +127,8 @@ def test_a_writer_that_fails_says_so(tmp_path: Path) -> None:
         journal._base.execute("INSERT INTO records VALUES (1, x'00', 0)")
         journal.start(waiter)
         journal.write(some(3))
-        wait_for(lambda: journal.trouble is not None)
-        assert "UNIQUE" in (journal.trouble or "")
+        wait_for(lambda: journal.fault is not None)
+        assert "UNIQUE" in (journal.fault or "")
         assert waiter.done == 0
         journal._base.execute("DELETE FROM records")
         assert waiter.wait_for(3)
@@ -171,13 +171,13 @@ def test_a_full_disk_is_waited_for(tmp_path: Path) -> None:
     journal._base.execute(f"PRAGMA max_page_count = {pages + 2}")
     journal.start(waiter)
     journal.write(some(20_000))
-    wait_for(lambda: journal.trouble is not None)
-    assert "full" in (journal.trouble or "")
+    wait_for(lambda: journal.fault is not None)
+    assert "full" in (journal.fault or "")
     assert waiter.done == 0
     assert journal.backlog == 20_000
     journal._base.execute("PRAGMA max_page_count = 1000000")
     assert waiter.wait_for(20_000)
-    assert journal.trouble is None
+    assert journal.fault is None
     assert journal.close()
     assert len(found_in(tmp_path).records) == 20_000
 
@@ -219,7 +219,7 @@ while True:
 
 def setup(epoch: int) -> object:
     network = rm.Network.complete(2)
-    return node_setup(rm.DecentralizedMPUCB(gamma=1, clique_filter=False), network, 0, epoch=epoch)
+    return node_config(rm.DecentralizedMPUCB(gamma=1, clique_filter=False), network, 0, epoch=epoch)
 
 
 def test_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(tmp_path: Path) -> None:
@@ -248,10 +248,10 @@ def test_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(tmp_path: Pat
     node.restart(found.state, found.records)
     game = node.games[GAME]
     for number, answer in acknowledged.items():
-        known = game.choices.known(number)
+        known = game.decisions.known(number)
         assert known is not None
         assert (known.arm, known.reward, known.seq) == answer
-    assert sum(game.player.samples) == game.own.upto >= len(acknowledged)
-    assert sum(samples.count for samples in game.player.agent.samples._arms) == game.own.upto
-    items = game.own.kept.between(1, game.own.upto)
+    assert sum(game.adapter.samples) == game.own.upto >= len(acknowledged)
+    assert sum(samples.count for samples in game.adapter.agent.samples._arms) == game.own.upto
+    items = game.own.retained.between(1, game.own.upto)
     assert len({t for t, _, _ in items}) == len(items)

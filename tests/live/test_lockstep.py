@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from helpers.lockstep import Lockstep
 from live.making import GAME, nodes_of
 from rumormill.engine.reference import BLOCK
-from rumormill.live.core.lockstep import Lockstep
 from rumormill.seeds import Role, root_seed, stream_seed
 
 HORIZON = 130

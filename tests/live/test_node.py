@@ -14,18 +14,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rumormill as rm
-from live.making import GAME, node_setup, nodes_of
+from live.making import GAME, node_config, nodes_of
 from rumormill.errors import ContractError
 from rumormill.live.core import frames as wire
-from rumormill.live.core.agent_adapter import Player
+from rumormill.live.core.agent_adapter import AgentAdapter
 from rumormill.live.core.decisions import NotReady
-from rumormill.live.core.frames import HEAD, Have, Head, Hostile, Obs, Skip, Splitter
-from rumormill.live.core.game import Refused
+from rumormill.live.core.frames import HEAD, Have, Head, Obs, ProtocolError, Skip, Splitter
+from rumormill.live.core.game import LiveGame, Refused
 from rumormill.live.core.node import Node
-from rumormill.live.core.node_config import GameSetup
+from rumormill.live.core.node_config import GameConfig
 from rumormill.live.core.records import Own
 from rumormill.live.core.signatures import Chain, Point
-from rumormill.live.core.streams import VOID, Kept
+from rumormill.live.core.streams import VOID, RetainedItems
 from rumormill.live.io.journal import pack, unpack
 from rumormill.mesh.file import Limits
 from rumormill.protocol import Message
@@ -78,10 +78,10 @@ def test_observations_reach_the_neighbour_when_they_are_on_disk() -> None:
     one, two = nodes = pair()
     play(one, 5)
     exchange(nodes)
-    assert two.games[GAME].player.samples == [0, 0, 0]
+    assert two.games[GAME].adapter.samples == [0, 0, 0]
     commit(one)
     exchange(nodes)
-    assert sum(two.games[GAME].player.samples) == 5
+    assert sum(two.games[GAME].adapter.samples) == 5
 
 
 def test_not_even_a_skip_is_told_before_it_is_on_disk() -> None:
@@ -93,7 +93,7 @@ def test_not_even_a_skip_is_told_before_it_is_on_disk() -> None:
     two.tick(5.0)
     exchange(nodes)
     assert two.games[GAME].streams[(0, 1)].upto == 9
-    assert sum(two.games[GAME].player.samples) == 2
+    assert sum(two.games[GAME].adapter.samples) == 2
 
 
 def test_what_a_neighbour_no_longer_keeps_is_not_forgotten_by_its_next_word() -> None:
@@ -187,7 +187,7 @@ def test_too_many_open_choices() -> None:
     node.abandon(GAME, tokens[0].t)
     assert node.choose(GAME, 0.0, 5.0).t == 5
     node.tick(10.0)
-    assert node.games[GAME].choices.pending == [0, 0, 0]
+    assert node.games[GAME].decisions.pending == [0, 0, 0]
     late = node.observe(GAME, tokens[1].t, tokens[1].arm, 1.0)  # expired, but it came after all
     assert late.late
 
@@ -221,13 +221,13 @@ def test_rewards_of_long_ago_are_refused() -> None:
     with pytest.raises(Refused, match="ago"):
         node.observe(GAME, tokens[0].t, tokens[0].arm, 1.0)
     assert node.observe(GAME, tokens[2].t, tokens[2].arm, 1.0).seq == 1
-    assert 1 not in node.games[GAME].choices.open, "what can no longer be answered is not waited for"
+    assert 1 not in node.games[GAME].decisions.open, "what can no longer be answered is not waited for"
 
 
 def test_heads_that_claim_the_impossible() -> None:
     one, two = nodes = pair(rm.KMPUCB(gamma=1))
     two.receive(1, wire.encode(Obs(GAME, 0, 1, 1, 1, [(1, 0, 1.0)], Head(1, 0, ((5.0, 1e9),) * 3)))[4:])
-    heard = two.games[GAME].player.agent.heard[0]
+    heard = two.games[GAME].adapter.agent.heard[0]
     assert [n for _, n in heard.rows] == [0.0, 0.0, 0.0]
     assert two.games[GAME].void == 3
     del one, nodes
@@ -248,21 +248,21 @@ def test_a_leader_that_falls_silent() -> None:
     exchange(nodes)
     game = follower.games[GAME]
     follower.choose(GAME, 1.0, 60.0)
-    assert not game.player.agent.deaf
+    assert not game.adapter.agent.deaf
     follower.choose(GAME, 40.0, 60.0)
-    assert game.player.agent.deaf
+    assert game.adapter.agent.deaf
     play(leader, 1)
     commit(leader)
     exchange(nodes)
     follower.choose(GAME, 41.0, 60.0)
-    assert not game.player.agent.deaf
+    assert not game.adapter.agent.deaf
 
 
 def test_an_origin_that_lost_its_disk_is_heard_again() -> None:
-    player = Player(node_setup(rm.KMPUCB(gamma=1), rm.Network.complete(2), 1).games[0], 1)
+    player = AgentAdapter(node_config(rm.KMPUCB(gamma=1), rm.Network.complete(2), 1).games[0], 1)
     rows = ((1.0, 2.0),) * 3
     for key, t in (((0, 1), 50), ((0, 1), 40), ((0, 2), 3), ((0, 2), 4)):
-        player.hear(key, Head(t, t % 3, rows))
+        player.update_head(key, Head(t, t % 3, rows))
     heard = player.agent.heard[0]
     assert heard.arm == 4 % 3
     assert heard.round > 50
@@ -302,25 +302,23 @@ class Quiet(Loner):
         return [m for m in super().outgoing(t) if m.arm == 0]
 
 
-def own_game(cls: Any) -> GameSetup:
+def own_game(cls: Any) -> GameConfig:
     seat = rm.Seat(agent=0, n_arms=3)
-    return GameSetup(name=GAME, n_arms=3, gamma=1, fingerprint="f", make_agent=lambda: cls(seat))
+    return GameConfig(name=GAME, n_arms=3, gamma=1, fingerprint="f", make_agent=lambda: cls(seat))
 
 
 def test_an_own_agent_plays_live() -> None:
-    player = Player(own_game(Loner), 0)
+    player = AgentAdapter(own_game(Loner), 0)
     player.own(1, 2, 5.0)
     player.others(1, 2, 6.0)
     assert player.agent.seen == [0.0, 0.0, 11.0]
-    fresh = Player(own_game(Loner), 0)
+    fresh = AgentAdapter(own_game(Loner), 0)
     fresh.restore(unpack(pack(player.state())))
     assert fresh.agent.seen == [0.0, 0.0, 11.0]
 
 
 def test_a_quiet_agents_stream_has_no_holes() -> None:
-    from rumormill.live.core.game import Game
-
-    game = Game(own_game(Quiet), 0, 1, Limits())
+    game = LiveGame(own_game(Quiet), 0, 1, Limits())
     records: list[Any] = []
 
     def log(record: Any) -> int:
@@ -341,12 +339,12 @@ def test_a_quiet_agent_stopped_between_choice_and_reward_tells_the_same() -> Non
     (one, _) = pair(policy)
     play(one, 12)
     token = one.choose(GAME, one.now, 60.0)
-    again = Node(one.setup)
+    again = Node(one.config)
     again.restart(unpack(pack(one.snapshot())), [])
     games = [one.games[GAME], again.games[GAME]]
     before = games[0].own.upto
     for game in games:
-        assert max(game.player.agent.samples.latest)[0] == game.player.agent.samples.latest[token.arm][0]
+        assert max(game.adapter.agent.samples.latest)[0] == game.adapter.agent.samples.latest[token.arm][0]
         game.observe(token.t, token.arm, 9.0, lambda record: 1)
         assert game.own.upto == before  # the favourite's reward is nobody else's business
 
@@ -356,7 +354,7 @@ def test_an_agent_without_a_state_is_refused() -> None:
         restore = None  # type: ignore[assignment]
 
     with pytest.raises(ContractError, match="restore"):
-        Player(own_game(Forgetful), 0)
+        AgentAdapter(own_game(Forgetful), 0)
 
 
 def test_a_changed_game_starts_anew_and_an_equal_one_goes_on() -> None:
@@ -365,22 +363,22 @@ def test_a_changed_game_starts_anew_and_an_equal_one_goes_on() -> None:
     commit(nodes[0])
     exchange(nodes)
     network = rm.Network.complete(2)
-    same = node_setup(EVERYBODY, network, 1)
+    same = node_config(EVERYBODY, network, 1)
     nodes[1].reconfigure(same)
-    assert sum(nodes[1].games[GAME].player.samples) == 6
+    assert sum(nodes[1].games[GAME].adapter.samples) == 6
     assert nodes[1].links[1].closing
-    other = node_setup(rm.KMPUCB(gamma=1), network, 1)
+    other = node_config(rm.KMPUCB(gamma=1), network, 1)
     nodes[1].reconfigure(other)
-    assert sum(nodes[1].games[GAME].player.samples) == 0
+    assert sum(nodes[1].games[GAME].adapter.samples) == 0
     again = Node(other)
     again.restart(unpack(pack(pair()[1].snapshot())), [])  # a snapshot of the other game is not taken
-    assert sum(again.games[GAME].player.samples) == 0
+    assert sum(again.games[GAME].adapter.samples) == 0
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 40), max_size=12), st.integers(1, 50))
 def test_a_ring_keeps_the_last_items(sizes: list[int], limit: int) -> None:
-    kept = Kept(limit)
+    kept = RetainedItems(limit)
     all_items: list[wire.Item] = []
     for size in sizes:
         items = [(len(all_items) + i + 1, i % 7, float(i)) for i in range(size)]
@@ -389,7 +387,7 @@ def test_a_ring_keeps_the_last_items(sizes: list[int], limit: int) -> None:
         assert kept.last == len(all_items)
         assert kept.last - kept.floor == min(limit, len(all_items))
         assert kept.between(kept.floor + 1, kept.last - kept.floor) == all_items[kept.floor :]
-    again = Kept(limit)
+    again = RetainedItems(limit)
     again.unpack(kept.packed(), kept.floor)
     assert (again.floor, again.last) == (kept.floor, kept.last)
     assert again.between(again.floor + 1, again.last - again.floor) == all_items[kept.floor :]
@@ -398,7 +396,7 @@ def test_a_ring_keeps_the_last_items(sizes: list[int], limit: int) -> None:
 @settings(deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_frame_or_hostile(data: bytes) -> None:
-    with contextlib.suppress(Hostile):
+    with contextlib.suppress(ProtocolError):
         wire.decode(data)
 
 
@@ -417,12 +415,12 @@ def test_items_that_are_no_samples_keep_their_place() -> None:
     items = [(1, 0, 1.0), (2, 70_000, 1.0), (-3, 0, 1.0), (4, 1, math.nan), (5, 1, 2.0)]
     two.receive(1, wire.encode(Obs(GAME, 0, 1, 1, 1, items))[4:])
     game = two.games[GAME]
-    assert game.player.samples == [1, 1, 0]
+    assert game.adapter.samples == [1, 1, 0]
     assert game.void == 3
     stream = game.streams[(0, 1)]
     assert stream.upto == 5
-    assert stream.kept.between(2, 2) == [VOID, VOID]
-    assert np.isnan(stream.kept.between(4, 1)[0][2])
+    assert stream.retained.between(2, 2) == [VOID, VOID]
+    assert np.isnan(stream.retained.between(4, 1)[0][2])
     del one
 
 
@@ -435,7 +433,7 @@ def test_a_claim_to_more_than_there_is_changes_nothing() -> None:
     commit(one)
     two.tick(11.0)  # the next honest word mends it
     exchange(nodes)
-    assert sum(two.games[GAME].player.samples) == 3
+    assert sum(two.games[GAME].adapter.samples) == 3
 
 
 def test_what_comes_too_fast_has_to_wait_in_the_network() -> None:
@@ -451,9 +449,9 @@ def test_a_flood_of_frames_has_to_wait_in_the_network() -> None:
     ping = wire.encode(wire.Ping(1))[4:]
     for _ in range(101):
         one.receive(1, ping)
-    assert one.rests(1)
+    assert one.is_paused(1)
     one.tick(1.0)
-    assert not one.rests(1), "after a while it is read again"
+    assert not one.is_paused(1), "after a while it is read again"
 
 
 def test_a_peer_that_does_not_read_is_let_go() -> None:
@@ -472,7 +470,7 @@ def test_a_liar_that_keeps_what_it_does_not_tell_is_not_waited_for_for_ever() ->
     node.tick(0.0)
     for peer in (1, 3):
         node.link_up(peer, peer)
-        games = [(GAME, node.games[GAME].setup.fingerprint)]
+        games = [(GAME, node.games[GAME].config.fingerprint)]
         node.receive(peer, wire.encode(wire.Hello(1, 1, "test", peer, 1, games))[4:])
         node.receive(peer, wire.encode(Have(GAME, [(2, 1, 50, 1)]))[4:])
     node.receive(1, wire.encode(Skip(GAME, 2, 1, 40))[4:])
@@ -489,7 +487,7 @@ def test_what_is_told_shows_that_it_can_be_supplied() -> None:
     network = rm.Network.from_edges([(0, 1), (1, 2)])
     node = nodes_of(rm.DecentralizedMPUCB(gamma=2, clique_filter=False), network)[0]
     node.link_up(1, 1)
-    games = [(GAME, node.games[GAME].setup.fingerprint)]
+    games = [(GAME, node.games[GAME].config.fingerprint)]
     node.receive(1, wire.encode(wire.Hello(1, 1, "test", 1, 1, games))[4:])
     node.receive(1, wire.encode(Have(GAME, [(2, 1, 50, -1)]))[4:])
     assert node.links[1].games[GAME].hops[(2, 1)] > 2
@@ -506,7 +504,7 @@ def test_a_peer_of_the_next_release() -> None:
         commit(node)
     two.link_up(1, 0)
     newer = msgspec.msgpack.encode
-    games = [[GAME, two.games[GAME].setup.fingerprint]]
+    games = [[GAME, two.games[GAME].config.fingerprint]]
     two.receive(1, newer(["hello", 1, 2, "test", 0, 1, games, "new", {"more": 1}]))
     two.receive(1, newer(["weather", "fine"]))
     two.receive(1, newer(["have", GAME, [], True, "new"]))
@@ -514,7 +512,7 @@ def test_a_peer_of_the_next_release() -> None:
         1, newer(["obs", GAME, 0, 1, 1, 1, [[1, 0, 1.0], [2, 1, 2.0]], [2, 1, [], "new"], b"", "new"])
     )
     two.receive(1, newer(["bye", "see you", "new"]))
-    assert two.games[GAME].player.samples == [1, 1, 0]
+    assert two.games[GAME].adapter.samples == [1, 1, 0]
     assert not two.violations
     said = [wire.decode(frame[HEAD.size :]) for frame in two.frames(1, 1 << 30)]
     assert {type(frame).__name__ for frame in said} >= {"Hello", "Have"}
@@ -526,9 +524,9 @@ def test_signed_items_reach_the_neighbour_and_survive_a_restart() -> None:
         play(nodes[0], count)
         commit(nodes[0])
         exchange(nodes)
-    assert sum(nodes[1].games[GAME].player.samples) == 1303
+    assert sum(nodes[1].games[GAME].adapter.samples) == 1303
     assert not nodes[1].violations
-    again = Node(nodes[1].setup)
+    again = Node(nodes[1].config)
     again.restart(unpack(pack(nodes[1].snapshot())), [])
     stream = again.games[GAME].streams[(0, 1)]
     assert stream.chain is not None
@@ -556,7 +554,7 @@ def test_a_game_that_is_changed_and_changed_back(signed: bool) -> None:
     """No decision number and no place in the stream stands for two things, also after a restart."""
     network = rm.Network.complete(2)
     nodes = pair(signed=signed)
-    changed = node_setup(rm.KMPUCB(gamma=1), network, 0, signed=signed)
+    changed = node_config(rm.KMPUCB(gamma=1), network, 0, signed=signed)
     records: list[Any] = []
 
     def written(n: int) -> None:
@@ -564,7 +562,7 @@ def test_a_game_that_is_changed_and_changed_back(signed: bool) -> None:
         records.extend(nodes[0].take_journal())
         nodes[0].committed(nodes[0].records)
 
-    first = Node(nodes[0].setup)  # as in pair(), but its journal is kept
+    first = Node(nodes[0].config)  # as in pair(), but its journal is kept
     nodes[0] = first
     first.tick(0.0)
     first.start()
@@ -580,7 +578,7 @@ def test_a_game_that_is_changed_and_changed_back(signed: bool) -> None:
         first.observe(GAME, token.t, token.arm, 1.0)
     assert caught.value.kind == "old"
     written(3)
-    first.reconfigure(node_setup(EVERYBODY, network, 0, signed=signed))
+    first.reconfigure(node_config(EVERYBODY, network, 0, signed=signed))
     written(0)
     written(4)
     for node, peer in zip(nodes, (1, 0), strict=True):
@@ -591,16 +589,16 @@ def test_a_game_that_is_changed_and_changed_back(signed: bool) -> None:
             node.tick(float(second))
         exchange(nodes, 3)
     assert not nodes[1].violations
-    assert sum(nodes[1].games[GAME].player.samples) == 9
+    assert sum(nodes[1].games[GAME].adapter.samples) == 9
     assert nodes[1].games[GAME].streams[(0, 1)].upto == 12
-    again = Node(first.setup)
+    again = Node(first.config)
     again.restart(None, records)
     game, before = again.games[GAME], first.games[GAME]
-    assert sum(game.player.samples) == 4
+    assert sum(game.adapter.samples) == 4
     assert game.own.upto == before.own.upto == 12
-    assert game.own.kept.between(9, 4) == before.own.kept.between(9, 4)
-    assert game.choices.first_t == before.choices.first_t
+    assert game.own.retained.between(9, 4) == before.own.retained.between(9, 4)
+    assert game.decisions.first_t == before.decisions.first_t
     from_snapshot = Node(changed)  # and the same if the last snapshot is of the other game
     from_snapshot.restart(unpack(pack(first.snapshot())), [])
     assert from_snapshot.games[GAME].own.upto == 12
-    assert from_snapshot.games[GAME].choices.next_t > before.choices.next_t
+    assert from_snapshot.games[GAME].decisions.next_t > before.decisions.next_t

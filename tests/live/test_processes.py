@@ -208,10 +208,10 @@ def test_a_full_disk(tmp_path: Path) -> None:
         largest = max(path.stat().st_size for path in made.data(0).iterdir())
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (largest, before[1]))
         with made.client(0) as client:
-            choices = [client.choose(GAME) for _ in range(20)]
+            decisions = [client.choose(GAME) for _ in range(20)]
         answers: list[int] = []
         patient = Client(f"http://127.0.0.1:{made.http[0]}", timeout=60.0)
-        waiting = threading.Thread(target=lambda: answers.append(patient.observe(choices[0], 12.0)))
+        waiting = threading.Thread(target=lambda: answers.append(patient.observe(decisions[0], 12.0)))
         waiting.start()
         wait_until(lambda: not made.ready(0))
         assert "disk" in made.status(0)["trouble"]

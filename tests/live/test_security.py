@@ -18,7 +18,7 @@ from live.processes import GAME, Cluster, cluster, wait_until
 from rumormill.live.core import frames as wire
 from rumormill.live.core.frames import Hello, Obs, Splitter
 from rumormill.live.core.node_config import fingerprint
-from rumormill.live.core.signatures import BEGIN, Sealer, chained
+from rumormill.live.core.signatures import BEGIN, Signer, chained
 from rumormill.live.io.transport import tls
 from rumormill.mesh.file import read_mesh
 from rumormill.mesh.keys import make_authority, make_keys, signing_keys
@@ -305,7 +305,7 @@ def test_http_clients_that_hang_or_talk_nonsense(made: Cluster) -> None:
         for each in (slow, idle):
             assert each.recv(100) == b"", "it is let go"
         wait_until(lambda: counted(made, "http") >= max(first, 50))
-    assert any("does not come whole" in row["text"] for row in made.log(1))
+    assert any("an incomplete request" in row["text"] for row in made.log(1))
     healthy(made)
 
 
@@ -353,11 +353,11 @@ def test_a_relay_cannot_speak_for_another_where_items_are_signed(tmp_path: Path)
         built.start(2)
         mesh = read_mesh(built.mesh)
         public = {node.id: node.key for node in mesh.file.nodes}
-        sealers = [Sealer("test", *signing_keys(tmp_path / "keys", f"n{v}", public)) for v in range(2)]
+        signers = [Signer("test", *signing_keys(tmp_path / "keys", f"n{v}", public)) for v in range(2)]
         items = [(1, 0, -5.0), (2, 1, -7.0)]
-        true = sealers[0].seal(GAME, (0, 9), 2, chained(BEGIN, items), None)
-        own = sealers[1].seal(GAME, (0, 9), 2, chained(BEGIN, items), None)
-        other = sealers[0].seal("chess", (0, 9), 2, chained(BEGIN, items), None)
+        true = signers[0].sign_point(GAME, (0, 9), 2, chained(BEGIN, items), None)
+        own = signers[1].sign_point(GAME, (0, 9), 2, chained(BEGIN, items), None)
+        other = signers[0].sign_point("chess", (0, 9), 2, chained(BEGIN, items), None)
 
         def refused() -> int:
             return int(built.status(2)["violations"].get("seal", 0))
@@ -365,17 +365,17 @@ def test_a_relay_cannot_speak_for_another_where_items_are_signed(tmp_path: Path)
         with Peer(built, keys(built, "n1")) as peer:
             peer.hello(1, games=[(game.name, fingerprint(mesh, game)) for game in mesh.file.games])
             peer.send(wire.Have(GAME, [], full=True))
-            for seal in (b"", own.seal, other.seal, true.seal[::-1]):
-                peer.send(Obs(GAME, 0, 9, 2, 1, items, None, seal))
-            peer.send(Obs(GAME, 0, 9, 2, 1, [(1, 0, -5.0), (2, 1, -8.0)], None, true.seal))
-            peer.send(Obs(GAME, 0, 9, 2, 1, items[:1], None, true.seal))
-            peer.send(Obs(GAME, 0, 9, 2, 1, items, wire.Head(5, 1, ()), true.seal))
-            peer.send(wire.Skip(GAME, 0, 9, 1000, bytes(32), None, true.seal))
+            for signature in (b"", own.signature, other.signature, true.signature[::-1]):
+                peer.send(Obs(GAME, 0, 9, 2, 1, items, None, signature))
+            peer.send(Obs(GAME, 0, 9, 2, 1, [(1, 0, -5.0), (2, 1, -8.0)], None, true.signature))
+            peer.send(Obs(GAME, 0, 9, 2, 1, items[:1], None, true.signature))
+            peer.send(Obs(GAME, 0, 9, 2, 1, items, wire.Head(5, 1, ()), true.signature))
+            peer.send(wire.Skip(GAME, 0, 9, 1000, bytes(32), None, true.signature))
             peer.is_heard()
             assert refused() == 8
             assert built.samples(2) == 0
             for _ in range(2):  # and again: once is enough
-                peer.send(Obs(GAME, 0, 9, 2, 1, items, None, true.seal))
+                peer.send(Obs(GAME, 0, 9, 2, 1, items, None, true.signature))
             peer.is_heard()
         assert refused() == 8
         assert built.samples(2) == 2

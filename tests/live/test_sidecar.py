@@ -11,6 +11,7 @@ import os
 import socket
 import subprocess
 import sys
+import textwrap
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,10 +24,10 @@ from rumormill import catalogue
 from rumormill.cli import main
 from rumormill.errors import DataError, InputError
 from rumormill.live.core.node import Node
-from rumormill.live.core.node_config import NodeSetup, node_setup
-from rumormill.live.io.client import AsyncClient, NodeError
-from rumormill.live.io.export import export, observations
-from rumormill.live.io.runtime import load_sealer
+from rumormill.live.core.node_config import NodeConfig, node_config
+from rumormill.live.io.client import AsyncClient, Client, NodeError
+from rumormill.live.io.journal import export, observations
+from rumormill.live.io.runtime import load_signer
 from rumormill.live.io.status import arm_rows
 from rumormill.mesh.edit import add, init, plan
 from rumormill.mesh.file import GamePart, read_mesh
@@ -85,10 +86,10 @@ def test_tokens_that_are_none(made: Cluster) -> None:
 
 
 def test_batches(made: Cluster) -> None:
-    choices = call(made, "/v1/choose", {"count": 20})[1]["choices"]
-    assert len({choice["token"] for choice in choices}) == 20
-    assert len({choice["arm"] for choice in choices}) > 1, "open choices do not all take one arm"
-    told = [{"token": choice["token"], "reward": 20.0} for choice in choices]
+    decisions = call(made, "/v1/choose", {"count": 20})[1]["choices"]
+    assert len({choice["token"] for choice in decisions}) == 20
+    assert len({choice["arm"] for choice in decisions}) > 1, "open decisions do not all take one arm"
+    told = [{"token": choice["token"], "reward": 20.0} for choice in decisions]
     told.append({"token": "nonsense", "reward": 1.0})
     rows = call(made, "/v1/observe", {"observations": told})[1]["results"]
     assert [row["status"] for row in rows] == [200] * 20 + [400]
@@ -141,10 +142,21 @@ def test_events(made: Cluster) -> None:
 def test_the_asynchronous_client(made: Cluster) -> None:
     async def use() -> list[int]:
         async with AsyncClient(f"http://127.0.0.1:{made.http[0]}") as client:
-            choices = await asyncio.gather(*(client.choose() for _ in range(5)))
-            return await asyncio.gather(*(client.observe(choice, 9.0) for choice in choices))
+            decisions = await asyncio.gather(*(client.choose() for _ in range(5)))
+            return await asyncio.gather(*(client.observe(choice, 9.0) for choice in decisions))
 
     assert len(set(asyncio.run(use()))) == 5
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+def test_the_example_of_the_client_runs(made: Cluster, client: type) -> None:
+    code = textwrap.dedent((client.__doc__ or "").partition("Example:\n")[2])
+    before = made.status(0)["games"]["mirrors"]["observed"]
+    names: dict[str, Any] = {}
+    exec(code.replace("http://127.0.0.1:7480", f"http://127.0.0.1:{made.http[0]}"), names)
+    if client is AsyncClient:
+        asyncio.run(names["fetch"]())
+    assert made.status(0)["games"]["mirrors"]["observed"] == before + 1
 
 
 def test_the_client_says_what_the_node_said(made: Cluster) -> None:
@@ -184,11 +196,12 @@ def test_a_token_keeps_others_out(tmp_path: Path) -> None:
 
 LIGHT = """
 import sys
+import textwrap
 import rumormill.live.io.runtime, rumormill.live.io.sidecar, rumormill.live.io.client
 from pathlib import Path
-from rumormill.live.core.node_config import node_setup
+from rumormill.live.core.node_config import node_config
 from rumormill.mesh.file import read_mesh
-node_setup(read_mesh(Path(sys.argv[1])), "n0", 1)
+node_config(read_mesh(Path(sys.argv[1])), "n0", 1)
 heavy = {"numba", "scipy", "networkx", "rustworkx", "polars", "matplotlib", "dimod", "cryptography"}
 print(sorted(heavy & set(sys.modules)))
 """
@@ -201,10 +214,10 @@ def test_a_node_is_light(made: Cluster) -> None:
     assert done.stdout.strip() == "[]"
 
 
-def settings_of(path: Path) -> NodeSetup:
+def settings_of(path: Path) -> NodeConfig:
     """What node n0 of a mesh file starts with."""
     mesh = read_mesh(path)
-    return node_setup(mesh, "n0", 1, sealer=load_sealer(mesh, "n0", path.parent / "keys"))
+    return node_config(mesh, "n0", 1, signer=load_signer(mesh, "n0", path.parent / "keys"))
 
 
 @pytest.mark.parametrize(
@@ -264,7 +277,7 @@ def test_a_game_of_unknown_moments(tmp_path: Path, estimator: str) -> None:
     path = init(tmp_path, "m", game)
     add(path, "n0", "127.0.0.1:7400", [])
     plan(path)
-    node = Node(node_setup(read_mesh(path), "n0", 1))
+    node = Node(node_config(read_mesh(path), "n0", 1))
     node.start()
     node.committed(node.records)
     for reward in (1.0, 2.0, 1.5):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from live.making import GAME, node_setup
+from live.making import GAME, node_config
 from live.test_lockstep import bandit, by_the_simulator
 from rumormill.engine.reference import BLOCK
 from rumormill.live.core.node import Node
@@ -26,7 +26,7 @@ class Seat:
 
     def __init__(self, node: Node, names: dict[str, int], keys: Path) -> None:
         self.node = node
-        name = f"n{node.setup.node}"
+        name = f"n{node.config.node}"
         contexts = (tls(keys, name, server=True), tls(keys, name, server=False))
         self.transport = Transport(node, names, contexts, lambda kind, text: None)
 
@@ -45,9 +45,9 @@ async def played(seats: list[Seat], pay: Any) -> list[list[int]]:
 
 async def _played(seats: list[Seat], pay: Any) -> list[list[int]]:
     for seat in seats:
-        await seat.transport.listen("127.0.0.1", 0)
+        await seat.transport.serve("127.0.0.1", 0)
     for seat in seats:
-        mine = seat.node.setup
+        mine = seat.node.config
         seat.transport.dial(
             {w: ("127.0.0.1", seats[w].transport.port) for w in mine.neighbours if w > mine.node}
         )
@@ -61,7 +61,7 @@ async def _played(seats: list[Seat], pay: Any) -> list[list[int]]:
 
     def agreed() -> bool:
         return all(
-            len(seat.node.links) == len(seat.node.setup.neighbours)
+            len(seat.node.links) == len(seat.node.config.neighbours)
             and all(link.games and link.games[GAME].answered for link in seat.node.links.values())
             for seat in seats
         )
@@ -113,7 +113,7 @@ def test_the_simulators_actions_over_sockets(policy: Any, tmp_path: Path) -> Non
 
     async def play() -> list[list[int]]:
         given: dict[str, Any] = {"n_arms": source.n_arms, "moments": source.moments(), "lockstep": True}
-        nodes = [Node(node_setup(policy, network, v, **given)) for v in range(5)]
+        nodes = [Node(node_config(policy, network, v, **given)) for v in range(5)]
         return await played([Seat(node, names, tmp_path) for node in nodes], pay)
 
     assert np.array_equal(asyncio.run(play()), by_the_simulator(policy, network, seed))

@@ -1,4 +1,4 @@
-"""Making and changing a mesh: the file, the keys, the plan."""
+"""Edits of a mesh file: init, add, adopt, move, remove, plan. Each writes a new revision."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FIRST_PORT = 7400
 
 
 def init(folder: Path, name: str, game: GamePart, *, signed: bool = False) -> Path:
-    """A new mesh without nodes: its file and its authority."""
+    """Make a mesh without nodes: its file and its certificate authority."""
     path = folder / FILE
     if path.exists():
         raise InputError(f"{path} is there already")
@@ -45,7 +45,7 @@ def init(folder: Path, name: str, game: GamePart, *, signed: bool = False) -> Pa
 
 
 def add(path: Path, name: str, address: str, links: Sequence[str]) -> Mesh:
-    """One more node: its place in the file and its keys."""
+    """Add a node and make its keys."""
     mesh = read_mesh(path, empty=True)
     _require_name(name)
     if name in mesh.ids:
@@ -62,7 +62,7 @@ def add(path: Path, name: str, address: str, links: Sequence[str]) -> Mesh:
 
 
 def adopt(path: Path, address: str | None = None) -> Mesh:
-    """Complete a mesh file that is an advice: ids, addresses, an authority, keys.
+    """Complete a mesh file that `rumormill advise --write` made: ids, addresses, an authority, keys.
 
     `address` is HOST:PORT with {name} for the node's name and {port} for 7400, 7401, ...; if it is not given,
     addresses in the file stay, and a node that has none gets its name and port 7400.
@@ -89,7 +89,7 @@ def adopt(path: Path, address: str | None = None) -> Mesh:
 
 
 def move(path: Path, name: str, address: str) -> Mesh:
-    """A node at another address; nothing else changes."""
+    """Change the address of a node."""
     mesh = read_mesh(path)
     if name not in mesh.ids:
         raise InputError(f"{path} has no node {name!r}{nearest(name, mesh.ids)}")
@@ -101,13 +101,13 @@ def move(path: Path, name: str, address: str) -> Mesh:
 
 
 def _require_name(name: str) -> None:
-    """A node's name is that of its key files too."""
+    """Refuse a name that cannot be the name of a key file."""
     if not name.isascii() or not name.replace("-", "").replace(".", "").replace("_", "").isalnum():
-        raise InputError(f"{name!r} is no name of a node: letters, digits, '-', '.' and '_'")
+        raise InputError(f"{name!r} is not allowed as the name of a node: letters, digits, '-', '.' and '_'")
 
 
 def remove(path: Path, name: str) -> Mesh:
-    """One node less; its id is not given again as long as a later one is there."""
+    """Remove a node; its id is not given again while a larger one exists."""
     mesh = read_mesh(path)
     if name not in mesh.ids:
         raise InputError(f"{path} has no node {name!r}{nearest(name, mesh.ids)}")
@@ -119,7 +119,7 @@ def remove(path: Path, name: str) -> Mesh:
 
 
 def _changed(path: Path, file: MeshFile) -> Mesh:
-    """A new revision; plans are of the old one."""
+    """Check and write a new revision, without the plans of the old one."""
     file.plans = {}
     file.revision += 1
     mesh = Mesh(file, path)
@@ -128,7 +128,7 @@ def _changed(path: Path, file: MeshFile) -> Mesh:
 
 
 def plan(path: Path, seed: int = 0) -> Mesh:
-    """Work out links (if a generator is named), hop budgets, cliques and leaders, and write them down."""
+    """Compute links (from `[network]`, if given), hop budgets, cliques and leaders, and write them."""
     from rumormill.graphs import Network
 
     mesh = read_mesh(path)
@@ -156,6 +156,7 @@ def plan(path: Path, seed: int = 0) -> Mesh:
 
 
 def _plan(made: Any, order: Sequence[str], where: str) -> PlanPart:
+    """The plan of a policy as the mesh file holds it."""
     gamma = getattr(made, "gamma", None)
     if gamma is None:
         raise InputError(

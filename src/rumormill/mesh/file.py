@@ -1,8 +1,8 @@
 """The mesh file: games, nodes, links and plans. Its one form, one reader and one writer.
 
-`read_mesh` accepts or refuses a file in the same words for everyone: commands that edit it, nodes that run
-it, `rumormill advise --like` and `rumormill simulate --mesh`. Every mistake is one line: the file, the key,
-what is allowed.
+`read_mesh` serves the commands that edit a mesh, nodes, `rumormill advise --like`, `rumormill simulate
+--mesh` and the network kind "mesh": all accept the same files and refuse others in the same words. Every
+mistake is one line: the file, the key, what is allowed.
 """
 
 from __future__ import annotations
@@ -298,12 +298,8 @@ def split_address(
 def read_mesh(path: str | Path, *, empty: bool = False) -> Mesh:
     """The mesh in a file.
 
-    Parameters
-    ----------
-    path:
-        The mesh file: TOML in UTF-8, with or without a byte-order mark.
-    empty:
-        Accept a mesh without nodes, to which nodes are about to be added.
+    - `path`: the mesh file: TOML in UTF-8, with or without a byte-order mark.
+    - `empty`: accept a mesh without nodes, to which nodes are about to be added.
 
     Raises InputError if there is no such file, DataError naming the key of the first mistake in it.
     """

@@ -1,4 +1,4 @@
-"""The mesh's own authority: it signs one certificate per node, and nobody else's counts."""
+"""Keys of a mesh: a certificate authority of its own, and a certificate and a signing key per node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ YEARS = 10
 
 
 def make_authority(folder: Path, mesh: str) -> None:
-    """ca.key and ca.crt of a new mesh."""
+    """Make ca.key and ca.crt, the certificate authority of a new mesh."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
@@ -34,7 +34,7 @@ def make_authority(folder: Path, mesh: str) -> None:
 
 
 def make_keys(folder: Path, node: str) -> str:
-    """NODE.key and NODE.crt, signed by the mesh's authority; the public key, for the mesh file."""
+    """Make NODE.key and the certificate NODE.crt, signed by the authority; the public key as hex."""
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -84,6 +84,7 @@ def signing_keys(folder: Path, node: str, public: Mapping[int, str]) -> tuple[Si
 
 
 def _name(text: str) -> x509.Name:
+    """A certificate subject."""
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -97,6 +98,7 @@ def _certificate(
     signer: EllipticCurvePrivateKey,
     kind: x509.BasicConstraints,
 ) -> bytes:
+    """A certificate in PEM, valid for `YEARS` years."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.serialization import Encoding
@@ -117,13 +119,14 @@ def _certificate(
 
 
 def _pem(key: EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
+    """A private key in PEM."""
     from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
     return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
 
 def _write(path: Path, data: bytes, *, private: bool = False) -> None:
-    """A private key is never readable for others, not even for a moment."""
+    """Write a file; a private key is created readable for its owner only."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644)
     with os.fdopen(handle, "wb") as file:
         file.write(data)

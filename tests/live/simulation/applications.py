@@ -14,11 +14,11 @@ class Applications(Network):
 
     def choose(self, v: int) -> None:
         host, node = self.hosts[v], self.node(v)
-        choices = node.games[GAME].choices
+        decisions = node.games[GAME].decisions
         try:
             token = node.choose(GAME, self.clock(v), self.rng.choice([0.5, 5.0, 60.0]))
         except NotReady:
-            if choices.next_t <= choices.reserved and len(choices.open) < self.limits.max_open:
+            if decisions.next_t <= decisions.reserved and len(decisions.open) < self.limits.max_open:
                 raise Broken(f"I11: node {v} does not answer") from None
             return
         if (v, host.epoch, token.t) in self.tokens:
@@ -45,7 +45,7 @@ class Applications(Network):
         try:
             answer = node.observe(GAME, token.t, token.arm, reward)
         except Refused as refused:
-            if refused.kind == "old" and node.games[GAME].choices.too_old(token.t):
+            if refused.kind == "old" and node.games[GAME].decisions.too_old(token.t):
                 return
             if refused.kind == "conflict" and reward != sent.reward:
                 return
@@ -59,7 +59,7 @@ class Applications(Network):
     def nonsense(self, v: int) -> None:
         """Requests that must be refused."""
         node, rng = self.node(v), self.rng
-        next_t = node.games[GAME].choices.next_t
+        next_t = node.games[GAME].decisions.next_t
         host = self.hosts[v]
         bad = [(next_t + 5, 0, 1.0), (0, 0, 1.0), (1, N_ARMS, 1.0), (1, 0, float("nan")), (1, 0, 1e200)]
         t, arm, reward = rng.choice(bad)

@@ -8,10 +8,11 @@ from typing import Any
 from live.making import GAME
 from live.simulation.mesh import Mesh
 from live.simulation.parts import N_ARMS, Broken, Sent
-from rumormill.live.core.game import Game
+from rumormill.live.core.frames import Key
+from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node import Node
-from rumormill.live.core.records import Choice, Own, Peer, Record, Skipped
-from rumormill.live.core.streams import UNKNOWN, Key
+from rumormill.live.core.records import Decision, Own, Peer, Record, Skipped
+from rumormill.live.core.streams import UNKNOWN
 from rumormill.live.io.journal import pack, unpack
 
 HARMLESS = {"hole"}  # a repeated or overtaken frame
@@ -27,16 +28,16 @@ class Invariants(Mesh):
         again = self.fresh(v)
         again.restart(None, self.hosts[v].disk.log)
         if again.games[GAME].differing or node.games[GAME].differing:
-            raise Broken(f"I10: node {v} makes other choices when its journal is replayed")
+            raise Broken(f"I10: node {v} makes other decisions when its journal is replayed")
         self._same(v, node, again, "a snapshot")
         for sent in self.hosts[v].sent.values():
             if sent.acked and not self._remembers(node.games[GAME], sent):
                 raise Broken(f"I1: node {v} lost the acknowledged {sent.token}")
 
-    def _remembers(self, game: Game, sent: Sent) -> bool:
-        if game.choices.too_old(sent.token.t):
+    def _remembers(self, game: LiveGame, sent: Sent) -> bool:
+        if game.decisions.too_old(sent.token.t):
             return True
-        known = game.choices.known(sent.token.t)
+        known = game.decisions.known(sent.token.t)
         return known is not None and (known.arm, known.reward) == (sent.token.arm, sent.reward)
 
     def _same(self, v: int, one: Node, two: Node, how: str) -> None:
@@ -51,31 +52,32 @@ class Invariants(Mesh):
         for game in games:
             copied = self.fresh(v).games[GAME]
             copied.restore(unpack(pack(game.state())))
-            t = max(each.choices.next_t for each in games)
-            arms.append(copied.player.choose(t, copied.choices.pending, False))
+            t = max(each.decisions.next_t for each in games)
+            arms.append(copied.adapter.choose(t, copied.decisions.pending, False))
         if arms[0] != arms[1]:
             raise Broken(f"I10: node {v} from {how} chooses {arms[0]}, not {arms[1]}")
 
     def _plain(self, node: Node) -> dict[str, Any]:
         game = node.games[GAME]
         state = unpack(pack(game.state()))
-        choices = state["choices"]
+        decisions = state["choices"]
         # Which points an origin signed depends on when its disk was done; the digest does not.
         streams = {
-            (row[0], row[1]): [*row[2:5], *[seals[0] for seals in row[5:]]] for row in state["streams"]
+            (row[0], row[1]): [*row[2:5], *[signatures[0] for signatures in row[5:]]]
+            for row in state["streams"]
         }
         if state["heads"]:  # whether it is on disk yet does not matter here
             streams[game.own.key][2] = state["heads"][-1][1:]
         return {
             "player": state["player"],
-            "open": choices["open"],
-            "pending": list(game.choices.pending),
+            "open": decisions["open"],
+            "pending": list(game.decisions.pending),
             "known": [
                 (t, known.arm, known.reward, known.seq)
-                for t in range(1, game.choices.next_t)
-                if not game.choices.too_old(t) and (known := game.choices.known(t)) is not None
+                for t in range(1, game.decisions.next_t)
+                if not game.decisions.too_old(t) and (known := game.decisions.known(t)) is not None
             ]
-            if game.choices.next_t < 5000
+            if game.decisions.next_t < 5000
             else [],
             "streams": {key: row for key, row in streams.items() if key == game.own.key or row[1] or row[0]},
         }
@@ -102,7 +104,7 @@ class Invariants(Mesh):
                 raise Broken(f"I8: node {v} has a stream of {key[0]}, which is too far")
         if isinstance(record, Skipped):
             self._check_skip(v, record)
-        if isinstance(record, Choice):
+        if isinstance(record, Decision):
             name = (v, self.hosts[v].epoch, record.t)
             if name in self.tokens:
                 raise Broken(f"I6: decision {name} was made twice")
@@ -152,7 +154,7 @@ class Invariants(Mesh):
         log = [*self.hosts[v].disk.log, *self.hosts[v].disk.rest]
         expected = [0] * N_ARMS
         upto: Counter[Key] = Counter()
-        clique = getattr(game.player.agent, "clique", None)
+        clique = getattr(game.adapter.agent, "clique", None)
         for record in log:
             if isinstance(record, Own):
                 expected[record.arm] += 1
@@ -165,7 +167,7 @@ class Invariants(Mesh):
                     expected[arm] += clique is None or record.origin in clique or record.origin == v
             elif isinstance(record, Skipped):
                 upto[(record.origin, record.epoch)] = record.upto
-        counts = [samples.count for samples in game.player.agent.samples._arms]
+        counts = [samples.count for samples in game.adapter.agent.samples._arms]
         if counts != expected:
             raise Broken(f"I2: the agent of node {v} has {counts} samples, its journal {expected}")
         for key, stream in game.streams.items():
@@ -180,22 +182,26 @@ class Invariants(Mesh):
             retain = self.hosts[v].retain + self.limits.batch * self.signed
             if stream.chain is not None and len(stream.chain.points) > 3 + 2 * retain:
                 raise Broken(f"I9: node {v} keeps {len(stream.chain.points)} points of {key}")
-            if stream.kept.last - stream.kept.floor > retain or len(stream.kept._ring) > max(16, retain):
+            if stream.retained.last - stream.retained.floor > retain or len(stream.retained._ring) > max(
+                16, retain
+            ):
                 raise Broken("I9: more items are kept than allowed")
         self._check_memory(v, game, node)
 
-    def _check_memory(self, v: int, game: Game, node: Node) -> None:
+    def _check_memory(self, v: int, game: LiveGame, node: Node) -> None:
         pending = [0] * N_ARMS
-        for each in game.choices.open.values():
+        for each in game.decisions.open.values():
             pending[each.arm] += 1
-        if pending != list(game.choices.pending):
-            raise Broken(f"node {v} counts {game.choices.pending} pending pulls of {pending}")
+        if pending != list(game.decisions.pending):
+            raise Broken(f"node {v} counts {game.decisions.pending} pending pulls of {pending}")
         most = self.size * self.limits.epochs
-        if len(game.choices.open) > self.limits.max_open or len(game.streams) > most:
+        if len(game.decisions.open) > self.limits.max_open or len(game.streams) > most:
             raise Broken(f"I9: node {v} holds too much")
         for link in node.links.values():
             for shared in link.games.values():
-                sizes = [len(x) for x in (shared.has, shared.hops, shared.claims, shared.floors, shared.news)]
+                sizes = [
+                    len(x) for x in (shared.has, shared.hops, shared.claims, shared.floors, shared.unsent)
+                ]
                 if max(sizes) > 2 * most:
                     raise Broken(f"I9: node {v} remembers too much of node {link.peer}")
         if not self.lied and set(node.violations) - HARMLESS:

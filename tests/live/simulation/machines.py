@@ -45,7 +45,7 @@ class Machines(Invariants):
             again = self.fresh(v)
             again.restart(None, disk.log)
             # Numbers that were reserved are all used up by a restart.
-            node.games[GAME].choices.next_t = again.games[GAME].choices.next_t
+            node.games[GAME].decisions.next_t = again.games[GAME].decisions.next_t
             self._same(v, node, again, "its journal")
 
     def cut(self, link: int) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from msgspec.structs import replace
 
 import rumormill as rm
-from live.making import node_setup
+from live.making import node_config
 from live.simulation.parts import N_ARMS, Disk, Host, Wire
+from rumormill.live.core.frames import Key
 from rumormill.live.core.node import Node
-from rumormill.live.core.streams import Key
 from rumormill.mesh.file import Limits
 
 
@@ -89,7 +89,7 @@ class Mesh:
         return d
 
     def fresh(self, v: int) -> Node:
-        made = node_setup(
+        made = node_config(
             self.policy,
             self.network,
             v,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 
-from live.making import GAME, fake_sealer
+from live.making import GAME, fake_signer
 from live.simulation.machines import Machines
 from live.simulation.parts import Broken, Wire
 from rumormill.live.core import frames as wire
-from rumormill.live.core.frames import HEAD, Hostile
+from rumormill.live.core.frames import HEAD, ProtocolError
 from rumormill.live.core.signatures import BEGIN, chained
 
 
@@ -50,7 +50,7 @@ class Network(Machines):
         try:
             self.node(receiver).receive(link, frame[HEAD.size :])
             self._note_said(link, receiver, frame[HEAD.size :])
-        except Hostile as error:
+        except ProtocolError as error:
             if "second hello" not in str(error) and sender not in self.lied:
                 raise Broken(f"node {receiver} calls node {sender} hostile: {error}") from None
             self.cut(link)
@@ -91,7 +91,7 @@ class Network(Machines):
                 self.cut(link)
 
     def forge(self, link: int, sender: int) -> None:
-        """What a member that passes on can make up, with its own seal, or with one of other words.
+        """What a member that passes on can make up, with its own signature, or with one of other words.
 
         It knows exactly how far the receiver is.
         """
@@ -104,20 +104,20 @@ class Network(Machines):
         epoch, item = self.hosts[third].epoch, (1, 0, 77.0)
         key = (third, epoch)
         stream = self.node(receiver).games[GAME].streams.get(key)
-        known, digest, seal = 0, BEGIN, b"no seal"
+        known, digest, signature = 0, BEGIN, b"no seal"
         if stream is not None and stream.chain is not None:
             known, digest = stream.upto, stream.chain.digest
-            seal = stream.chain.points[-1].seal if stream.chain.points else seal
-        own = fake_sealer(sender).seal(GAME, key, known + 1, chained(digest, [item]), None)
+            signature = stream.chain.points[-1].signature if stream.chain.points else signature
+        own = fake_signer(sender).sign_point(GAME, key, known + 1, chained(digest, [item]), None)
         head, hops = wire.Head(1 << 30, 0, ()), self.gamma
         made: list[wire.Frame] = [
             wire.Obs(GAME, third, epoch, hops, known + 1, [item]),
-            wire.Obs(GAME, third, epoch, hops, known + 1, [item], None, seal),
-            wire.Obs(GAME, third, epoch, hops, known + 1, [item], None, own.seal),
-            wire.Obs(GAME, third, epoch, hops, known + 1, [item], None, own.seal),
-            wire.Obs(GAME, third, epoch, hops, max(known, 1), [item], head, seal),
-            wire.Obs(GAME, third, epoch + 50, hops, 1, [item], None, own.seal),
-            wire.Skip(GAME, third, epoch, known + 1000, bytes(32), None, seal),
+            wire.Obs(GAME, third, epoch, hops, known + 1, [item], None, signature),
+            wire.Obs(GAME, third, epoch, hops, known + 1, [item], None, own.signature),
+            wire.Obs(GAME, third, epoch, hops, known + 1, [item], None, own.signature),
+            wire.Obs(GAME, third, epoch, hops, max(known, 1), [item], head, signature),
+            wire.Obs(GAME, third, epoch + 50, hops, 1, [item], None, own.signature),
+            wire.Skip(GAME, third, epoch, known + 1000, bytes(32), None, signature),
             wire.Skip(GAME, third, epoch, known + 1, *own[1:]),
         ]
         self.wires[link].ways[sender].append(wire.encode(self.rng.choice(made)))

@@ -1,4 +1,4 @@
-"""`rumormill mesh`: make a mesh, change it, look at it, export what its nodes saw."""
+"""`rumormill mesh`: make, edit and show a mesh, watch its nodes, export their observations."""
 
 from __future__ import annotations
 
@@ -26,23 +26,21 @@ FILE = Path("mesh.toml")
 @mesh.command()
 def init(
     name: Annotated[str, typer.Argument(help="The name of the mesh.", show_default=False)],
-    arm: Annotated[
-        list[str], typer.Option(help="One of the things to choose from; repeat.", show_default=False)
-    ],
-    game: Annotated[str, typer.Option(help="What the choice is called.")] = "game",
+    arm: Annotated[list[str], typer.Option(help="An arm; repeat.", show_default=False)],
+    game: Annotated[str, typer.Option(help="The name of the game.")] = "game",
     objective: Annotated[str, typer.Option(help="minimise (rewards are costs) or maximise.")] = "maximise",
-    unit: Annotated[str, typer.Option(help="The unit of the rewards, for people.")] = "",
+    unit: Annotated[str, typer.Option(help="The unit of the rewards, for display.")] = "",
     policy: Annotated[str, typer.Option(help="decentralized, centralized or kmp.")] = "decentralized",
     gamma: Annotated[int, typer.Option(min=0, help="Hops that observations travel.")] = 2,
     eps: Annotated[float, typer.Option(help="Moments of order 1 + eps are finite.")] = 0.5,
     moment: Annotated[float, typer.Option(help="A bound on E|reward|^(1 + eps).")] = 1.0,
     zeta: Annotated[float, typer.Option(help="The factor of the confidence radius.")] = 1.0,
     signed: Annotated[
-        bool, typer.Option("--signed", help="Nodes sign what they observe: no other can speak for them.")
+        bool, typer.Option("--signed", help="Nodes sign their observations: no other node can forge them.")
     ] = False,
     folder: Annotated[Path, typer.Option(help="Where to put it.")] = Path(),
 ) -> None:
-    """A new mesh: mesh.toml and the keys of its authority."""
+    """Make a mesh: mesh.toml and the keys of its certificate authority."""
     from rumormill.mesh.edit import init as make
     from rumormill.mesh.file import GamePart
 
@@ -71,7 +69,7 @@ def add(
     link: Annotated[list[str] | None, typer.Option(help="A neighbour; repeat.")] = None,
     mesh: File = FILE,
 ) -> None:
-    """One more node: a line in the file, and its keys."""
+    """Add a node and make its keys."""
     from rumormill.mesh.edit import add as add_node
 
     made = add_node(mesh, name, address, link or [])
@@ -82,7 +80,7 @@ def add(
 def remove(
     name: Annotated[str, typer.Argument(help="The name of the node.", show_default=False)], mesh: File = FILE
 ) -> None:
-    """One node less."""
+    """Remove a node."""
     from rumormill.mesh.edit import remove as remove_node
 
     made = remove_node(mesh, name)
@@ -95,7 +93,7 @@ def move(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="Where its neighbours reach it now.")],
     mesh: File = FILE,
 ) -> None:
-    """A node at another address."""
+    """Change the address of a node."""
     from rumormill.mesh.edit import move as move_node
 
     made = move_node(mesh, name, address)
@@ -110,7 +108,7 @@ def adopt(
     ] = None,
     mesh: File = FILE,
 ) -> None:
-    """Make a mesh of an advice: what `rumormill advise --write` wrote gets ids, addresses and keys."""
+    """Complete a file of `rumormill advise --write`: ids, addresses, keys and a plan."""
     from rumormill.mesh.edit import adopt as complete
     from rumormill.mesh.edit import plan as work_out
 
@@ -124,7 +122,7 @@ def adopt(
 def plan(
     mesh: File = FILE, seed: Annotated[int, typer.Option(min=0, help="For a random network.")] = 0
 ) -> None:
-    """Work out links, hops, cliques and leaders, and write them into the file."""
+    """Compute links, hop budgets, cliques and leaders, and write them into the file."""
     from rumormill.mesh.edit import plan as work_out
 
     made = work_out(mesh, seed)
@@ -140,7 +138,7 @@ def plan(
 
 @mesh.command()
 def show(mesh: File = FILE, json: Json = False) -> None:
-    """Who is in the mesh, and who talks to whom."""
+    """Show the nodes of a mesh and their neighbours."""
     from rumormill.mesh.edit import show as rows_of
     from rumormill.mesh.file import read_mesh
 
@@ -158,13 +156,13 @@ def show(mesh: File = FILE, json: Json = False) -> None:
 @mesh.command()
 def watch(
     url: Annotated[
-        list[str] | None, typer.Argument(help="Where nodes answer: http://HOST:PORT or unix:PATH; several.")
+        list[str] | None, typer.Argument(help="Addresses of nodes: http://HOST:PORT or unix:PATH; several.")
     ] = None,
-    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
-    once: Annotated[bool, typer.Option("--once", help="One look.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two updates.")] = 2.0,
+    once: Annotated[bool, typer.Option("--once", help="Show the status once.")] = False,
     json: Json = False,
 ) -> None:
-    """How running nodes are; of a single one also what it knows of the others. Ctrl-C ends it.
+    """Show the status of running nodes; of a single node also the streams it knows. Ctrl-C ends it.
 
     Every node also has a page of its own at the same address. A token is taken from RUMORMILL_TOKEN.
     """
@@ -208,8 +206,8 @@ def export(
     ] = False,
     mesh: File = FILE,
 ) -> None:
-    """Write what the nodes saw: time, agent, arm, and reward, or cost where it is minimised."""
-    from rumormill.live.io.export import export as write
+    """Write the observations of nodes: time, agent, arm, and reward (or cost if it is minimised)."""
+    from rumormill.live.io.journal import export as write
 
     count = write(mesh, data, out, game=game, wide=wide)
     say(f"{count:,} observations in {out}")

@@ -14,9 +14,9 @@ def node(
     mesh: Annotated[Path, typer.Option(help="The mesh file.")] = Path("mesh.toml"),
     data: Annotated[Path | None, typer.Option(help="The node's own folder; NAME.data by default.")] = None,
     http: Annotated[
-        str, typer.Option(help="Where the application asks: HOST:PORT, or unix:PATH.")
+        str, typer.Option(help="Where the sidecar serves the application: HOST:PORT, or unix:PATH.")
     ] = "127.0.0.1:7480",
-    listen: Annotated[
+    listen: Annotated[  # plain-words: allow
         str | None, typer.Option(help="Where neighbours connect, if not the address in the mesh file.")
     ] = None,
     keys: Annotated[
@@ -35,7 +35,7 @@ def node(
             name=name,
             data=data or Path(f"{name}.data"),
             http=http,
-            listen=listen,
+            listen=listen,  # plain-words: allow
             token=os.environ.get("RUMORMILL_TOKEN") or None,
             keys=keys,
         )

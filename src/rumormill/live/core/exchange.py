@@ -1,49 +1,45 @@
-"""What neighbours tell each other of their streams, and the state kept per link.
+"""Exchange of streams between neighbours, and the state kept per link.
 
-What neighbours tell each other of their streams, and what to do with it.
-
-Each says once per connection, and again every few seconds, how far it is in every stream. The other sends
-what comes next. Nothing is repeated within a connection, for nothing is lost there; what a broken connection
-lost is mended by the next word on how far one is.
+Both sides of a link send how far they are in every stream, when the link comes up and every few seconds; the
+other side sends the items that follow. Nothing is repeated within a connection, because TCP loses nothing;
+items lost with a broken connection are sent again after the next such message.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from rumormill.live.core.frames import Have, Head, Item, Obs, Skip, encode
-from rumormill.live.core.game import Game
-from rumormill.live.core.node_config import LAST_DECISION
-from rumormill.live.core.signatures import Point
-from rumormill.live.core.streams import UNKNOWN, Key, Stream
-
-if TYPE_CHECKING:
-    from rumormill.live.core.node import Node
+from rumormill.live.core.frames import Have, Head, Item, Key, Obs, Skip, encode
+from rumormill.live.core.game import LiveGame
+from rumormill.live.core.node_config import LAST_DECISION, NodeConfig
+from rumormill.live.core.records import Record
+from rumormill.live.core.signatures import FORGED, Point
+from rumormill.live.core.streams import UNKNOWN, Stream
 
 
 @dataclass
-class Shared:
-    """One game over one link."""
+class SharedGame:
+    """The state of one game on one link."""
 
     answered: bool = False
-    """Whether the peer has said what it has."""
+    """Whether the peer has sent a full Have."""
     has: dict[Key, int] = field(default_factory=dict)
-    """How far the peer is in every stream, as it said, or as was told since."""
+    """How far the peer is in every stream: as it said, or as it was sent since."""
     hops: dict[Key, int] = field(default_factory=dict)
-    """By how many hops the peer has every stream, as it said."""
+    """The number of hops of every stream to the peer, as it said."""
     claims: dict[Key, int] = field(default_factory=dict)
-    """How far the peer is by its own words alone."""
+    """How far the peer is in every stream, as it said itself."""
     floors: dict[Key, int] = field(default_factory=dict)
-    """Up to where the peer said it no longer keeps a stream."""
+    """Items up to here the peer no longer retains, as it said."""
     proofs: dict[Key, Point] = field(default_factory=dict)
-    """In a mesh with signatures: the origin's word on that floor."""
-    told_skip: dict[Key, int] = field(default_factory=dict)
-    """Up to where it was told that a stream is no longer kept here; nothing more of it until it answers."""
-    news: dict[Key, None] = field(default_factory=dict)
-    """Streams of which there may be something to tell, in order."""
+    """In a signed mesh: the origin's signed point at that floor."""
+    skip_sent: dict[Key, int] = field(default_factory=dict)
+    """The floor of the last Skip sent; the stream is not sent further until the peer answers."""
+    unsent: dict[Key, None] = field(default_factory=dict)
+    """Streams that may have items to send, in order."""
 
 
 @dataclass
@@ -56,112 +52,140 @@ class Link:
     pinged: float
     next_have: float
     counted: float
-    """When the allowance was counted."""
+    """When the allowance was computed."""
     allowance: float
-    """Frames that may come at once."""
+    """Frames that may arrive at once (token bucket)."""
     epoch: int | None = None
-    """None until the peer has said hello."""
-    games: dict[str, Shared] = field(default_factory=dict)
+    """None until the peer's Hello."""
+    games: dict[str, SharedGame] = field(default_factory=dict)
     control: deque[bytes] = field(default_factory=deque)
-    """Frames that go before everything else."""
-    asked: bool = False
-    """Whether the peer waits for something in `control`."""
+    """Frames that are sent before all others."""
+    urgent: bool = False
+    """Whether the peer waits for a frame in `control`."""
     closing: str | None = None
     """Why the driver should close it."""
     pause_until: float = 0.0
-    """Until when the driver should not read from it."""
+    """The driver should not read from it before this time."""
     round: int = 0
-    """Lock step: the last round that the peer has ended."""
+    """Lock step: the last round that the peer has finished."""
     held: list[tuple[int, Obs]] = field(default_factory=list)
-    """Lock step: (round, frame) that came before the round's end."""
+    """Lock step: (round, frame) that arrived before the end of the round."""
 
 
 NOT_KNOWN = -1
-"""What is said of the hops of a stream that came by a way that was forgotten."""
+"""The hops in a Have for a stream whose number of hops is not known."""
+
+
+class NodeState:
+    """The state that all parts of a node share: configuration, games, links, clock, counters, journal."""
+
+    def __init__(self, config: NodeConfig) -> None:
+        self.config = config
+        self.games: dict[str, LiveGame] = {}
+        self.links: dict[int, Link] = {}
+        self.now = 0.0
+        self.violations: Counter[str] = Counter()
+        """Frames that no correct peer sends, by kind."""
+        self._journal: list[Record] = []
+        self._records = 0
+        self._leader_seen: dict[str, float] = {}  # per game, when items of its leader last arrived
+
+    def log(self, record: Record) -> int:
+        """Append a record to the journal; its number."""
+        self._journal.append(record)
+        self._records += 1
+        return self._records
+
+    def note_leader(self, game: LiveGame, origin: int) -> None:
+        """Restart a follower's timeout if the origin is its leader."""
+        if origin == game.config.leader:
+            self._leader_seen[game.config.name] = self.now
 
 
 class Exchange:
-    """The part of a node that talks about streams."""
+    """The part of a node that sends and receives streams."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeState) -> None:
         self._node = node
-        self._spent: dict[
-            tuple[str, int], tuple[float, float]
-        ] = {}  # (game, origin): tokens left, as of when
+        # (game, origin): tokens left, and when they were counted
+        self._tokens: dict[tuple[str, int], tuple[float, float]] = {}
 
-    # --- telling ------------------------------------------------------------------------------------
+    # --- sending ------------------------------------------------------------------------------------
 
-    def news(self, game: Game, key: Key) -> None:
-        """There is more of a stream: everybody may have to be told."""
+    def mark_unsent(self, game: LiveGame, key: Key) -> None:
+        """Mark a stream that has new items on every link that shares the game."""
         for link in self._node.links.values():
-            shared = link.games.get(game.setup.name)
+            shared = link.games.get(game.config.name)
             if shared is not None:
-                shared.news[key] = None
+                shared.unsent[key] = None
 
-    def tell_have(self, link: Link) -> None:
-        """Say how far one is in every stream of every shared game."""
-        link.next_have = self._node.now + self._node.setup.limits.have_every
+    def send_have(self, link: Link) -> None:
+        """Send how far this node is in every stream of every shared game."""
+        link.next_have = self._node.now + self._node.config.limits.have_every
         for name in link.games:
             game = self._node.games[name]
             rows = [self._row(game, stream) for stream in game.streams.values()]
             link.control.append(encode(Have(name, rows, full=True)))
 
-    def _row(self, game: Game, stream: Stream) -> tuple[int, int, int, int]:
+    def _row(self, game: LiveGame, stream: Stream) -> tuple[int, int, int, int]:
         upto = game.durable if stream is game.own else stream.upto
         return (*stream.key, upto, stream.hops if stream.hops < UNKNOWN else NOT_KNOWN)
 
-    def told_more(self, game: Game, stream: Stream) -> None:
-        """A stream went on, though by giving up: say so, and tell what is there now."""
-        self.news(game, stream.key)
-        self.tell_one(game, stream)
+    def announce(self, game: LiveGame, stream: Stream) -> None:
+        """Send how far this node is in a stream after a skip, and mark its items as unsent."""
+        self.mark_unsent(game, stream.key)
+        self.send_have_of(game, stream)
 
-    def tell_one(self, game: Game, stream: Stream) -> None:
-        """Say at once how far one is in one stream."""
+    def send_have_of(self, game: LiveGame, stream: Stream) -> None:
+        """Send how far this node is in one stream."""
         for link in self._node.links.values():
-            if game.setup.name in link.games:
+            if game.config.name in link.games:
                 row = self._row(game, stream)
-                link.control.append(encode(Have(game.setup.name, [row], full=False)))
+                link.control.append(encode(Have(game.config.name, [row], full=False)))
 
     def next_frame(self, link: Link) -> bytes | None:
-        """The next thing to tell a peer; None if it knows everything."""
+        """The next frame for a peer; None if it has everything."""
         for name, shared in link.games.items():
             game = self._node.games[name]
-            while shared.answered and shared.news:
-                key = next(iter(shared.news))
-                frame = self._about(link, game, shared, game.streams[key])
+            while shared.answered and shared.unsent:
+                key = next(iter(shared.unsent))
+                frame = self._stream_frame(link, game, shared, game.streams[key])
                 if frame is not None:
                     return frame
-                shared.news.pop(key, None)
+                shared.unsent.pop(key, None)
         return None
 
-    def _about(self, link: Link, game: Game, shared: Shared, stream: Stream) -> bytes | None:
-        key, name = stream.key, game.setup.name
+    def _stream_frame(self, link: Link, game: LiveGame, shared: SharedGame, stream: Stream) -> bytes | None:
+        """The next Obs or Skip of a stream; None if there is nothing to send."""
+        key, name = stream.key, game.config.name
         last = game.durable if stream is game.own else stream.upto
         first = shared.has.get(key, 0) + 1
         if first > last or not self._offered(link, game, stream):
             return None
-        # Nothing that is not on disk is told, not even that it is no longer kept: a crash may take it back.
-        floor = min(stream.kept.floor, last)
+        # Only durable items count, also for a Skip: a crash may undo the others.
+        floor = min(stream.retained.floor, last)
         if first <= floor:
-            if shared.told_skip.get(key, -1) >= floor:
-                return None  # wait until the peer says that it has given up, or found it elsewhere
+            if shared.skip_sent.get(key, -1) >= floor:
+                return None  # wait until the peer has skipped them, or has them from another node
             return self._skip_frame(name, shared, stream, floor, last)
-        count, head, seal = min(last - first + 1, self._node.setup.limits.batch), stream.head, b""
+        count, head, signature = min(last - first + 1, self._node.config.limits.batch), stream.head, b""
         if stream.chain is not None:
             point = stream.chain.step(first, last)
             if point is None:
                 return None
-            count, head, seal = point.upto - first + 1, point.head, point.seal
-        items = stream.kept.between(first, count)
+            count, head, signature = point.upto - first + 1, point.head, point.signature
+        items = stream.retained.between(first, count)
         shared.has[key] = first + count - 1
-        # The peers of one that tells go on in turn: this stream goes behind the others.
-        del shared.news[key]
-        shared.news[key] = None
-        hops = min(stream.hops + 1, game.setup.gamma)
-        return encode(Obs(name, *key, hops, first, items, head, seal))
+        # Round robin: this stream goes behind the others.
+        del shared.unsent[key]
+        shared.unsent[key] = None
+        hops = min(stream.hops + 1, game.config.gamma)
+        return encode(Obs(name, *key, hops, first, items, head, signature))
 
-    def _skip_frame(self, name: str, shared: Shared, stream: Stream, floor: int, last: int) -> bytes | None:
-        """Say that a stream is not kept up to here; with signatures, up to the next point that was signed."""
+    def _skip_frame(
+        self, name: str, shared: SharedGame, stream: Stream, floor: int, last: int
+    ) -> bytes | None:
+        """A Skip up to the floor; with signatures, up to the next signed point."""
         signed: tuple[Any, ...] = ()
         upto = floor
         if stream.chain is not None:
@@ -169,61 +193,61 @@ class Exchange:
             if point is None or point.upto > last:
                 return None
             upto, signed = point.upto, point[1:]
-        shared.told_skip[stream.key] = floor
+        shared.skip_sent[stream.key] = floor
         return encode(Skip(name, *stream.key, upto, *signed))
 
-    def _offered(self, link: Link, game: Game, stream: Stream) -> bool:
-        """Whether a stream goes to a peer: within the hop budget, or back to an origin that lost it."""
+    def _offered(self, link: Link, game: LiveGame, stream: Stream) -> bool:
+        """Whether a stream is sent to a peer: within the hop budget, or back to an origin that lost it."""
         origin, epoch = stream.key
         if origin == link.peer:
-            return epoch != link.epoch and game.setup.gamma > 0
-        return stream.hops < game.setup.gamma and origin in self._node.setup.members
+            return epoch != link.epoch and game.config.gamma > 0
+        return stream.hops < game.config.gamma and origin in self._node.config.members
 
-    # --- hearing ------------------------------------------------------------------------------------
+    # --- receiving ----------------------------------------------------------------------------------
 
     def have(self, link: Link, frame: Have) -> None:
-        """A peer says how far it is."""
+        """A peer says how far it is: replace what is known of it."""
         shared = link.games.get(frame.game)
         if shared is None:
             return
         game = self._node.games[frame.game]
         if frame.full:
             shared.answered = True
-            shared.has, shared.hops, shared.claims, shared.told_skip = {}, {}, {}, {}
-            shared.news = dict.fromkeys(game.streams)
-        most = len(self._node.setup.members) * self._node.setup.limits.epochs
+            shared.has, shared.hops, shared.claims, shared.skip_sent = {}, {}, {}, {}
+            shared.unsent = dict.fromkeys(game.streams)
+        most = len(self._node.config.members) * self._node.config.limits.epochs
         for origin, epoch, upto, hops in frame.streams:
             key = (origin, epoch)
             if key not in shared.has and len(shared.has) >= most:
                 self._node.violations["have"] += 1
                 return
             if (
-                origin not in self._node.setup.members
+                origin not in self._node.config.members
                 or not 0 <= upto <= LAST_DECISION
-                or not NOT_KNOWN <= hops <= game.setup.gamma
+                or not NOT_KNOWN <= hops <= game.config.gamma
             ):
                 self._node.violations["have"] += 1
                 continue
             if key == game.own.key and upto > game.own.upto:
-                # A lie, or the own disk is an old copy: an operator has to look.
+                # A false claim, or the own disk is an old copy: an operator has to look.
                 self._node.violations["ahead"] += 1
             hops = UNKNOWN if hops == NOT_KNOWN else hops
             shared.has[key] = shared.claims[key] = upto
             shared.hops[key] = hops
-            shared.told_skip.pop(key, None)
+            shared.skip_sent.pop(key, None)
             if key in game.streams:
-                shared.news[key] = None
+                shared.unsent[key] = None
                 self._lower_hops(game, game.streams[key], hops + 1)
 
-    def _lower_hops(self, game: Game, stream: Stream, hops: int) -> None:
-        """A shorter way: tell it on, for others may be nearer than they know too."""
-        if hops < stream.hops and hops <= game.setup.gamma:
+    def _lower_hops(self, game: LiveGame, stream: Stream, hops: int) -> None:
+        """Record a shorter path and announce it: it may be shorter for neighbours too."""
+        if hops < stream.hops and hops <= game.config.gamma:
             stream.hops = hops
-            self.news(game, stream.key)
-            self.tell_one(game, stream)
+            self.mark_unsent(game, stream.key)
+            self.send_have_of(game, stream)
 
     def obs(self, link: Link, frame: Obs) -> None:
-        """A peer tells a part of a stream."""
+        """A peer sends items of a stream."""
         found = self._checked(link, frame)
         if found is None:
             return
@@ -232,10 +256,10 @@ class Exchange:
         shared.has[stream.key] = max(shared.has.get(stream.key, 0), last)
         shared.claims[stream.key] = max(shared.claims.get(stream.key, 0), last)
         shared.hops[stream.key] = min(shared.hops.get(stream.key, UNKNOWN), frame.hops - 1)
-        self._take(link, game, stream, frame.hops, frame.first, frame.items, frame.head, frame.seal)
+        self._take(link, game, stream, frame.hops, frame.first, frame.items, frame.head, frame.signature)
 
-    def _checked(self, link: Link, frame: Obs) -> tuple[Game, Shared, Stream] | None:
-        """The stream that a frame is about; None, and counted, if no honest peer sends it."""
+    def _checked(self, link: Link, frame: Obs) -> tuple[LiveGame, SharedGame, Stream] | None:
+        """The stream of a frame; None, and a violation, if no correct peer sends it."""
         node = self._node
         shared = link.games.get(frame.game)
         if shared is None:
@@ -246,17 +270,17 @@ class Exchange:
         if key == game.own.key:
             node.violations["own"] += 1
             return None
-        # One hop means from the origin itself, which speaks for itself alone.
-        back = frame.origin == node.setup.node
-        if not 1 <= frame.hops <= game.setup.gamma or (
+        # One hop means directly from the origin.
+        back = frame.origin == node.config.node
+        if not 1 <= frame.hops <= game.config.gamma or (
             frame.hops == 1 and frame.origin != link.peer and not back
         ):
             node.violations["hops"] += 1
             return None
-        if not 1 <= frame.first <= LAST_DECISION or not 0 < len(frame.items) <= node.setup.limits.batch:
+        if not 1 <= frame.first <= LAST_DECISION or not 0 < len(frame.items) <= node.config.limits.batch:
             node.violations["batch"] += 1
             return None
-        if frame.origin not in node.setup.members:
+        if frame.origin not in node.config.members:
             node.violations["origin"] += 1
             return None
         stream = game.stream(key)
@@ -268,20 +292,21 @@ class Exchange:
     def _take(
         self,
         link: Link,
-        game: Game,
+        game: LiveGame,
         stream: Stream,
         hops: int,
         first: int,
         items: list[Item],
         head: Head | None,
-        seal: bytes = b"",
+        signature: bytes = b"",
     ) -> None:
+        """Accept items that are verified and follow what is known; else count a violation."""
         node = self._node
         hole = first > stream.upto + 1
         known = first + len(items) - 1 < stream.upto
         if stream.chain is not None and not known and not hole:
-            if not game.proven(stream, first, items, head, seal):
-                node.violations["seal"] += 1
+            if not game.proven(stream, first, items, head, signature):
+                node.violations[FORGED] += 1
                 game.forget(stream)
                 return
         elif stream.chain is not None and stream.upto == 0:
@@ -290,27 +315,27 @@ class Exchange:
             return
         self._lower_hops(game, stream, hops)
         if hole:
-            node.violations["hole"] += 1  # the next word on how far this node is will mend it
+            node.violations["hole"] += 1  # sent again after the next Have
             return
         if stream.chain is not None and known:
-            return  # a head that comes with it cannot be checked any more
-        new = game.accept(stream, first, items, head, node.log, seal)
+            return  # the head cannot be verified without the items
+        new = game.accept(stream, first, items, head, node.log, signature)
         if new:
-            node.leader_spoke(game, stream.key[0])
-            self.news(game, stream.key)
-            self._spend(link, game, stream.key[0], new)
+            node.note_leader(game, stream.key[0])
+            self.mark_unsent(game, stream.key)
+            self._charge_items(link, game, stream.key[0], new)
 
-    def _spend(self, link: Link, game: Game, origin: int, items: int) -> None:
-        """One origin may take up only so much: what comes faster has to wait in the network."""
-        rate, now = self._node.setup.limits.rate, self._node.now
-        left, since = self._spent.get((game.setup.name, origin), (rate, now))
+    def _charge_items(self, link: Link, game: LiveGame, origin: int, items: int) -> None:
+        """Limit the items of one origin per second (token bucket): pause the link that exceeds it."""
+        rate, now = self._node.config.limits.rate, self._node.now
+        left, since = self._tokens.get((game.config.name, origin), (rate, now))
         left = min(rate, left + (now - since) * rate) - items
-        self._spent[(game.setup.name, origin)] = (left, now)
+        self._tokens[(game.config.name, origin)] = (left, now)
         if left < 0:
             link.pause_until = max(link.pause_until, now - left / rate)
 
     def obs_in_order(self, arrived: Sequence[tuple[Link, Obs]]) -> None:
-        """Lock step: all that came in a round, oldest decision first, then by origin."""
+        """Lock step: accept all items of a round, oldest decision first, then by origin."""
         singles = []
         for link, frame in arrived:
             found = self._checked(link, frame)

@@ -1,19 +1,17 @@
-"""A node: a state machine that chooses, observes, tells its neighbours and remembers.
+"""A node: a state machine that makes decisions, accepts rewards and exchanges streams with its neighbours.
 
-No socket, clock, file or randomness is in it. A driver calls `choose`, `observe`, `abandon`, `tick`,
-`link_up`, `link_down`, `receive`; it writes what `take_journal` gives to a disk and says so with
-`committed`; it sends what `frames` gives. All that changes the state of an agent is a record, in
-order: a node that is given its records again is the same node.
+It has no socket, clock, file or randomness. A driver calls `choose`, `observe`, `abandon`, `tick`, `link_up`,
+`link_down` and `receive`; it writes the records of `take_journal` to a disk and calls `committed`; it sends
+the bytes of `frames`. Every change to an agent's state is a record: replaying them gives the same state.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from rumormill.live.core.exchange import Exchange, Link, Shared
+from rumormill.live.core.exchange import Exchange, Link, NodeState, SharedGame
 from rumormill.live.core.frames import (
     PROTO_MAX,
     PROTO_MIN,
@@ -21,27 +19,27 @@ from rumormill.live.core.frames import (
     Frame,
     Have,
     Hello,
-    Hostile,
     Obs,
     Ping,
     Pong,
+    ProtocolError,
     Round,
     Skip,
     decode,
     encode,
 )
-from rumormill.live.core.game import Accepted, Game
-from rumormill.live.core.node_config import GameSetup, NodeSetup
+from rumormill.live.core.game import Accepted, LiveGame
+from rumormill.live.core.node_config import GameConfig, NodeConfig
 from rumormill.live.core.records import Record
-from rumormill.live.core.skips import GivingUp
+from rumormill.live.core.skips import Skips
 
-# So many frames wait for a peer that does not read, and four for each stream; then the link is closed.
+# Frames that may wait for a peer that does not read, beside four per stream; then the link is closed.
 MOST_CONTROL = 1_024
 
 
 @dataclass(frozen=True)
 class Token:
-    """One decision: all that is needed to say later what came of it."""
+    """One decision: all that is needed to report its reward later."""
 
     game: str
     epoch: int
@@ -50,90 +48,74 @@ class Token:
     expires: float
 
 
-class Node:
+class Node(NodeState):
     """One node of a mesh, with all its games."""
 
-    def __init__(self, setup: NodeSetup) -> None:
-        self.setup = setup
-        self.games = {each.name: self._game(each) for each in setup.games}
-        self.links: dict[int, Link] = {}
-        self.now = 0.0
-        self._clock: float | None = None  # the driver's, when it last said so
-        self.violations: Counter[str] = Counter()
-        self._journal: list[Record] = []
-        self._records = 0  # written so far, taken or not
+    def __init__(self, config: NodeConfig) -> None:
+        super().__init__(config)
+        self.games = {each.name: self._game(each) for each in config.games}
+        self._clock: float | None = None  # the driver's clock at its last call
         self._durable = 0
-        self._heard_leader: dict[str, float] = {}  # per game, when its leader was last heard
         self._exchange = Exchange(self)
-        self._giving_up = GivingUp(self, self._exchange.told_more)
+        self._skips = Skips(self, self._exchange.announce)
 
-    def _game(self, setup: GameSetup) -> Game:
-        return Game(setup, self.setup.node, self.setup.epoch, self.setup.limits, self.setup.sealer)
+    def _game(self, config: GameConfig) -> LiveGame:
+        return LiveGame(config, self.config.node, self.config.epoch, self.config.limits, self.config.signer)
 
     # --- decisions ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Ask for the first block of decision numbers; call once, after the restart if there is one."""
+        """Request the first block of decision numbers; call once, after `restart` if there is one."""
         for game in self.games.values():
             game.reserve(self.log)
 
     @property
     def ready(self) -> bool:
         """Whether every game can make a decision now."""
-        return all(game.choices.ready for game in self.games.values())
+        return all(game.decisions.ready for game in self.games.values())
 
     def choose(self, game: str, now: float, ttl: float) -> Token:
         """The next decision; NotReady while there are no numbers on disk."""
         self._pass_time(now)
         played = self.games[game]
         t, arm = played.choose(self.now, ttl, self._alone(played), self.log)
-        return Token(game, self.setup.epoch, t, arm, self.now + ttl)
+        return Token(game, self.config.epoch, t, arm, self.now + ttl)
 
     def observe(self, game: str, t: int, arm: int, reward: float) -> Accepted:
-        """The reward of a decision. To be acknowledged when `committed` has reached the record."""
+        """Accept the reward of a decision; acknowledge it when `committed` has reached its record."""
         return self.games[game].observe(t, arm, reward, self.log)
 
     def abandon(self, game: str, t: int) -> bool:
-        """The reward of a decision will not come."""
+        """Close a decision whose reward will not arrive."""
         return self.games[game].abandon(t, self.log)
 
-    def _alone(self, game: Game) -> bool:
-        """Whether a follower's leader has been silent for longer than its patience."""
-        leader = game.setup.leader
-        if leader is None or leader == self.setup.node or self.setup.lockstep:
+    def _alone(self, game: LiveGame) -> bool:
+        """Whether a follower's leader has sent nothing for longer than `patience`."""
+        leader = game.config.leader
+        if leader is None or leader == self.config.node or self.config.lockstep:
             return False
-        return self.now - self._heard_leader.setdefault(game.setup.name, self.now) > game.setup.patience
-
-    def leader_spoke(self, game: Game, origin: int) -> None:
-        if origin == game.setup.leader:
-            self._heard_leader[game.setup.name] = self.now
+        return self.now - self._leader_seen.setdefault(game.config.name, self.now) > game.config.patience
 
     # --- the journal --------------------------------------------------------------------------------
 
-    def log(self, record: Record) -> int:
-        """Write a record down; its number."""
-        self._journal.append(record)
-        self._records += 1
-        return self._records
-
     def take_journal(self) -> list[Record]:
-        """The records that were not taken yet, in order."""
+        """The records since the last call, in order."""
         taken, self._journal = self._journal, []
         return taken
 
     @property
     def unwritten(self) -> int:
-        """How many were not taken yet."""
+        """The number of records that were not taken yet."""
         return len(self._journal)
 
     @property
     def records(self) -> int:
-        """How many records were written in all."""
+        """The number of records in all."""
         return self._records
 
     @property
     def durable(self) -> int:
-        """How many of them are on disk."""
+        """The number of records that are on disk."""
         return self._durable
 
     def committed(self, n: int) -> None:
@@ -141,10 +123,10 @@ class Node:
         self._durable = max(self._durable, n)
         for game in self.games.values():
             if game.committed(self._durable):
-                self._exchange.news(game, game.own.key)
+                self._exchange.mark_unsent(game, game.own.key)
 
     def restart(self, state: dict[str, Any] | None, journal: Iterable[Record]) -> None:
-        """Become what a snapshot and the records after it describe."""
+        """Restore a snapshot and replay the records after it."""
         for name, each in (state or {}).items():
             if name in self.games:
                 self.games[name].restore(each)
@@ -154,17 +136,17 @@ class Node:
         for game in self.games.values():
             game.restart()
 
-    def reconfigure(self, setup: NodeSetup) -> None:
-        """A new mesh file: games and links come and go; a game with another fingerprint starts anew.
+    def reconfigure(self, config: NodeConfig) -> None:
+        """Apply a new mesh file: games and links come and go; a game with another fingerprint starts anew.
 
-        All links have to be made again, for what is shared over them was agreed when they came up.
+        All links are closed, because the games that they share were agreed when they came up.
         """
-        self.setup = setup
+        self.config = config
         games = {}
-        for each in setup.games:
+        for each in config.games:
             game = self.games.get(each.name)
-            if game is not None and game.setup.fingerprint == each.fingerprint:
-                game.reconfigure(each, setup.sealer)
+            if game is not None and game.config.fingerprint == each.fingerprint:
+                game.reconfigure(each, config.signer)
             else:
                 earlier, game = game, self._game(each)
                 if earlier is not None:
@@ -176,22 +158,22 @@ class Node:
             link.closing = link.closing or "a new mesh file"
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as of the last record written, as plain data."""
+        """The state as of the last record, as plain data."""
         return {name: game.state() for name, game in self.games.items()}
 
     # --- time and links -----------------------------------------------------------------------------
 
     def _pass_time(self, now: float) -> None:
-        """Clocks jump: in here time never goes back, and goes on from where it was."""
+        """Advance the node's own time, which never goes back even if the driver's clock does."""
         self.now = now if self._clock is None else self.now + max(0.0, now - self._clock)
         self._clock = now
 
     def tick(self, now: float) -> None:
-        """Call a few times a second."""
+        """Timeouts, pings and repeated Haves; call a few times a second."""
         self._pass_time(now)
         for game in self.games.values():
             game.expire(self.now, self.log)
-        limits = self.setup.limits
+        limits = self.config.limits
         for link in self.links.values():
             if link.epoch is None and self.now - link.opened > limits.silence:
                 link.closing = link.closing or "no hello"
@@ -203,26 +185,32 @@ class Node:
                 link.pinged = self.now
                 link.control.append(encode(Ping()))
             if link.epoch is not None and self.now >= link.next_have:
-                self._exchange.tell_have(link)
-        self._giving_up.give_up()  # last: a link that has been silent for long says nothing of its peer
+                self._exchange.send_have(link)
+        self._skips.skip_unavailable()  # last: silent links are marked as closing before
 
     def link_up(self, link: int, peer: int) -> None:
-        """A connection to a neighbour, whose identity the driver has checked."""
-        setup, now = self.setup, self.now
+        """A connection to a neighbour whose identity the driver has verified."""
+        config, now = self.config, self.now
         opened = Link(
-            peer, opened=now, heard=now, pinged=now, next_have=now, counted=now, allowance=setup.limits.frames
+            peer,
+            opened=now,
+            heard=now,
+            pinged=now,
+            next_have=now,
+            counted=now,
+            allowance=config.limits.frames,
         )
         self.links[link] = opened
-        games = [(each.name, each.fingerprint) for each in setup.games]
-        hello = Hello(PROTO_MIN, PROTO_MAX, setup.mesh, setup.node, setup.epoch, games)
+        games = [(each.name, each.fingerprint) for each in config.games]
+        hello = Hello(PROTO_MIN, PROTO_MAX, config.mesh, config.node, config.epoch, games)
         opened.control.append(encode(hello))
 
     def link_down(self, link: int) -> None:
-        """The connection is gone; what was on the way may or may not have come."""
+        """The connection is closed; frames under way may or may not have arrived."""
         self.links.pop(link, None)
 
     def receive(self, link: int, body: bytes) -> None:
-        """A frame (without its length). Hostile: close the link."""
+        """A frame without its length prefix. After a ProtocolError the driver closes the link."""
         at = self.links[link]
         at.heard = self.now
         self._charge(at)
@@ -230,28 +218,29 @@ class Node:
             frame = decode(body)
             if frame is not None:
                 self._handle(at, frame)
-        except Hostile as error:
+        except ProtocolError as error:
             self.violations["hostile"] += 1
             at.closing = at.closing or str(error)
             raise
 
     def _charge(self, link: Link) -> None:
-        """Every frame costs something, also one that says nothing: too many have to wait in the network."""
-        rate = self.setup.limits.frames
+        """Limit the frames of a link per second (token bucket): pause a link that exceeds it."""
+        rate = self.config.limits.frames
         link.allowance = min(rate, link.allowance + (self.now - link.counted) * rate) - 1
         link.counted = self.now
         if link.allowance < 0:
             link.pause_until = max(link.pause_until, self.now - link.allowance / rate)
 
-    def rests(self, link: int) -> bool:
-        """Whether nothing should be read from a link for now."""
+    def is_paused(self, link: int) -> bool:
+        """Whether the driver should not read from a link now."""
         return self.links[link].pause_until > self.now
 
-    def is_asked(self, link: int) -> bool:
-        """Whether there is something to be said over a link at once, because the peer waits for it."""
-        return self.links[link].asked
+    def is_urgent(self, link: int) -> bool:
+        """Whether the peer of a link waits for a frame, so that it should be sent at once."""
+        return self.links[link].urgent
 
     def _handle(self, link: Link, frame: Frame) -> None:
+        """Dispatch a frame."""
         match frame:
             case Hello():
                 self._greet(link, frame)
@@ -262,73 +251,74 @@ class Node:
             case Bye(reason=reason):
                 link.closing = f"the peer said goodbye: {reason[:100]}"
             case _ if link.epoch is None:
-                raise Hostile("a peer that does not say hello first")
+                raise ProtocolError("a peer that does not say hello first")
             case Have():
                 self._exchange.have(link, frame)
-            case Obs() if self.setup.lockstep:
+            case Obs() if self.config.lockstep:
                 link.held.append((link.round + 1, frame))
             case Obs():
                 self._exchange.obs(link, frame)
             case Skip():
-                self._giving_up.skip(link, frame)
+                self._skips.receive(link, frame)
             case Round(t=t):
                 link.round = t
 
     def _greet(self, link: Link, hello: Hello) -> None:
-        setup = self.setup
+        """Check a peer's Hello and agree on the games to exchange."""
+        config = self.config
         if hello.node != link.peer:
-            raise Hostile(f"node {link.peer} says it is node {hello.node}")
-        if hello.mesh != setup.mesh:
-            raise Hostile(f"a node of another mesh, {hello.mesh[:60]!r}")
+            raise ProtocolError(f"node {link.peer} says it is node {hello.node}")
+        if hello.mesh != config.mesh:
+            raise ProtocolError(f"a node of another mesh, {hello.mesh[:60]!r}")
         if link.epoch is not None:
-            raise Hostile("a second hello")
+            raise ProtocolError("a second hello")
         if hello.proto_min > PROTO_MAX or hello.proto_max < PROTO_MIN:
-            link.closing = f"it speaks versions {hello.proto_min} to {hello.proto_max} of the protocol"
+            link.closing = f"protocol versions {hello.proto_min} to {hello.proto_max} are not supported"
             link.control.append(encode(Bye("version")))
             return
         link.epoch = hello.epoch
         theirs = dict(hello.games)
-        for game in setup.games:
+        for game in config.games:
             if theirs.get(game.name) == game.fingerprint:
-                link.games[game.name] = Shared()
+                link.games[game.name] = SharedGame()
             elif game.name in theirs:
                 self.violations["fingerprint"] += 1
-        self._exchange.tell_have(link)
-        link.asked = True
+        self._exchange.send_have(link)
+        link.urgent = True
 
-    # --- what goes out ------------------------------------------------------------------------------
+    # --- output -------------------------------------------------------------------------------------
 
     def frames(self, link: int, limit: int) -> list[bytes]:
-        """What is to be sent over a link now: about `limit` bytes at most, and at least one frame if any."""
+        """The frames to send over a link now: about `limit` bytes at most, at least one frame if any."""
         at = self.links[link]
-        at.asked = False
+        at.urgent = False
         found: list[bytes] = []
         while at.control and limit > 0:
             found.append(at.control.popleft())
             limit -= len(found[-1])
-        if at.epoch is None or self.setup.lockstep:
+        if at.epoch is None or self.config.lockstep:
             return found
         while limit > 0 and (frame := self._exchange.next_frame(at)) is not None:
             found.append(frame)
             limit -= len(frame)
         return found
 
-    def say_goodbye(self, reason: str) -> None:
-        """Tell every neighbour that this node stops."""
+    def send_bye(self, reason: str) -> None:
+        """Send Bye over every link."""
         for link in self.links.values():
             link.control.append(encode(Bye(reason)))
 
     # --- lock step ----------------------------------------------------------------------------------
 
     def finish_round(self, t: int) -> None:
-        """All that is to be told in this round is known: put it on every link, then the round's end."""
+        """Queue all frames of this round on every link, then its end."""
         for link in self.links.values():
             while (frame := self._exchange.next_frame(link)) is not None:
                 link.control.append(frame)
             link.control.append(encode(Round(t)))
 
     def round_over(self, t: int) -> bool:
-        """Take in what came in round t, once every neighbour has ended it; False if one has not."""
+        """Accept the items of round t, once every neighbour has finished it; False if one has not."""
         if any(link.round < t for link in self.links.values()):
             return False
         arrived: list[tuple[Link, Obs]] = []

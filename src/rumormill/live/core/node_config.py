@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from rumormill.errors import InputError
+from rumormill.live.core.signatures import Signer
 from rumormill.mesh.file import GamePart, Limits, Mesh
 from rumormill.policies import Agent, Seat
 from rumormill.policies.centralized import LeaderPart
@@ -18,71 +19,68 @@ from rumormill.policies.decentralized import CliquePart
 from rumormill.policies.message_passing_policy import HopPart
 from rumormill.text import nearest
 
-if TYPE_CHECKING:
-    from rumormill.live.core.signatures import Sealer
-
-# No decision number exceeds this, so a trimmed mean knows which samples can never leave and forgets them.
+# No decision number exceeds this. A trimmed mean drops samples that cannot be trimmed before it.
 LAST_DECISION = 1 << 40
 
 
 @dataclass(frozen=True, kw_only=True)
-class GameSetup:
-    """One game as a node plays it."""
+class GameConfig:
+    """The configuration of one game on one node."""
 
     name: str
     n_arms: int
     gamma: int
     fingerprint: str
-    """Neighbours exchange a game only if theirs is equal."""
+    """Neighbours exchange a game only if their fingerprints are equal."""
     make_agent: Callable[[], Agent]
     leader: int | None = None
-    """Whose newest decision is copied; None for agents that decide for themselves."""
+    """The node whose newest decision is copied; None for agents that decide for themselves."""
     patience: float = 30.0
-    """Seconds of the leader's silence after which a follower decides for itself."""
+    """Seconds without items of the leader after which a follower decides for itself."""
     reach: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """For every member those whose samples it can have; bounds what its rows may claim."""
+    """For every member the nodes within its hop budget; bounds the samples that its rows may report."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class NodeSetup:
-    """One node."""
+class NodeConfig:
+    """The configuration of one node."""
 
     node: int
     mesh: str
     epoch: int
-    """Drawn when a node starts with an empty disk, larger each time."""
+    """Drawn when a node starts with an empty disk; larger each time."""
     neighbours: frozenset[int]
     members: frozenset[int]
-    games: tuple[GameSetup, ...]
+    games: tuple[GameConfig, ...]
     limits: Limits
-    sealer: Sealer | None = None
-    """Signs and checks, in a mesh with signatures."""
+    signer: Signer | None = None
+    """None in a mesh without signatures."""
     lockstep: bool = False
     """Play in rounds, for comparison with the simulator."""
 
 
-def node_setup(
-    mesh: Mesh, name: str, epoch: int, *, sealer: Sealer | None = None, lockstep: bool = False
-) -> NodeSetup:
-    """The configuration of the node `name`; a mesh with signatures needs a `sealer`."""
+def node_config(
+    mesh: Mesh, name: str, epoch: int, *, signer: Signer | None = None, lockstep: bool = False
+) -> NodeConfig:
+    """The configuration of the node `name`; a mesh with signatures needs a `signer`."""
     if name not in mesh.ids:
         raise InputError(f"{mesh.path} has no node {name!r}{nearest(name, mesh.ids)}")
-    return NodeSetup(
+    return NodeConfig(
         node=mesh.ids[name],
         mesh=mesh.file.name,
         epoch=epoch,
         neighbours=frozenset(mesh.ids[other] for other in mesh.links[name]),
         members=frozenset(mesh.names),
-        games=tuple(_game_setup(mesh, game, name) for game in mesh.file.games),
+        games=tuple(_game_config(mesh, game, name) for game in mesh.file.games),
         limits=mesh.file.limits,
         lockstep=lockstep,
-        sealer=sealer,
+        signer=signer,
     )
 
 
-def _game_setup(mesh: Mesh, game: GamePart, name: str) -> GameSetup:
+def _game_config(mesh: Mesh, game: GamePart, name: str) -> GameConfig:
     gamma, part = hop_budget(mesh, game), plan_part(mesh, game, name)
-    return GameSetup(
+    return GameConfig(
         name=game.name,
         n_arms=len(game.arms),
         gamma=gamma,

@@ -1,4 +1,4 @@
-"""What a node writes down, in the order in which it happened; replaying it gives the same state."""
+"""Records of a node's journal, in the order of events; replaying them gives the same state."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class _Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Reserve(_Record, tag="reserve", frozen=True):
-    """Decision numbers up to here may be used, once this is on disk.
+    """Decision numbers up to here may be used once this record is on disk.
 
-    The first record of a game, and the one that says which game of this name it was.
+    The first record of a game; its fingerprint tells games of the same name apart.
     """
 
     game: str
@@ -22,8 +22,8 @@ class Reserve(_Record, tag="reserve", frozen=True):
     fingerprint: str = ""
 
 
-class Choice(_Record, tag="choice", frozen=True):
-    """A decision; `alone` if a follower decided for itself because its leader was silent."""
+class Decision(_Record, tag="choice", frozen=True):
+    """A decision; `alone` if a follower decided for itself because its leader sent nothing."""
 
     game: str
     t: int
@@ -33,7 +33,7 @@ class Choice(_Record, tag="choice", frozen=True):
 
 
 class Own(_Record, tag="own", frozen=True):
-    """A reward of an own decision; seq is its place in the own stream, 0 if it is not published."""
+    """The reward of an own decision; seq is its number in the own stream, 0 if it is not published."""
 
     game: str
     t: int
@@ -51,18 +51,18 @@ class Peer(_Record, tag="peer", frozen=True):
     first: int
     items: list[Item]
     head: Head | None = None
-    seal: bytes = b""
+    signature: bytes = b""
 
 
 class Expired(_Record, tag="expired", frozen=True):
-    """A choice whose reward is no longer waited for."""
+    """A decision closed without a reward."""
 
     game: str
     t: int
 
 
 class Skipped(_Record, tag="skipped", frozen=True):
-    """Items given up: nobody in reach has them any more."""
+    """Items skipped because no neighbour retains them."""
 
     game: str
     origin: int
@@ -70,19 +70,21 @@ class Skipped(_Record, tag="skipped", frozen=True):
     upto: int
     digest: bytes = b""
     head: Head | None = None
-    seal: bytes = b""
+    signature: bytes = b""
 
 
-Record = Reserve | Choice | Own | Peer | Expired | Skipped
+Record = Reserve | Decision | Own | Peer | Expired | Skipped
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Record)
 
 
 def encode(record: Record) -> bytes:
+    """A record as msgpack."""
     return _encoder.encode(record)
 
 
 def decode(data: bytes) -> Record:
+    """The record that `encode` packed."""
     found: Record = _decoder.decode(data)
     return found

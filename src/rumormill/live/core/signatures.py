@@ -1,8 +1,9 @@
-"""Seals: a member of a mesh cannot speak for another, also not through those who pass its words on.
+"""Signatures of streams: a node cannot forge the observations of another, not even those it forwards.
 
-Every stream is a chain: the digest of item n covers the digest of item n - 1. An origin signs a few *points*
-of its chain: how many items, their digest, its newest head. Whoever knows a prefix of a stream can check a
-longer one that ends at a point, whoever brought it; those who pass items on keep one point for every batch.
+Every stream is a hash chain: the digest of item n covers the digest of item n - 1. An origin signs *points*
+of its chain: the number of items, their digest, its newest head. A receiver that has a prefix of a stream
+verifies a longer prefix that ends at a point, from any sender. Nodes that forward items keep one point per
+batch.
 """
 
 from __future__ import annotations
@@ -16,44 +17,46 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from rumormill.live.core.frames import Head, Item
-from rumormill.live.core.streams import ITEM, Key, head_from, plain
+from rumormill.live.core.frames import ITEM, Head, Item, Key, head_from
 
 BEGIN = bytes(32)
 """The digest of a stream without items."""
+FORGED = "seal"  # plain-words: allow
+"""The kind of violation that counts wrong signatures, in status and metrics."""
 
 
 class Point(NamedTuple):
-    """An origin's word that its first `upto` items have this digest, and that this was its newest head."""
+    """Signed by an origin: the digest of its first `upto` items, and its newest head."""
 
     upto: int
     digest: bytes
     head: Head | None
-    seal: bytes
+    signature: bytes
 
 
 @dataclass(frozen=True)
-class Sealer:
-    """The own key, and everybody's public ones."""
+class Signer:
+    """Signs points of the own streams and verifies those of others."""
 
     mesh: str
     sign: Callable[[bytes], bytes]
     verify: Callable[[int, bytes, bytes], bool]
-    """(node, words, seal) -> whether it is that node's."""
+    """(node, message, signature) -> whether it is that node's signature."""
 
-    def seal(self, game: str, key: Key, upto: int, digest: bytes, head: Head | None) -> Point:
-        """A point of an own stream."""
-        return Point(upto, digest, head, self.sign(self._words(game, key, upto, digest, head)))
+    def sign_point(self, game: str, key: Key, upto: int, digest: bytes, head: Head | None) -> Point:
+        """A signed point of an own stream."""
+        return Point(upto, digest, head, self.sign(self._message(game, key, upto, digest, head)))
 
-    def holds(self, game: str, key: Key, point: Point) -> bool:
-        """Whether the origin said so."""
-        words = self._words(game, key, point.upto, point.digest, point.head)
-        return self.verify(key[0], words, point.seal)
+    def verifies(self, game: str, key: Key, point: Point) -> bool:
+        """Whether the origin of the stream signed this point."""
+        message = self._message(game, key, point.upto, point.digest, point.head)
+        return self.verify(key[0], message, point.signature)
 
-    def _words(self, game: str, key: Key, upto: int, digest: bytes, head: Head | None) -> bytes:
+    def _message(self, game: str, key: Key, upto: int, digest: bytes, head: Head | None) -> bytes:
+        """The signed bytes."""
         rows = [] if head is None else [[float(mean), float(n)] for mean, n in head.rows]
-        said = None if head is None else [head.t, head.arm, rows]
-        return msgspec.msgpack.encode(["rumormill stream 1", self.mesh, game, *key, upto, digest, said])
+        newest = None if head is None else [head.t, head.arm, rows]
+        return msgspec.msgpack.encode(["rumormill stream 1", self.mesh, game, *key, upto, digest, newest])
 
 
 def chained(digest: bytes, items: Sequence[Item]) -> bytes:
@@ -65,16 +68,16 @@ def chained(digest: bytes, items: Sequence[Item]) -> bytes:
 
 
 class Chain:
-    """What a node knows of the seals of one stream."""
+    """The digest of one stream and its signed points."""
 
     def __init__(self, batch: int) -> None:
         self._batch = batch
         self.digest = BEGIN
-        """Of all items up to the last one known."""
+        """Of all known items."""
         self.points: list[Point] = []
 
     def add(self, point: Point, floor: int) -> None:
-        """One more point, behind all others; those that no step of a batch needs are forgotten."""
+        """Append a point; drop those below the floor and those that no step of one batch needs."""
         points = self.points
         if points and point.upto <= points[-1].upto:
             points[-1] = point if point.upto == points[-1].upto else points[-1]
@@ -85,7 +88,7 @@ class Chain:
         del points[: bisect_left(points, floor, key=lambda each: each.upto)]
 
     def step(self, first: int, last: int) -> Point | None:
-        """The furthest point that items first, first + 1, ... reach in one batch, at most to `last`."""
+        """The furthest point, at most `last`, that one batch from item `first` reaches; None without one."""
         most = min(first - 1 + self._batch, last)
         at = bisect_right(self.points, most, key=lambda each: each.upto)
         return self.points[at - 1] if at and self.points[at - 1].upto >= first else None
@@ -96,11 +99,17 @@ class Chain:
         return self.points[at] if at < len(self.points) else None
 
     def state(self) -> list[Any]:
-        return [self.digest, [[p.upto, p.digest, plain(p.head), p.seal] for p in self.points]]
+        """As plain data, for snapshots."""
+        rows = [
+            [point.upto, point.digest, None if point.head is None else point.head.plain(), point.signature]
+            for point in self.points
+        ]
+        return [self.digest, rows]
 
     def restore(self, state: Sequence[Any]) -> None:
+        """Take over what `state` described."""
         self.digest = bytes(state[0])
         self.points = [
-            Point(int(upto), bytes(digest), head_from(head), bytes(seal))
-            for upto, digest, head, seal in state[1]
+            Point(int(upto), bytes(digest), head_from(head), bytes(signature))
+            for upto, digest, head, signature in state[1]
         ]

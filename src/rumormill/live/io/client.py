@@ -1,10 +1,4 @@
-"""A small client of the sidecar, for applications in Python; only the standard library is needed.
-
-with Client("http://127.0.0.1:7480") as node:
-    choice = node.choose("mirrors")
-    latency = fetch_from(choice.arm)
-    node.observe(choice, latency)
-"""
+"""A client of the sidecar for applications in Python; it needs only the standard library."""
 
 from __future__ import annotations
 
@@ -22,13 +16,17 @@ from urllib.parse import urlsplit
 
 from rumormill.errors import RumormillError
 
-# A repeat of an observation gets the same answer, so trying again is always right.
+# Observations are idempotent, so a request may always be repeated.
 ATTEMPTS = 4
 PAUSE = 0.1
 
 
 class NodeError(RumormillError):
-    """What the node answered instead; `status` is that of HTTP, 0 if there was no answer."""
+    """A request that failed.
+
+    - `status`: the HTTP status; 0 if the node did not answer. 404 unknown game or token, 409 another reward
+      was reported before, 410 the decision is too old, 422 the reward is not a finite number, 503 not ready.
+    """
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -40,9 +38,12 @@ class Chosen:
     """One decision of the node."""
 
     arm: str
+    """The name of the arm to pull."""
     token: str
+    """Identifies the decision when its reward is reported."""
     game: str
     expires: float
+    """When the node closes the decision without a reward, in seconds since 1970."""
 
 
 class _Unix(http.client.HTTPConnection):
@@ -59,7 +60,24 @@ class _Unix(http.client.HTTPConnection):
 
 
 class Client:
-    """One connection to a node; not for several threads at once."""
+    """A connection to the node on this machine; use one per thread.
+
+    - `url`: where the node answers: "http://HOST:PORT" (default http://127.0.0.1:7480) or "unix:PATH".
+    - `token`: the node's RUMORMILL_TOKEN, if it requires one.
+    - `timeout`: seconds to wait for one response (5).
+    - `attempts`: how often a request is tried while the node does not answer or is not ready (4), with
+      pauses of 0.2, 0.4, 0.8, ... seconds.
+
+    Every method raises `NodeError` if the node refuses the request or does not answer.
+
+    Example:
+
+        from rumormill.live.io.client import Client
+
+        with Client("http://127.0.0.1:7480") as node:
+            choice = node.choose("mirrors")
+            node.observe(choice, 41.5)  # the latency of the mirror choice.arm, in ms
+    """
 
     def __init__(
         self,
@@ -69,32 +87,45 @@ class Client:
         timeout: float = 5.0,
         attempts: int = ATTEMPTS,
     ) -> None:
-        """`url` is http://HOST:PORT, or unix:PATH."""
         self._url, self._token, self._timeout, self._attempts = url, token, timeout, attempts
         self._connection: http.client.HTTPConnection | None = None
 
     def choose(self, game: str | None = None, *, ttl: float | None = None) -> Chosen:
-        """The arm to take now."""
+        """The next decision.
+
+        - `game`: its name; may be left out if the mesh has one game.
+        - `ttl`: seconds until the decision is closed without a reward; by default as in the mesh file.
+        """
         found = self._call("POST", "/v1/choose", {"game": game, "ttl": ttl})
         return Chosen(found["arm"], found["token"], found["game"], found["expires"])
 
     def observe(self, choice: Chosen | str, reward: float) -> int:
-        """What came of it; its number in the node's stream. Returns when it is on disk."""
+        """Report the reward (or cost) of a decision; returns when it is on disk.
+
+        - `choice`: what `choose` returned, or its token.
+        - `reward`: a finite number, in the unit of the game.
+
+        Returns its number in the node's stream, 0 if the policy does not publish it. Reporting the same
+        reward again returns the same number.
+        """
         token = choice if isinstance(choice, str) else choice.token
         return int(self._call("POST", "/v1/observe", {"token": token, "reward": reward})["seq"])
 
     def abandon(self, choice: Chosen | str) -> bool:
-        """Nothing will come of it."""
+        """Close a decision whose reward will not arrive; False if it was not open.
+
+        - `choice`: what `choose` returned, or its token.
+        """
         token = choice if isinstance(choice, str) else choice.token
         return bool(self._call("POST", "/v1/abandon", {"token": token})["abandoned"])
 
     def status(self) -> dict[str, Any]:
-        """What the node knows."""
+        """The node's status: its games with their arms and streams, its links, counters of violations."""
         found: dict[str, Any] = self._call("GET", "/v1/status", None)
         return found
 
     def _call(self, method: str, path: str, body: Any) -> Any:
-        """One request; tried again while the node is away or not ready."""
+        """One request, repeated while the node does not answer or is not ready."""
         failed: NodeError = NodeError(0, "no attempt was made")
         for attempt in range(self._attempts):
             if attempt:
@@ -113,6 +144,7 @@ class Client:
         raise failed
 
     def _exchange(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
+        """One request and its response: (status, body)."""
         if self._connection is None:
             self._connection = self._connect()
         headers = {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
@@ -128,6 +160,7 @@ class Client:
         return http.client.HTTPConnection(parts.hostname or "127.0.0.1", parts.port, timeout=self._timeout)
 
     def close(self) -> None:
+        """Close the connection; the next call opens a new one."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -142,7 +175,19 @@ class Client:
 
 
 class AsyncClient:
-    """The same for asyncio: each call in a thread, one connection per call in flight."""
+    """`Client` for asyncio: each call runs in a thread, with one connection per call in flight.
+
+    - `url`, `token`, `timeout`: as for `Client`.
+
+    Example:
+
+        from rumormill.live.io.client import AsyncClient
+
+        async def fetch() -> None:
+            async with AsyncClient("http://127.0.0.1:7480") as node:
+                choice = await node.choose("mirrors")
+                await node.observe(choice, 41.5)
+    """
 
     def __init__(self, url: str = "http://127.0.0.1:7480", *, token: str | None = None, timeout: float = 5.0):
         self._given = {"token": token, "timeout": timeout}
@@ -150,26 +195,27 @@ class AsyncClient:
         self._idle: list[Client] = []
 
     async def choose(self, game: str | None = None, *, ttl: float | None = None) -> Chosen:
-        """The arm to take now."""
+        """The next decision; see `Client.choose`."""
         found: Chosen = await self._do("choose", game, ttl=ttl)
         return found
 
     async def observe(self, choice: Chosen | str, reward: float) -> int:
-        """What came of it. Returns when it is on disk."""
+        """Report the reward of a decision; see `Client.observe`."""
         found: int = await self._do("observe", choice, reward)
         return found
 
     async def abandon(self, choice: Chosen | str) -> bool:
-        """Nothing will come of it."""
+        """Close a decision whose reward will not arrive; see `Client.abandon`."""
         found: bool = await self._do("abandon", choice)
         return found
 
     async def status(self) -> dict[str, Any]:
-        """What the node knows."""
+        """The node's status; see `Client.status`."""
         found: dict[str, Any] = await self._do("status")
         return found
 
     async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of an idle client in a thread."""
         client = self._idle.pop() if self._idle else Client(self._url, **self._given)  # type: ignore[arg-type]
         try:
             return await asyncio.to_thread(getattr(client, name), *args, **kwargs)
@@ -177,6 +223,7 @@ class AsyncClient:
             self._idle.append(client)
 
     def close(self) -> None:
+        """Close all idle connections."""
         for client in self._idle:
             client.close()
         self._idle.clear()
@@ -191,6 +238,7 @@ class AsyncClient:
 
 
 def _reason(text: bytes) -> str:
+    """The error in the body of a response."""
     try:
         return str(json.loads(text)["error"])
     except (ValueError, KeyError, TypeError):
@@ -201,7 +249,7 @@ PATIENCE = 5.0
 
 
 def look(urls: Sequence[str], token: str | None = None) -> list[dict[str, Any] | NodeError]:
-    """What every node says of itself, or why it does not."""
+    """The status of every node, or the error of its request."""
     with ThreadPoolExecutor(min(len(urls), 32)) as asking:
         return list(asking.map(lambda url: _ask(url, token), urls))
 
@@ -215,7 +263,7 @@ def _ask(url: str, token: str | None) -> dict[str, Any] | NodeError:
 
 
 def row(url: str, found: dict[str, Any] | NodeError) -> dict[str, Any]:
-    """One node in a line; all its games together."""
+    """One node as a row of a table; all its games together."""
     if isinstance(found, NodeError):
         state = f"answers {found.status}" if found.status else "does not answer"
         return {"node": url, "state": state} | dict.fromkeys(
@@ -230,7 +278,7 @@ def row(url: str, found: dict[str, Any] | NodeError) -> dict[str, Any]:
     ]
     return {
         "node": found["node"],
-        "state": "ready" if found["ready"] else found["trouble"] or "not ready",
+        "state": "ready" if found["ready"] else found["trouble"] or "not ready",  # plain-words: allow
         "links": f"{sum(link['up'] for link in found['links'])} of {len(found['links'])}",
         "rewards": sum(game["observed"] for game in games),
         "prefers": ", ".join(prefers) or "–",
@@ -240,7 +288,7 @@ def row(url: str, found: dict[str, Any] | NodeError) -> dict[str, Any]:
 
 
 def others(found: dict[str, Any]) -> list[dict[str, Any]]:
-    """What one node knows of everybody: a row per game and stream."""
+    """The streams that one node knows: a row per game and stream."""
     return [
         {
             "game": name,

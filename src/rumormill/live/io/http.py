@@ -1,7 +1,7 @@
-"""As much of HTTP/1.1 as a sidecar on the same machine needs: small requests, answers, an event stream.
+"""The part of HTTP/1.1 that a local sidecar needs: small requests, responses, server-sent events.
 
-Bounded in every way: the size of a request, the time to send it, the time to read the answer, the number of
-connections. One request of a connection is answered at a time; what is sent ahead waits.
+Bounded are the size of a request (its head and its Content-Length), the time to send it, the time to read the
+response, and the number of connections. Pipelined requests of a connection are answered one at a time.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from urllib.parse import unquote
 MOST_HEAD = 16 * 1024
 MOST_BODY = 1024 * 1024
 MOST_CONNECTIONS = 512
-PATIENCE = 10.0  # seconds for a request to come in whole, and for an answer to be read
+PATIENCE = 10.0  # seconds to receive a whole request, and for the client to read a response
 IDLE = 75.0  # seconds between two requests
-AT_ONCE = 16  # requests of one connection before others get a turn
-SWEEP = 1.0  # seconds between two looks for those that took too long
+AT_ONCE = 16  # pipelined requests of one connection before others get a turn
+SWEEP = 1.0  # seconds between two checks of the deadlines
 TYPES = {"json": "application/json", "html": "text/html; charset=utf-8", "text": "text/plain; charset=utf-8"}
 END = b"\r\n\r\n"
 
@@ -37,8 +37,8 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """One answer; `events` makes it a stream of what the server publishes, beginning with the body."""
+class Response:
+    """One response; `events` starts a stream of published events, the body first."""
 
     status: int = 200
     body: bytes = b""
@@ -48,71 +48,75 @@ class Answer:
 
 
 class BadRequest(Exception):
-    """A request that is not understood."""
+    """A request that is malformed or refused."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
         self.status = status
 
 
-Handler = Callable[[Request], "Answer | Future[Answer]"]
-"""Answers at once, or says when it will."""
+Handler = Callable[[Request], "Response | Future[Response]"]
+"""Returns a Response, or a Future that resolves to one."""
 
 
 class HttpServer:
     """Serves a handler on an address or on a Unix socket."""
 
     def __init__(self, handler: Handler, refuse: Callable[[str], None] = lambda why: None) -> None:
-        """`refuse` hears of every connection that is let go without an answer, and why."""
+        """`refuse` is called with the reason when a connection is closed without a response."""
         self.handler, self.refuse = handler, refuse
         self._server: asyncio.Server | None = None
         self._sweeping: asyncio.TimerHandle | None = None
-        self.open: set[Connection] = set()
+        self.open: set[HttpConnection] = set()
         self.draining = False
         self._empty: Future[None] | None = None
 
     async def start(self, host: str | None, port: int, unix: str | None = None) -> None:
+        """Listen on an address or a Unix socket."""
         loop = asyncio.get_running_loop()
         if unix is not None:
-            self._server = await loop.create_unix_server(lambda: Connection(self), unix)
+            self._server = await loop.create_unix_server(lambda: HttpConnection(self), unix)
         else:
-            self._server = await loop.create_server(lambda: Connection(self), host, port)
+            self._server = await loop.create_server(lambda: HttpConnection(self), host, port)
         self._sweep()
 
     @property
     def port(self) -> int:
+        """The TCP port; 0 for a Unix socket."""
         assert self._server is not None
         name = self._server.sockets[0].getsockname()
         return int(name[1]) if isinstance(name, tuple) else 0
 
     @property
     def watched(self) -> bool:
-        """Whether anybody listens to events."""
+        """Whether any client receives events."""
         return any(each.streaming for each in self.open)
 
     def publish(self, event: bytes) -> None:
-        """To everybody who listens."""
+        """Send an event to all clients of the event stream."""
         for each in list(self.open):
             if each.streaming:
                 each.send_event(event)
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: HttpConnection) -> None:
+        """A connection has ended."""
         self.open.discard(connection)
         if not self.open and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
 
     def _sweep(self) -> None:
+        """Close connections whose deadline is over."""
         loop = asyncio.get_running_loop()
         self._sweeping = loop.call_later(SWEEP, self._sweep)
         now = loop.time()
         for each in list(self.open):
             if each.deadline <= now:
                 if each.is_slow:
-                    self.refuse("a request that does not come whole, or an answer that is not read")
-                each.give_up()
+                    self.refuse("an incomplete request, or a response that is not read")
+                each.abort()
 
     async def stop(self, patience: float = 5.0) -> None:
-        """No new requests; those that came in are answered."""
+        """Stop accepting requests; answer those under way."""
         self.draining = True
         if self._sweeping is not None:
             self._sweeping.cancel()
@@ -120,28 +124,28 @@ class HttpServer:
             self._server.close()
         for each in list(self.open):
             each.finish()
-        for _ in range(2):  # first wait for answers, then only for the connections to be gone
+        for _ in range(2):  # first wait for responses, then for the connections to close
             if not self.open:
                 break
             self._empty = asyncio.get_running_loop().create_future()
             await asyncio.wait([self._empty], timeout=patience)
             for each in list(self.open):
-                each.give_up()
+                each.abort()
         if self._server is not None:
             await self._server.wait_closed()
 
 
-class Connection(asyncio.Protocol):
-    """One client."""
+class HttpConnection(asyncio.Protocol):
+    """The connection of one client."""
 
     def __init__(self, server: HttpServer) -> None:
         self._server, self._loop = server, asyncio.get_running_loop()
         self._buffer = bytearray()
         self._wire: asyncio.Transport | None = None
-        self._answering: Future[Answer] | None = None
+        self._answering: Future[Response] | None = None
         self._keep = True
-        self._readable = True  # whether the client takes what is written
-        self._resting = False  # whether the client is not read
+        self._writable = True  # whether the client reads what is written
+        self._paused = False  # whether reading from the client is paused
         self.streaming = False
         self.deadline = self._loop.time() + PATIENCE
 
@@ -167,32 +171,32 @@ class Connection(asyncio.Protocol):
             return
         self._buffer += data
         self._advance()
-        # What is sent ahead of an answer is not read without end.
-        if len(self._buffer) > MOST_HEAD + MOST_BODY and not self._resting and self._wire is not None:
-            self._resting = True
+        # Pipelined requests beyond one of full size are not read before the response.
+        if len(self._buffer) > MOST_HEAD + MOST_BODY and not self._paused and self._wire is not None:
+            self._paused = True
             self._wire.pause_reading()
 
     def pause_writing(self) -> None:
-        self._readable = False
+        self._writable = False
         self.deadline = self._loop.time() + PATIENCE
 
     def resume_writing(self) -> None:
-        self._readable = True
+        self._writable = True
         self.deadline = float("inf") if self.streaming else self._loop.time() + IDLE
         self._advance()
 
     @property
     def is_slow(self) -> bool:
-        """Whether a request has begun to come, or an answer to be read; else it was only idle."""
-        return bool(self._buffer) or not self._readable
+        """Whether a request or a response is incomplete; else the connection is only idle."""
+        return bool(self._buffer) or not self._writable
 
-    def give_up(self) -> None:
-        """It takes too long."""
+    def abort(self) -> None:
+        """Close the connection at once."""
         if self._wire is not None:
             self._wire.abort()
 
     def finish(self) -> None:
-        """No further request is taken."""
+        """Accept no further request."""
         self._keep = False
         if self._answering is None and self._wire is not None:
             self._wire.close()
@@ -200,9 +204,9 @@ class Connection(asyncio.Protocol):
     # --- requests -----------------------------------------------------------------------------------
 
     def _advance(self) -> None:
-        """Answer what has come in whole, one after the other; of much that was sent ahead, some at a time."""
+        """Answer complete requests one after the other; after `AT_ONCE` other connections get a turn."""
         for turn in itertools.count():
-            if not self._keep or not self._readable or self.streaming or self._answering is not None:
+            if not self._keep or not self._writable or self.streaming or self._answering is not None:
                 return
             if turn == AT_ONCE:
                 self._loop.call_soon(self._advance)
@@ -210,29 +214,30 @@ class Connection(asyncio.Protocol):
             try:
                 request = self._next()
             except BadRequest as error:
-                self._send(Answer(error.status, str(error).encode(), "text"), keep=False)
+                self._send(Response(error.status, str(error).encode(), "text"), keep=False)
                 return
             if request is None:
                 return
             if request.headers.get("connection", "").lower() == "close":
                 self._keep = False
-            answer = self._server.handler(request)
-            if isinstance(answer, Answer):
-                self._send(answer, self._keep)
+            response = self._server.handler(request)
+            if isinstance(response, Response):
+                self._send(response, self._keep)
             else:
-                self._answering, self.deadline = answer, float("inf")
-                answer.add_done_callback(self._answered)
+                self._answering, self.deadline = response, float("inf")
+                response.add_done_callback(self._answered)
 
-    def _answered(self, done: Future[Answer]) -> None:
+    def _answered(self, done: Future[Response]) -> None:
+        """Send the response of a future."""
         self._answering = None
         if done.cancelled():
-            self.give_up()
+            self.abort()
             return
         self._send(done.result(), self._keep)
         self._advance()
 
     def _next(self) -> Request | None:
-        """The next request; None if it is not there yet."""
+        """The next request; None if it is not complete yet."""
         buffer = self._buffer
         if not buffer:
             self.deadline = self._loop.time() + IDLE
@@ -250,39 +255,40 @@ class Connection(asyncio.Protocol):
             return None
         body = bytes(buffer[at + len(END) : end])
         del buffer[:end]
-        if self._resting and self._wire is not None:
-            self._resting = False
+        if self._paused and self._wire is not None:
+            self._paused = False
             self._wire.resume_reading()
         self.deadline = self._loop.time() + PATIENCE
         return Request(method, path, headers, body)
 
     def _hurry(self) -> None:
-        """The first bytes of a request set the time by which it must be whole."""
+        """Set the deadline of a request at its first bytes."""
         self.deadline = min(self.deadline, self._loop.time() + PATIENCE)
 
-    # --- answers ------------------------------------------------------------------------------------
+    # --- responses ----------------------------------------------------------------------------------
 
-    def _send(self, answer: Answer, keep: bool) -> None:
+    def _send(self, response: Response, keep: bool) -> None:
+        """Write a response; close the connection unless `keep`."""
         if self._wire is None or self._wire.is_closing():
             return
         self._keep = keep and not self._server.draining
-        if answer.events:
+        if response.events:
             self.streaming, self.deadline = True, float("inf")
             self._wire.write(_stream_start())
-            self.send_event(answer.body)
+            self.send_event(response.body)
             return
-        self._wire.write(_answer_head(answer, self._keep) + answer.body)
+        self._wire.write(_response_head(response, self._keep) + response.body)
         if not self._keep:
             self._wire.close()
 
     def send_event(self, event: bytes) -> None:
-        """Who does not read gets no more, and is let go after a while."""
-        if self._readable and self._wire is not None:
+        """Write an event, unless the client does not read; then its deadline closes the connection."""
+        if self._writable and self._wire is not None:
             self._wire.write(b"data: " + event + b"\n\n")
 
 
 def _head(head: bytes) -> tuple[str, str, dict[str, str], int]:
-    """(method, path, headers, length of the body)."""
+    """(method, path, headers, Content-Length) of a request."""
     try:
         start, *lines = head.decode("latin-1").split("\r\n")
         method, target, version = start.split(" ")
@@ -303,15 +309,17 @@ def _head(head: bytes) -> tuple[str, str, dict[str, str], int]:
     return method, unquote(target.partition("?")[0]), headers, int(given)
 
 
-def _answer_head(answer: Answer, keep: bool) -> bytes:
-    fixed = _fixed_head(answer.status, answer.kind, keep)
-    if answer.headers:
-        fixed += "".join(f"{name}: {value}\r\n" for name, value in answer.headers.items()).encode("latin-1")
-    return b"%sContent-Length: %d\r\n\r\n" % (fixed, len(answer.body))
+def _response_head(response: Response, keep: bool) -> bytes:
+    """Status line and headers."""
+    fixed = _fixed_head(response.status, response.kind, keep)
+    if response.headers:
+        fixed += "".join(f"{name}: {value}\r\n" for name, value in response.headers.items()).encode("latin-1")
+    return b"%sContent-Length: %d\r\n\r\n" % (fixed, len(response.body))
 
 
 @lru_cache(maxsize=64)
 def _fixed_head(status: int, kind: str, keep: bool) -> bytes:
+    """The part of the head that does not depend on the body."""
     lines = [
         f"HTTP/1.1 {status} {HTTPStatus(status).phrase}",
         f"Content-Type: {TYPES.get(kind, kind)}",
@@ -323,6 +331,7 @@ def _fixed_head(status: int, kind: str, keep: bool) -> bytes:
 
 
 def _stream_start() -> bytes:
+    """The head of an event stream."""
     return (
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
         b"Connection: close\r\n\r\n"

@@ -1,21 +1,22 @@
-"""The node's disk: SQLite in a folder, one writer thread, checksummed snapshots.
+"""The journal of a node: SQLite in a folder, one writer thread, checksummed snapshots.
 
-The node's disk: SQLite in a folder, one writer thread, one transaction for all that waits.
-
-Records come in order and are on disk when their transaction is (WAL, synchronous FULL). A snapshot replaces
-the records before it in the transaction that makes it current. Every row carries a checksum and every record
-its number: a damaged or incomplete file is refused, never half read.
+All waiting records are written in one transaction (WAL, synchronous FULL) and are durable when it commits. A
+snapshot replaces the records before it in the transaction that makes it current. Every row of the journal has
+a checksum and every record its number: a damaged or incomplete journal is refused, never read in part. The
+journal also keeps the own observations as a log, which `rumormill mesh export` writes as a table.
 """
 
 from __future__ import annotations
 
+import csv
+import datetime
 import fcntl
 import hashlib
 import sqlite3
 import threading
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,20 +27,21 @@ import msgspec
 from rumormill.errors import DataError, InputError
 from rumormill.live.core import records
 from rumormill.live.core.records import Own, Record
-from rumormill.live.io import journal as snapshot
+from rumormill.mesh.file import GamePart, read_mesh
+from rumormill.text import nearest
 
 _DIGEST = 16
 
 
 def pack(state: dict[str, Any]) -> bytes:
-    """The state as bytes."""
+    """A snapshot as bytes, with a checksum."""
     body = msgspec.msgpack.encode(state)
     return digest(body) + body
 
 
 def unpack(data: bytes) -> dict[str, Any]:
     """The state that `pack` was given; damaged bytes raise DataError."""
-    body = memoryview(data)[_DIGEST:]  # it can be large: no copy
+    body = memoryview(data)[_DIGEST:]  # large: no copy
     if len(data) <= _DIGEST or digest(body) != data[:_DIGEST]:
         raise DataError("the snapshot is damaged: its checksum does not fit")
     state: dict[str, Any] = msgspec.msgpack.decode(body)
@@ -70,7 +72,7 @@ CREATE TABLE IF NOT EXISTS log (id INTEGER PRIMARY KEY, time REAL NOT NULL, game
 
 @dataclass(frozen=True)
 class Found:
-    """What was on the disk."""
+    """The content of a journal at the start."""
 
     epoch: int
     state: dict[str, Any] | None
@@ -78,7 +80,7 @@ class Found:
 
 
 def lock(folder: Path) -> IO[bytes]:
-    """The folder for this process alone, until the file is closed or the process ends, however it ends."""
+    """Lock the folder for this process, until the file is closed or the process ends."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         file = (folder / "lock").open("ab")
@@ -95,7 +97,7 @@ def lock(folder: Path) -> IO[bytes]:
 
 
 class Journal:
-    """The disk of one node. Everything but `__init__` and `close` only hands things to the writer thread."""
+    """The journal of one node. All methods but `__init__` and `close` only queue for the writer thread."""
 
     def __init__(
         self,
@@ -105,18 +107,18 @@ class Journal:
         fresh_epoch: Callable[[], int],
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`owner` names the mesh and node whose folder this is; another's is refused."""
+        """Open or create the journal in a folder; `owner` is its mesh and node, another's is refused."""
         self.folder = folder
         self._clock = clock
         self._wake = threading.Condition()
         self._waiting: list[Record] = []
         self._snapshot: tuple[int, bytes] | None = None  # (records before it in this process, data)
-        self._taken = 0  # records handed over in this process
+        self._queued = 0  # records queued in this process
         self._done = 0  # of those, on disk
         self._ending = False
         self._thread: threading.Thread | None = None
-        self.trouble: str | None = None
-        """Why nothing is written at the moment; None if all is well."""
+        self.fault: str | None = None
+        """Why nothing is written at the moment; None without a fault."""
         self.commits, self.commit_seconds = 0, 0.0
         self._lock = lock(folder)
         self._base = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
@@ -124,19 +126,21 @@ class Journal:
             self._set_up()
             self._last, self.found = self._load(owner, fresh_epoch)
         except sqlite3.DatabaseError as error:
-            self._let_go()
+            self._release()
             raise damaged(folder, str(error)) from None
         except BaseException:
-            self._let_go()
+            self._release()
             raise
         self._before = self._last  # the number of the last record that was on disk at the start
 
     def _set_up(self) -> None:
+        """The durability of transactions."""
         self._base.execute("PRAGMA journal_mode = WAL")
         self._base.execute("PRAGMA synchronous = FULL")
         self._base.execute("PRAGMA busy_timeout = 2000")
 
     def _load(self, owner: str, fresh_epoch: Callable[[], int]) -> tuple[int, Found]:
+        """Check and read the whole journal: (number of the last record, content)."""
         base = self._base
         sound = base.execute("PRAGMA quick_check(1)").fetchone()[0]
         if sound != "ok":
@@ -157,8 +161,8 @@ class Journal:
         if row is not None:
             upto = row[0]
             try:
-                with base.blobopen("snapshot", "data", 1, readonly=True) as blob:  # it can be large: one copy
-                    state = snapshot.unpack(blob.read())
+                with base.blobopen("snapshot", "data", 1, readonly=True) as blob:  # large: one copy
+                    state = unpack(blob.read())
             except (DataError, msgspec.DecodeError) as error:
                 raise damaged(self.folder, str(error)) from None
         found: list[Record] = []
@@ -174,43 +178,45 @@ class Journal:
         return upto + len(found), Found(int(meta["epoch"]), state, found)
 
     def forget_found(self) -> None:
-        """What was found has been taken over: its memory is given back."""
+        """Free the memory of the content that was read at the start."""
         self.found = Found(self.found.epoch, None, [])
 
     # --- writing ------------------------------------------------------------------------------------
 
     def start(self, on_commit: Callable[[int], None]) -> None:
-        """Begin to write. `on_commit(n)` hears, in the writer's thread, that n records are on disk."""
+        """Start the writer thread, which calls `on_commit(n)` when n records are on disk."""
         self._on_commit = on_commit
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Records that are to come to the disk."""
+        """Queue records."""
         with self._wake:
             self._waiting += batch
-            self._taken += len(batch)
+            self._queued += len(batch)
             self._wake.notify()
 
     def write_snapshot(self, data: bytes) -> None:
-        """The state as of the last record that was handed over."""
+        """Queue a snapshot of the state as of the last queued record."""
         with self._wake:
-            self._snapshot = (self._taken, data)
+            self._snapshot = (self._queued, data)
             self._wake.notify()
 
     @property
     def backlog(self) -> int:
-        """Records that wait for the disk."""
-        return self._taken - self._done
+        """The number of records that are queued and not on disk."""
+        return self._queued - self._done
 
     def _work(self) -> None:
+        """The writer thread."""
         try:
             self._write()
         except Exception as error:
-            self.trouble = f"nothing is written any more: {error!r}"
+            self.fault = f"nothing is written any more: {error!r}"
             raise
 
     def _write(self) -> None:
+        """Commit what is queued, until closed."""
         while True:
             with self._wake:
                 while not (self._waiting or self._snapshot or self._ending):
@@ -233,7 +239,7 @@ class Journal:
             self._on_commit(done)
 
     def _commit(self, batch: Sequence[Record], snap: tuple[int, bytes] | None) -> bool:
-        """One transaction; False, and nothing changed, if the disk does not take it."""
+        """Write one transaction; False, and nothing written, if the disk refuses it."""
         started, now = time.perf_counter(), self._clock()
         first = self._before + self._done + 1
         rows = [(first + i, data, zlib.crc32(data)) for i, data in enumerate(map(records.encode, batch))]
@@ -248,25 +254,25 @@ class Journal:
                     base.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (upto, snap[1]))
                     base.execute("DELETE FROM records WHERE id <= ?", (upto,))
                     base.execute("DELETE FROM log WHERE id <= (SELECT max(id) FROM log) - ?", (LOG_ROWS,))
-        except (sqlite3.Error, OSError) as error:  # said and tried again: never a writer that died unseen
-            self.trouble = f"the disk does not take it: {error}"
+        except (sqlite3.Error, OSError) as error:  # reported and retried: the writer never ends silently
+            self.fault = f"the disk does not take it: {error}"
             return False
-        self.trouble = None
+        self.fault = None
         self.commits += 1
         self.commit_seconds += time.perf_counter() - started
         return True
 
     def close(self, timeout: float = 10.0) -> bool:
-        """Write what waits and stop; False if the disk did not take it."""
+        """Write what is queued and stop; False if the disk refused it."""
         with self._wake:
             self._ending = True
             self._wake.notify()
         if self._thread is not None:
             self._thread.join(timeout)
-        self._let_go()
+        self._release()
         return self.backlog == 0
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._base.close()
         self._lock.close()
 
@@ -292,7 +298,7 @@ class _Transaction:
 
 
 def damaged(folder: Path, what: str) -> DataError:
-    """The refusal of a file that cannot be trusted, with the way out."""
+    """The error for a damaged journal, with what to do."""
     return DataError(
         f"{folder / FILE} is damaged ({what}): move the folder away and start again; the node joins with a "
         "new epoch and gets back from its neighbours what they keep of its earlier observations"
@@ -311,3 +317,70 @@ def read_log(folder: Path) -> tuple[str, list[tuple[float, str, int, int, float]
     except sqlite3.DatabaseError as error:
         raise damaged(folder, str(error)) from None
     return owner, rows
+
+
+# --- the log as a table ---------------------------------------------------------------------------------
+
+
+def observations(
+    path: Path, folders: Iterable[Path], game: str | None
+) -> tuple[GamePart, list[tuple[Any, ...]]]:
+    """(game, rows of (time, agent, arm, reward)) from the folders of nodes, oldest first."""
+    mesh = read_mesh(path)
+    if game is None and len(mesh.games) != 1:
+        raise InputError(f"which game: --game {' or '.join(mesh.games)}")
+    part = next(iter(mesh.games.values())) if game is None else mesh.games.get(game)
+    if part is None:
+        raise InputError(f"{path} has no game {game!r}{nearest(str(game), mesh.games)}")
+    sign = -1.0 if part.objective == "minimise" else 1.0
+    rows = []
+    for folder in folders:
+        owner, found = read_log(folder)
+        prefix = f"mesh {mesh.file.name}, node "
+        if not owner.startswith(prefix):
+            raise InputError(f"{folder} belongs to {owner}, not to mesh {mesh.file.name}")
+        rows += [
+            (when, owner.removeprefix(prefix), part.arms[arm], sign * reward)
+            for when, name, _, arm, reward in found
+            if name == part.name and arm < len(part.arms)
+        ]
+    rows.sort(key=lambda row: row[0])
+    return part, rows
+
+
+def export(
+    path: Path, folders: Iterable[Path], out: Path, *, game: str | None = None, wide: bool = False
+) -> int:
+    """Write the log of nodes as a table: a row per observation or, if `wide`, a column per arm; its rows."""
+    part, rows = observations(path, folders, game)
+    if wide:
+        columns = {arm: [row[3] for row in rows if row[2] == arm] for arm in part.arms}
+        length = min(len(column) for column in columns.values())
+        table: dict[str, list[Any]] = {arm: column[:length] for arm, column in columns.items()}
+    else:
+        times = [datetime.datetime.fromtimestamp(row[0], datetime.UTC).isoformat() for row in rows]
+        names = ("agent", "arm", value_name(part))
+        table = {"time": times} | {key: [row[i] for row in rows] for i, key in enumerate(names, 1)}
+    _write_table(out, table)
+    return len(rows)
+
+
+def value_name(game: GamePart) -> str:
+    """The column of the values of a game: cost or reward."""
+    return "cost" if game.objective == "minimise" else "reward"
+
+
+def _write_table(out: Path, table: dict[str, list[Any]]) -> None:
+    suffix = out.suffix.lower()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    if suffix in (".parquet", ".pq"):
+        import polars as pl
+
+        pl.DataFrame(table).write_parquet(out)
+    elif suffix in (".csv", ".tsv"):
+        with out.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, delimiter="," if suffix == ".csv" else "\t")
+            writer.writerow(table)
+            writer.writerows(zip(*table.values(), strict=True))
+    else:
+        raise InputError(f"{out} is no table: its name must end in .csv, .tsv, .parquet or .pq")

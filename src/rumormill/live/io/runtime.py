@@ -1,4 +1,4 @@
-"""The process around a node: its clock, its disk, its links, its sidecar."""
+"""The process of a node: its clock, its journal, its links, its sidecar."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ import logging
 import signal
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from rumormill.errors import InputError, RumormillError
 from rumormill.live.core.node import Node
-from rumormill.live.core.node_config import node_setup
-from rumormill.live.core.signatures import Sealer
-from rumormill.live.io import journal as snapshot
-from rumormill.live.io.http import Answer, HttpServer
-from rumormill.live.io.journal import Journal
+from rumormill.live.core.node_config import node_config
+from rumormill.live.core.signatures import Signer
+from rumormill.live.io.http import HttpServer, Response
+from rumormill.live.io.journal import Journal, pack
+from rumormill.live.io.sidecar import Sidecar
 from rumormill.live.io.transport import Transport, tls
 from rumormill.mesh.file import KEYS, Mesh, read_mesh, split_address
 from rumormill.text import nearest
@@ -28,14 +29,14 @@ from rumormill.text import nearest
 log = logging.getLogger("rumormill.node")
 
 SNAPSHOT_EVERY = 50_000
-# Seconds between two looks at everything that can wait: what is told to neighbours is then sent at once.
+# Seconds between two ticks: timeouts, and frames for all neighbours.
 TICK = 0.5
-# Records that nobody waits for go to the disk with the next one that somebody waits for, after so many
-# seconds, or when there are so many: after a crash neighbours tell again what was lost of them.
+# Records that no request waits for are written with the next one that a request waits for, after so many
+# seconds, or when there are so many: neighbours send those again that a crash loses.
 WRITE_EVERY, MOST_UNWRITTEN = 1.0, 256
-# Seconds between two pictures of the state in the event stream.
+# Seconds between two status events.
 EVENT_EVERY = 1.0
-# The writer's thread must not hold up an answer: it is interrupted after as many seconds.
+# Seconds after which the writer's thread yields, so that it does not delay a response.
 SWITCH = 0.0005
 # Records that may wait for the disk before links are no longer read.
 MOST_BACKLOG = 20_000
@@ -43,22 +44,22 @@ MOST_BACKLOG = 20_000
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What the command line says."""
+    """The options of `rumormill node`."""
 
     mesh: Path
     name: str
     data: Path
     http: str = "127.0.0.1:7480"
     """HOST:PORT, or unix:PATH."""
-    listen: str | None = None
-    """Where to listen for neighbours; as in the mesh file by default."""
+    listen: str | None = None  # plain-words: allow
+    """The listen address for neighbours; by default the one in the mesh file."""
     token: str | None = None
-    """Required of every request, and required itself unless the sidecar is local."""
+    """Required in every request; must be set unless the sidecar is local."""
     keys: Path | None = None
 
 
 class Clock:
-    """Starts at the time of day and then never jumps."""
+    """Starts at the time of day and never jumps."""
 
     def __init__(self) -> None:
         self._start = time.time() - time.monotonic()
@@ -71,8 +72,8 @@ class Runtime:
     """One node as a process."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.clock = Clock()
+        self.settings, self.name, self.token = settings, settings.name, settings.token
+        self.clock: Callable[[], float] = Clock()
         self.mesh = read_mesh(settings.mesh)
         mesh, name = self.mesh, settings.name
         if name not in mesh.ids:
@@ -83,28 +84,26 @@ class Runtime:
         owner = f"mesh {mesh.file.name}, node {name}"
         self.journal = Journal(settings.data, owner, fresh_epoch=lambda: time.time_ns() // 1_000_000)
         self.epoch = self.journal.found.epoch
-        self.node = Node(node_setup(mesh, name, self.epoch, sealer=load_sealer(mesh, name, keys)))
+        self.node = Node(node_config(mesh, name, self.epoch, signer=load_signer(mesh, name, keys)))
         self.node.restart(self.journal.found.state, self.journal.found.records)
         self._since_snapshot = len(self.journal.found.records)
         self.journal.forget_found()
         self.transport = Transport(self.node, mesh.ids, contexts, _warn)
-        from rumormill.live.io.sidecar import Sidecar
-
         self.sidecar = Sidecar(self)
-        self.http = HttpServer(self.sidecar.answer, lambda why: self.transport.refuse("http", why))
+        self.http = HttpServer(self.sidecar.respond, lambda why: self.transport.refuse("http", why))
         self.draining = False
         self.started = self.clock()
-        # (record, order, whom to tell, what)
-        self._waiting: list[tuple[int, int, asyncio.Future[Answer], Answer]] = []
+        # (record, order, future, its result)
+        self._waiting: list[tuple[int, int, asyncio.Future[Response], Response]] = []
         self._order = itertools.count()
         self._scheduled = False
         self._flushed = self.started
         self._stop = asyncio.Event()
 
-    # --- life ---------------------------------------------------------------------------------------
+    # --- start and stop -----------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Until SIGTERM or Ctrl-C."""
+        """Run until SIGTERM or Ctrl-C."""
         loop = asyncio.get_running_loop()
         self.node.tick(self.clock())
 
@@ -114,12 +113,13 @@ class Runtime:
         self.journal.start(on_commit)
         self.node.start()
         host, port = split_address(
-            self.settings.listen or self.mesh.nodes[self.settings.name].address, "the node's address"
+            self.settings.listen or self.mesh.nodes[self.name].address,  # plain-words: allow
+            "the node's address",
         )
-        await self.transport.listen(host, port)
+        await self.transport.serve(host, port)
         self.transport.dial(self._addresses())
         await self.http.start(self.host, self.port, self.unix)
-        self.changed()
+        self.schedule_flush()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         loop.add_signal_handler(signal.SIGHUP, self.reload)
@@ -131,15 +131,16 @@ class Runtime:
         await self.drain()
 
     def _addresses(self) -> dict[int, tuple[str, int]]:
-        """Whom this node dials: neighbours of a larger id."""
-        mine, mesh = self.node.setup.node, self.mesh
+        """The addresses that this node dials: neighbours with a larger id."""
+        mine, mesh = self.node.config.node, self.mesh
         return {
             other: split_address(mesh.nodes[mesh.names[other]].address, mesh.names[other])
-            for other in self.node.setup.neighbours
+            for other in self.node.config.neighbours
             if other > mine
         }
 
     async def _tick(self) -> None:
+        """Tick, flush, send frames and publish events, until cancelled."""
         published = self.clock()
         while True:
             await asyncio.sleep(TICK)
@@ -150,58 +151,60 @@ class Runtime:
             if self.clock() - published >= EVENT_EVERY:
                 published = self.clock()
                 if self.http.watched:
-                    self.http.publish(self.sidecar.picture())
+                    self.http.publish(self.sidecar.status_event())
 
     def stop(self) -> None:
+        """End `run`."""
         self._stop.set()
 
     async def drain(self) -> None:
-        """Answer what came in, say goodbye, write a snapshot, leave."""
+        """Answer the requests under way, send Bye, write a snapshot, close everything."""
         self.draining = True
         await self.http.stop()
-        self.node.say_goodbye("stopping")
+        self.node.send_bye("stopping")
         self._flush()
         self.transport.pump(self.congested)
         await self.transport.stop()
-        self.journal.write_snapshot(snapshot.pack(self.node.snapshot()))
+        self.journal.write_snapshot(pack(self.node.snapshot()))
         clean = await asyncio.to_thread(self.journal.close)
         log.info("stopped", extra={"fields": {"clean": clean}})
 
     def reload(self) -> None:
-        """SIGHUP: take a mesh file with a larger revision."""
+        """SIGHUP: apply a mesh file with a larger revision."""
         try:
             mesh = read_mesh(self.settings.mesh)
             if mesh.file.revision <= self.mesh.file.revision:
                 raise InputError(f"its revision {mesh.file.revision} is not above {self.mesh.file.revision}")
             if mesh.file.name != self.mesh.file.name:
                 raise InputError(f"it is of another mesh, {mesh.file.name!r}")
-            sealer = load_sealer(mesh, self.settings.name, self._keys)
-            setup = node_setup(mesh, self.settings.name, self.epoch, sealer=sealer)
+            signer = load_signer(mesh, self.settings.name, self._keys)
+            config = node_config(mesh, self.settings.name, self.epoch, signer=signer)
         except RumormillError as error:
             log.error("the mesh file was not taken: %s", error)
             return
         self.mesh = mesh
-        self.node.reconfigure(setup)
+        self.node.reconfigure(config)
         self.transport.rename(mesh.ids)
         self.transport.dial(self._addresses())
         self.transport.pump(self.congested)
         log.info("a new mesh file", extra={"fields": {"revision": mesh.file.revision}})
-        self.changed()
+        self.schedule_flush()
 
-    # --- what follows every change ------------------------------------------------------------------
+    # --- journal ------------------------------------------------------------------------------------
 
-    def changed(self) -> None:
-        """Somebody waits for the disk: after this turn of the loop it gets all that is to be written."""
+    def schedule_flush(self) -> None:
+        """Flush after this iteration of the event loop, because a request waits for the disk."""
         if not self._scheduled:
             self._scheduled = True
             asyncio.get_running_loop().call_soon(self._flush)
 
-    def may_wait(self) -> None:
-        """There is something to write that nobody waits for: the next look around does it."""
+    def flush_if_full(self) -> None:
+        """Write records that no request waits for, if there are many."""
         if self.node.unwritten >= MOST_UNWRITTEN:
-            self.changed()
+            self.schedule_flush()
 
     def _flush(self) -> None:
+        """Pass all new records to the journal, and a snapshot if one is due."""
         self._scheduled = False
         self._flushed = self.clock()
         batch = self.node.take_journal()
@@ -210,49 +213,53 @@ class Runtime:
             self._since_snapshot += len(batch)
             if self._since_snapshot >= SNAPSHOT_EVERY:
                 self._since_snapshot = 0
-                self.journal.write_snapshot(snapshot.pack(self.node.snapshot()))
+                self.journal.write_snapshot(pack(self.node.snapshot()))
 
     def failed(self, what: str, error: Exception) -> None:
-        """A mistake in the program: said in full, and the node goes on."""
+        """Log a defect; the node continues."""
         log.error("%s failed: %r", what, error, exc_info=error)
 
     @property
     def congested(self) -> bool:
-        return self.journal.trouble is not None or self.journal.backlog > MOST_BACKLOG
+        """Whether links should not be read because the disk does not keep up."""
+        return self.journal.fault is not None or self.journal.backlog > MOST_BACKLOG
 
     @property
     def ready(self) -> bool:
-        return not self.draining and self.journal.trouble is None and self.node.ready
+        """Whether decisions can be made now."""
+        return not self.draining and self.journal.fault is None and self.node.ready
 
     def _committed(self, n: int) -> None:
+        """The first n records are on disk: resolve the futures that wait for them."""
         self.node.committed(n)
         while self._waiting and self._waiting[0][0] <= n:
-            _, _, future, answer = heapq.heappop(self._waiting)
+            _, _, future, response = heapq.heappop(self._waiting)
             if not future.done():
-                future.set_result(answer)
+                future.set_result(response)
 
-    def when_on_disk(self, record: int, answer: Answer) -> Answer | asyncio.Future[Answer]:
-        """The answer, as soon as a record is on disk."""
+    def when_durable(self, record: int, response: Response) -> Response | asyncio.Future[Response]:
+        """The response if `record` is on disk, else a Future that resolves to it when it is."""
         if record <= self.node.durable:
-            return answer
-        future: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (record, next(self._order), future, answer))
-        self.changed()
+            return response
+        future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        heapq.heappush(self._waiting, (record, next(self._order), future, response))
+        self.schedule_flush()
         return future
 
 
-def load_sealer(mesh: Mesh, name: str, folder: Path) -> Sealer | None:
+def load_signer(mesh: Mesh, name: str, folder: Path) -> Signer | None:
     """The keys of a node in a mesh with signatures; None in one without."""
     if not mesh.file.signed:
         return None
     from rumormill.mesh.keys import signing_keys  # cryptography is large, and most meshes do without
 
-    return Sealer(
+    return Signer(
         mesh.file.name, *signing_keys(folder, name, {node.id: node.key for node in mesh.file.nodes})
     )
 
 
 def _sidecar_address(settings: Settings) -> tuple[str | None, int, str | None]:
+    """(host, port, path of the Unix socket) of the sidecar."""
     if settings.http.startswith("unix:"):
         return None, 0, settings.http.removeprefix("unix:")
     any_port = settings.http.endswith(":0")
@@ -264,7 +271,7 @@ def _sidecar_address(settings: Settings) -> tuple[str | None, int, str | None]:
 
 
 def _warn(kind: str, text: str) -> None:
-    """A line about what was refused; its kind is the one of the status page and the metrics."""
+    """Log a refusal; `kind` is its name in status and metrics."""
     log.warning(text, extra={"fields": {"kind": kind}})
 
 
@@ -284,7 +291,7 @@ class JsonLines(logging.Formatter):
 
 
 def run_node(settings: Settings) -> None:
-    """What `rumormill node` does."""
+    """Run a node in this process until it is stopped: `rumormill node`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     log.handlers[:], log.propagate = [handler], False

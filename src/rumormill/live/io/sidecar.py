@@ -1,4 +1,4 @@
-"""The node's face to the application on the same machine: HTTP and JSON."""
+"""The sidecar: the HTTP and JSON interface of a node for the application on the same machine."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import hmac
 from asyncio import Future
 from collections.abc import Callable
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import msgspec
 
@@ -16,49 +16,70 @@ from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.game import Refused
 from rumormill.live.core.node import Token
 from rumormill.live.io import status
-from rumormill.live.io.http import Answer, BadRequest, Request
+from rumormill.live.io.http import BadRequest, Request, Response
 from rumormill.text import nearest
-
-if TYPE_CHECKING:
-    from rumormill.live.io.runtime import Runtime
 
 MOST_AT_ONCE = 1_000
 MOST_TTL = 7 * 86_400.0
 CODES = {"conflict": 409, "old": 410, "future": 404, "number": 422, "arm": 404}
-# Names under which a browser on this machine reaches the sidecar: any other is a page elsewhere that made its
-# own name point here.
+# Host names under which a browser on this machine reaches the sidecar; any other is DNS rebinding.
 LOCAL = {"127.0.0.1", "localhost", "[::1]"}
-# What needs no token.
+# Paths that need no token.
 OPEN = {"/healthz", "/readyz"}
 
 
 class ChooseIn(msgspec.Struct):
+    """The body of POST /v1/choose."""
+
     game: str | None = None
     ttl: float | None = None
     count: int | None = None
 
 
 class Observation(msgspec.Struct):
+    """One of many observations."""
+
     token: str
     reward: Any
 
 
 class ObserveIn(msgspec.Struct):
+    """The body of POST /v1/observe."""
+
     token: str | None = None
     reward: Any = None
     observations: list[Observation] | None = None
 
 
 class AbandonIn(msgspec.Struct):
+    """The body of POST /v1/abandon."""
+
     token: str
 
 
-class Sidecar:
-    """Answers requests: at once, or, where the disk has to be waited for, by and by."""
+class Process(status.RunningNode, Protocol):
+    """The parts of a node's process that the sidecar needs beside its status."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    token: str | None
+    unix: str | None
+    draining: bool
+
+    def flush_if_full(self) -> None:
+        """Write records that no request waits for, if there are many."""
+
+    def when_durable(self, record: int, response: Response) -> Response | Future[Response]:
+        """The response, once a record is on disk."""
+
+    def failed(self, what: str, error: Exception) -> None:
+        """Log a defect."""
+
+
+class Sidecar:
+    """The routes: each returns a Response, or a Future that resolves when the record is durable."""
+
+    def __init__(self, runtime: Process) -> None:
         self._runtime = runtime
-        self._routes: dict[tuple[str, str], Callable[[Request], Answer | Future[Answer]]] = {
+        self._routes: dict[tuple[str, str], Callable[[Request], Response | Future[Response]]] = {
             ("POST", "/v1/choose"): self._choose,
             ("POST", "/v1/observe"): self._observe,
             ("POST", "/v1/abandon"): self._abandon,
@@ -71,45 +92,45 @@ class Sidecar:
             ("GET", "/openapi.json"): self._openapi,
         }
 
-    def answer(self, request: Request) -> Answer | Future[Answer]:
-        """The answer to any request."""
+    def respond(self, request: Request) -> Response | Future[Response]:
+        """The response to any request."""
         refused = self._refusal(request)
         if refused is not None:
             return refused
         route = self._routes.get((request.method, request.path))
         if route is None:
             known = any(path == request.path for _, path in self._routes)
-            return _said(405 if known else 404, f"{request.method} {request.path[:200]} is not offered")
+            return _error(405 if known else 404, f"{request.method} {request.path[:200]} is not offered")
         try:
             return route(request)
         except NotReady as error:
-            return _said(503, str(error))
+            return _error(503, str(error))
         except Refused as error:
-            return _said(CODES[error.kind], str(error))
+            return _error(CODES[error.kind], str(error))
         except BadRequest as error:
-            return _said(error.status, str(error))
-        except Exception as error:  # the connection, and the node, go on
+            return _error(error.status, str(error))
+        except Exception as error:  # neither the connection nor the node ends
             self._runtime.failed(f"{request.method} {request.path}", error)
-            return _said(500, "this should not happen; the node's log says more")
+            return _error(500, "this should not happen; the node's log says more")
 
-    def _refusal(self, request: Request) -> Answer | None:
-        """Who may not ask: without the token, or from a page of another site."""
-        token, headers = self._runtime.settings.token, request.headers
+    def _refusal(self, request: Request) -> Response | None:
+        """The refusal of a request without the token, or from a page of another site; None if allowed."""
+        token, headers = self._runtime.token, request.headers
         host, origin = headers.get("host"), headers.get("origin")
         if origin is not None and origin.partition("://")[2] != host:
-            return _said(403, "pages of other sites may not ask")
+            return _error(403, "pages of other sites may not ask")
         if token is None:
             if host is not None and self._runtime.unix is None and _name(host) not in LOCAL:
-                return _said(403, f"{host[:100]} is not this machine: ask 127.0.0.1 or localhost")
+                return _error(403, f"{host[:100]} is not this machine: ask 127.0.0.1 or localhost")
         elif request.path not in OPEN and not _is_given(headers.get("authorization", ""), token):
-            # A browser then asks its user: any name, and the token as the password.
+            # A browser then asks its user for any name, and the token as the password.
             ask = {"WWW-Authenticate": 'Basic realm="rumormill"'}
-            return _said(401, "give the token: Authorization: Bearer ...", ask)
+            return _error(401, "give the token: Authorization: Bearer ...", ask)
         return None
 
     # --- decisions ----------------------------------------------------------------------------------
 
-    def _choose(self, request: Request) -> Answer:
+    def _choose(self, request: Request) -> Response:
         asked = _read(request.body, ChooseIn)
         name = self._game(asked.game)
         part = self._runtime.mesh.games[name]
@@ -133,20 +154,21 @@ class Sidecar:
         return _json({"choices": made})
 
     def _one(self, game: str, ttl: float) -> dict[str, Any]:
+        """One decision."""
         runtime = self._runtime
         token = runtime.node.choose(game, runtime.clock(), ttl)
-        runtime.may_wait()
+        runtime.flush_if_full()
         arm = runtime.mesh.games[game].arms[token.arm]
         return {"token": token_text(token), "game": game, "arm": arm, "expires": token.expires}
 
-    def _observe(self, request: Request) -> Answer | Future[Answer]:
+    def _observe(self, request: Request) -> Response | Future[Response]:
         asked = _read(request.body, ObserveIn)
         if asked.observations is None:
             if asked.token is None:
                 raise BadRequest(400, "give token and reward, or observations")
             seq, record, late = self._take(asked.token, asked.reward)
-            answer = _json({"accepted": True, "seq": seq, "late": late})
-            return self._runtime.when_on_disk(record, answer)
+            response = _json({"accepted": True, "seq": seq, "late": late})
+            return self._runtime.when_durable(record, response)
         if len(asked.observations) > MOST_AT_ONCE:
             raise BadRequest(422, f"at most {MOST_AT_ONCE} observations at once")
         rows: list[dict[str, Any]] = []
@@ -160,9 +182,10 @@ class Sidecar:
                 rows.append({"status": CODES[error.kind], "error": str(error)})
             except BadRequest as error:
                 rows.append({"status": error.status, "error": str(error)})
-        return self._runtime.when_on_disk(last, _json({"results": rows}))
+        return self._runtime.when_durable(last, _json({"results": rows}))
 
     def _take(self, text: str, reward: Any) -> tuple[int, int, bool]:
+        """Accept one observation: (seq, record, late)."""
         token = self._token(text)
         if not isinstance(reward, int | float) or isinstance(reward, bool):
             raise Refused("number", "reward: a finite number")
@@ -173,13 +196,14 @@ class Sidecar:
             raise Refused("number", "reward: a finite number") from None
         return taken.seq, taken.record, taken.late
 
-    def _abandon(self, request: Request) -> Answer:
+    def _abandon(self, request: Request) -> Response:
         token = self._token(_read(request.body, AbandonIn).token)
         was_open = self._runtime.node.abandon(token.game, token.t)
-        self._runtime.may_wait()
+        self._runtime.flush_if_full()
         return _json({"abandoned": was_open})
 
     def _game(self, name: str | None) -> str:
+        """The named game, or the only one."""
         games = self._runtime.mesh.games
         if name is None and len(games) == 1:
             return next(iter(games))
@@ -188,6 +212,7 @@ class Sidecar:
         return name
 
     def _token(self, text: str) -> Token:
+        """The decision that a token names."""
         try:
             epoch, t, arm, game = text.split("-", 3)
             token = Token(game, int(epoch, 16), int(t, 16), int(arm), 0.0)
@@ -199,47 +224,48 @@ class Sidecar:
             raise Refused("old", "this decision was made before the node lost its disk")
         return token
 
-    # --- looking ------------------------------------------------------------------------------------
+    # --- status -------------------------------------------------------------------------------------
 
-    def _status(self, request: Request) -> Answer:
+    def _status(self, request: Request) -> Response:
         return _json(status.status(self._runtime))
 
-    def _healthy(self, request: Request) -> Answer:
-        return Answer(200, b"ok\n", "text")
+    def _healthy(self, request: Request) -> Response:
+        return Response(200, b"ok\n", "text")
 
-    def _ready(self, request: Request) -> Answer:
+    def _ready(self, request: Request) -> Response:
         if self._runtime.ready:
-            return Answer(200, b"ready\n", "text")
-        return _said(503, self._runtime.journal.trouble or "not ready")
+            return Response(200, b"ready\n", "text")
+        return _error(503, self._runtime.journal.fault or "not ready")
 
-    def _metrics(self, request: Request) -> Answer:
-        return Answer(200, status.metrics(self._runtime).encode(), "text/plain; version=0.0.4")
+    def _metrics(self, request: Request) -> Response:
+        return Response(200, status.metrics(self._runtime).encode(), "text/plain; version=0.0.4")
 
-    def _events(self, request: Request) -> Answer:
-        return Answer(body=self.picture(), events=True)
+    def _events(self, request: Request) -> Response:
+        return Response(body=self.status_event(), events=True)
 
-    def picture(self) -> bytes:
-        """The state as an event."""
+    def status_event(self) -> bytes:
+        """The status as an event."""
         return msgspec.json.encode(status.status(self._runtime))
 
-    def _page(self, request: Request) -> Answer:
+    def _page(self, request: Request) -> Response:
         page = files("rumormill.live").joinpath("page/index.html").read_bytes()
-        # Nothing is loaded from anywhere else, and nothing may be.
+        # The page loads nothing from elsewhere, and may not.
         policy = (
             "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
         )
-        return Answer(200, page, "html", {"Content-Security-Policy": policy})
+        return Response(200, page, "html", {"Content-Security-Policy": policy})
 
-    def _openapi(self, request: Request) -> Answer:
-        return Answer(200, files("rumormill.live").joinpath("page/openapi.json").read_bytes())
+    def _openapi(self, request: Request) -> Response:
+        return Response(200, files("rumormill.live").joinpath("page/openapi.json").read_bytes())
 
 
 def token_text(token: Token) -> str:
-    """A decision as the application carries it."""
+    """A decision as text, for the application."""
     return f"{token.epoch:x}-{token.t:x}-{token.arm}-{token.game}"
 
 
 def _read(body: bytes, kind: type[Any]) -> Any:
+    """The body of a request; BadRequest if it does not fit."""
     try:
         return msgspec.json.decode(body or b"{}", type=kind)
     except msgspec.MsgspecError as error:
@@ -248,12 +274,12 @@ def _read(body: bytes, kind: type[Any]) -> Any:
         raise BadRequest(400, "too deep") from None
 
 
-def _json(value: Any) -> Answer:
-    return Answer(200, msgspec.json.encode(value))
+def _json(value: Any) -> Response:
+    return Response(200, msgspec.json.encode(value))
 
 
-def _said(code: int, text: str, headers: dict[str, str] | None = None) -> Answer:
-    return Answer(code, msgspec.json.encode({"error": text}), headers=headers or {})
+def _error(code: int, text: str, headers: dict[str, str] | None = None) -> Response:
+    return Response(code, msgspec.json.encode({"error": text}), headers=headers or {})
 
 
 def _name(host: str) -> str:
@@ -262,7 +288,7 @@ def _name(host: str) -> str:
 
 
 def _is_given(authorization: str, token: str) -> bool:
-    """Whether a header carries the token, as a bearer's or as a password."""
+    """Whether a header carries the token, as a bearer token or as a password."""
     kind, _, given = authorization.partition(" ")
     if kind.lower() == "basic":
         try:

@@ -1,31 +1,50 @@
-"""What a node tells of itself: for people, for the dashboard, for Prometheus."""
+"""The status of a node: as plain data for programs and the dashboard, as metrics for Prometheus."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
-from rumormill.live.core.game import Game
+from rumormill.live.core.game import LiveGame
+from rumormill.live.core.node import Node
 from rumormill.live.core.streams import Stream
+from rumormill.live.io.journal import Journal
+from rumormill.live.io.transport import Transport
+from rumormill.mesh.file import Mesh
 
-if TYPE_CHECKING:
-    from rumormill.live.io.runtime import Runtime
-
-# From so many observations the preference of a node is read.
+# The last observations of a node from which its preferred arm is computed.
 RECENT = 50
 
 
-def status(runtime: Runtime) -> dict[str, Any]:
-    """Everything worth knowing, as plain data."""
+class RunningNode(Protocol):
+    """The parts of a node's process that its status is read from."""
+
+    name: str
+    epoch: int
+    started: float
+    mesh: Mesh
+    node: Node
+    journal: Journal
+    transport: Transport
+    clock: Callable[[], float]
+
+    @property
+    def ready(self) -> bool:
+        """Whether decisions can be made now."""
+
+
+def status(runtime: RunningNode) -> dict[str, Any]:
+    """The whole status, as plain data."""
     node, mesh = runtime.node, runtime.mesh
     return {
         "mesh": mesh.file.name,
         "revision": mesh.file.revision,
-        "node": runtime.settings.name,
+        "node": runtime.name,
         "epoch": runtime.epoch,
         "ready": runtime.ready,
-        "trouble": runtime.journal.trouble,
+        "trouble": runtime.journal.fault,  # plain-words: allow
         "uptime": round(runtime.clock() - runtime.started, 1),
         "bytes_in": runtime.transport.bytes_in,
         "bytes_out": runtime.transport.bytes_out,
@@ -37,12 +56,12 @@ def status(runtime: Runtime) -> dict[str, Any]:
     }
 
 
-def links(runtime: Runtime) -> list[dict[str, Any]]:
-    """Every neighbour, linked or not."""
+def links(runtime: RunningNode) -> list[dict[str, Any]]:
+    """One row per neighbour, linked or not."""
     node, names = runtime.node, runtime.mesh.names
     up = {link.peer: link for link in node.links.values()}
     rows = []
-    for peer in sorted(node.setup.neighbours):
+    for peer in sorted(node.config.neighbours):
         link = up.get(peer)
         heard = None if link is None else round(node.now - link.heard, 1)
         rows.append(
@@ -55,9 +74,9 @@ def links(runtime: Runtime) -> list[dict[str, Any]]:
     return rows
 
 
-def game_status(runtime: Runtime, game: Game) -> dict[str, Any]:
-    """One game: its arms as reported by the objective, its streams, how far they are behind."""
-    part = runtime.mesh.games[game.setup.name]
+def game_status(runtime: RunningNode, game: LiveGame) -> dict[str, Any]:
+    """One game: its arms in the units of the objective, its streams, their lag."""
+    part = runtime.mesh.games[game.config.name]
     sign = -1.0 if part.objective == "minimise" else 1.0
     arms = arm_rows(game, part.arms, sign)
     best = max((row["mean"] * sign for row in arms if row["mean"] is not None), default=None)
@@ -69,12 +88,12 @@ def game_status(runtime: Runtime, game: Game) -> dict[str, Any]:
     return {
         "objective": part.objective,
         "unit": part.unit,
-        "gamma": game.setup.gamma,
-        "decisions": game.choices.next_t - 1,
+        "gamma": game.config.gamma,
+        "decisions": game.decisions.next_t - 1,
         "chosen": game.chosen,
         "observed": game.observed,
         "late": game.late,
-        "open": len(game.choices.open),
+        "open": len(game.decisions.open),
         "void": game.void,
         "regret": regret,
         "arms": arms,
@@ -82,11 +101,11 @@ def game_status(runtime: Runtime, game: Game) -> dict[str, Any]:
     }
 
 
-def arm_rows(game: Game, names: list[str], sign: float) -> list[dict[str, Any]]:
+def arm_rows(game: LiveGame, names: list[str], sign: float) -> list[dict[str, Any]]:
     """Mean, samples and index of every arm, as of the last decision."""
-    samples = getattr(game.player.agent, "samples", None)
+    samples = getattr(game.adapter.agent, "samples", None)
     latest = getattr(samples, "latest", ()) or ((math.inf, 0.0),) * len(names)
-    t = max(game.choices.next_t - 1, 2)
+    t = max(game.decisions.next_t - 1, 2)
     rows = []
     for k, name in enumerate(names):
         mean, n = latest[k]
@@ -96,8 +115,8 @@ def arm_rows(game: Game, names: list[str], sign: float) -> list[dict[str, Any]]:
         rows.append(
             {
                 "arm": name,
-                "samples": game.player.samples[k],
-                "pending": game.choices.pending[k],
+                "samples": game.adapter.samples[k],
+                "pending": game.decisions.pending[k],
                 "mean": mean * sign if math.isfinite(mean) else None,
                 "index": index * sign if index is not None and math.isfinite(index) else None,
             }
@@ -105,8 +124,8 @@ def arm_rows(game: Game, names: list[str], sign: float) -> list[dict[str, Any]]:
     return rows
 
 
-def stream_rows(runtime: Runtime, game: Game, arms: list[str]) -> list[dict[str, Any]]:
-    """How far every stream is, how far behind, and which arm its origin prefers."""
+def stream_rows(runtime: RunningNode, game: LiveGame, arms: list[str]) -> list[dict[str, Any]]:
+    """One row per stream: its last item, its lag, the arm that its origin prefers."""
     return [
         {
             "node": runtime.mesh.names.get(origin, str(origin)),
@@ -120,24 +139,24 @@ def stream_rows(runtime: Runtime, game: Game, arms: list[str]) -> list[dict[str,
 
 
 def preferred(stream: Stream, arms: list[str]) -> str | None:
-    """The arm that an origin took most often among its last observations; the latest of equals."""
-    count = min(RECENT, stream.upto - stream.kept.floor)
-    taken = Counter(arm for _, arm, _ in reversed(stream.kept.between(stream.upto - count + 1, count)))
+    """The most frequent arm among the last observations of an origin; ties: the latest."""
+    count = min(RECENT, stream.upto - stream.retained.floor)
+    taken = Counter(arm for _, arm, _ in reversed(stream.retained.between(stream.upto - count + 1, count)))
     return next((arms[arm] for arm, _ in taken.most_common() if arm < len(arms)), None)
 
 
-def lag(runtime: Runtime, game: Game, key: tuple[int, int]) -> int:
-    """Items of a stream that a neighbour said it has and that are not here."""
+def lag(runtime: RunningNode, game: LiveGame, key: tuple[int, int]) -> int:
+    """The number of items of a stream that a neighbour has and this node has not."""
     most = 0
     for link in runtime.node.links.values():
-        shared = link.games.get(game.setup.name)
+        shared = link.games.get(game.config.name)
         if shared is not None:
             most = max(most, shared.claims.get(key, 0))
     return max(0, most - game.streams[key].upto)
 
 
-def metrics(runtime: Runtime) -> str:
-    """The same for Prometheus."""
+def metrics(runtime: RunningNode) -> str:
+    """The status in the text format of Prometheus."""
     node, journal, transport = runtime.node, runtime.journal, runtime.transport
     lines: list[str] = []
 
@@ -146,23 +165,23 @@ def metrics(runtime: Runtime) -> str:
         lines.extend(f"rumormill_{name}{labels} {value:g}" for labels, value in rows)
 
     games = list(node.games.values())
-    named = [(game, f'{{game="{_escaped(game.setup.name)}"}}') for game in games]
+    named = [(game, f'{{game="{_escaped(game.config.name)}"}}') for game in games]
     add("choices_total", "counter", [(label, game.chosen) for game, label in named])
     add("observations_total", "counter", [(label, game.observed) for game, label in named])
     add("late_total", "counter", [(label, game.late) for game, label in named])
-    add("open", "gauge", [(label, len(game.choices.open)) for game, label in named])
+    add("open", "gauge", [(label, len(game.decisions.open)) for game, label in named])
     add("void_total", "counter", [(label, game.void) for game, label in named])
     samples, means, behind = [], [], []
     for game in games:
         facts = game_status(runtime, game)
         for row in facts["arms"]:
-            label = f'{{game="{_escaped(game.setup.name)}",arm="{_escaped(row["arm"])}"}}'
+            label = f'{{game="{_escaped(game.config.name)}",arm="{_escaped(row["arm"])}"}}'
             samples.append((label, float(row["samples"])))
             if row["mean"] is not None:
                 means.append((label, row["mean"]))
         for row in facts["streams"]:
             origin = f'origin="{_escaped(row["node"])}",epoch="{row["epoch"]}"'
-            label = f'{{game="{_escaped(game.setup.name)}",{origin}}}'
+            label = f'{{game="{_escaped(game.config.name)}",{origin}}}'
             behind.append((label, float(row["lag"])))
     add("samples", "gauge", samples)
     add("mean", "gauge", means)
@@ -179,4 +198,5 @@ def metrics(runtime: Runtime) -> str:
 
 
 def _escaped(text: str) -> str:
+    """A label value with quotes, backslashes and line ends escaped."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

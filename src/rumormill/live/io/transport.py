@@ -1,9 +1,7 @@
 """Links between nodes: TCP with TLS 1.3, both sides with certificates of the mesh.
 
-Links between nodes: TCP with TLS 1.3, both sides with certificates of the mesh.
-
-The certificate names the node; only neighbours get further than the handshake. The smaller id dials, again
-and again with growing pauses. What a link may cost is bounded: strangers, frames, unsent bytes.
+The certificate names the node; only neighbours get past the handshake. The node with the smaller id dials,
+with exponential back-off. Connections that are not identified yet, frames and unsent bytes are bounded.
 """
 
 from __future__ import annotations
@@ -20,19 +18,19 @@ from pathlib import Path
 from typing import Any
 
 from rumormill.errors import InputError
-from rumormill.live.core.frames import LARGE_FRAME, Hostile, Splitter
+from rumormill.live.core.frames import LARGE_FRAME, ProtocolError, Splitter
 from rumormill.live.core.node import Node
 
-# Bytes that may wait in a connection before no more is put into it.
+# Bytes that may wait in a connection before no more is written.
 UNSENT = 256 * 1024
-# Seconds for which one connection may keep everybody else waiting, and frames that may wait themselves.
+# Seconds that one connection may process frames at a time, and frames that may wait before reading is paused.
 TURN, MOST_HELD = 0.002, 64
-# What an honest peer does too, for example when links come and go.
+# Violations that correct peers cause too, for example when links come and go: not logged.
 USUAL = {"hole", "fingerprint"}
 
 
 def peer_name(transport: asyncio.BaseTransport) -> str:
-    """The node that a certificate names; empty if there is none."""
+    """The node that the peer's certificate names; empty if there is none."""
     certificate = transport.get_extra_info("peercert") or {}
     for part in certificate.get("subject", ()):
         for key, value in part:
@@ -41,18 +39,18 @@ def peer_name(transport: asyncio.BaseTransport) -> str:
     return ""
 
 
-class Connection(asyncio.Protocol):
+class PeerConnection(asyncio.Protocol):
     """One TLS connection to a neighbour."""
 
     def __init__(self, transport: Transport, expected: int | None) -> None:
         self._owner, self._expected = transport, expected
         self._splitter = Splitter()
-        self._held: deque[bytes] = deque()  # frames that came in while this link rests
+        self._held: deque[bytes] = deque()  # frames not processed yet
         self.wire: asyncio.Transport | None = None
         self.link: int | None = None
         self.peer: int | None = None
         self.writable = True
-        self.resting = False
+        self.paused = False
         self.gone = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -75,41 +73,41 @@ class Connection(asyncio.Protocol):
             return
         try:
             self._held.extend(self._splitter.feed(data))
-        except Hostile as error:
-            self._owner.node.violations["hostile"] += 1  # what comes as a frame the node counts itself
+        except ProtocolError as error:
+            self._owner.node.violations["hostile"] += 1  # the node counts errors inside frames
             self._hostile(error)
             return
-        self.take_in()
+        self.process_frames()
         if self.is_behind:
-            self.rest(True)
+            self.pause(True)
 
     @property
     def is_behind(self) -> bool:
-        """Whether more came than was taken in by now."""
+        """Whether too many frames wait."""
         return len(self._held) > MOST_HELD
 
-    def take_in(self) -> None:
-        """Give the node what has come, while it wants more of it and nobody else waits for long."""
+    def process_frames(self) -> None:
+        """Pass waiting frames to the node until the link is paused or its turn is over."""
         node, loop = self._owner.node, asyncio.get_running_loop()
         before, end = dict(node.violations), loop.time() + TURN
         try:
-            while self._held and self.link in node.links and not node.rests(self.link):
+            while self._held and self.link in node.links and not node.is_paused(self.link):
                 node.receive(self.link, self._held.popleft())
                 if loop.time() > end:
-                    loop.call_soon(self.take_in)
+                    loop.call_soon(self.process_frames)
                     break
-        except Hostile as error:
+        except ProtocolError as error:
             self._hostile(error)
             return
         if node.violations != before:
             for kind, count in node.violations.items():
                 if count > before.get(kind, 0) and kind not in USUAL:
-                    self._owner.say(kind, f"node {self.peer}: {kind}")
-        if self.link in node.links and node.is_asked(self.link):
-            self._owner.soon(self)
+                    self._owner.report(kind, f"node {self.peer}: {kind}")
+        if self.link in node.links and node.is_urgent(self.link):
+            self._owner.send_soon(self)
 
-    def _hostile(self, error: Hostile) -> None:
-        self._owner.say("hostile", f"node {self.peer}: {error}")
+    def _hostile(self, error: ProtocolError) -> None:
+        self._owner.report("hostile", f"node {self.peer}: {error}")
         self.close()
 
     def pause_writing(self) -> None:
@@ -117,7 +115,7 @@ class Connection(asyncio.Protocol):
 
     def resume_writing(self) -> None:
         self.writable = True
-        self._owner.soon(self)
+        self._owner.send_soon(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         self._owner.wires.discard(self)
@@ -125,30 +123,31 @@ class Connection(asyncio.Protocol):
         if not self.gone.done():
             self.gone.set_result(None)
 
-    def rest(self, wanted: bool) -> None:
-        """Read no more for now, or read again."""
-        if self.wire is not None and wanted != self.resting and not self.wire.is_closing():
-            self.resting = wanted
+    def pause(self, wanted: bool) -> None:
+        """Pause or resume reading."""
+        if self.wire is not None and wanted != self.paused and not self.wire.is_closing():
+            self.paused = wanted
             (self.wire.pause_reading if wanted else self.wire.resume_reading)()
 
     def close(self) -> None:
+        """Close the connection at once."""
         if self.wire is not None:
             self.wire.abort()
 
 
-MOST_STRANGERS = 64
+MOST_UNIDENTIFIED = 64
 HANDSHAKE = 5.0
 LEAST_PAUSE, MOST_PAUSE = 0.05, 2.0
-# Bytes sent over one link before everybody else gets a turn.
+# Bytes sent over one link before other links get a turn.
 AT_ONCE = 64 * 1024
-# Why a node lets go of a neighbour that a broken network does not explain.
+# Reasons to close a link that a broken network does not explain.
 SLOW = {"no hello", "it does not read"}
-# Seconds for the last words of a node that stops, and between two lines of one kind in its log.
-GOODBYE, SAY_EVERY = 0.5, 1.0
+# Seconds to send Bye when a node stops, and between two log lines of one kind.
+GOODBYE, REPORT_EVERY = 0.5, 1.0
 
 
 def tls(folder: Path, name: str, *, server: bool) -> ssl.SSLContext:
-    """The context of a node: its own key, and the mesh's authority as the only one."""
+    """The TLS context of a node: its own certificate, and the mesh's authority as the only one."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
@@ -177,43 +176,46 @@ class Transport:
     ) -> None:
         self.node, self._names, self._warn = node, names, warn
         self._server_tls, self._client_tls = contexts
-        self.wires: set[Connection] = set()
-        """All that are open, neighbours or not."""
-        self._links: dict[int, Connection] = {}
+        self.wires: set[PeerConnection] = set()
+        """All open connections, identified or not."""
+        self._links: dict[int, PeerConnection] = {}
         self._numbers = itertools.count(1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._dialling: dict[int, tuple[tuple[str, int], asyncio.Task[None]]] = {}
-        self._strangers: dict[socket.socket, asyncio.Task[None]] = {}  # oldest first
-        self._said: dict[str, tuple[float, int]] = {}  # per kind, when, and how often since
+        self._unidentified: dict[socket.socket, asyncio.Task[None]] = {}  # oldest first
+        self._reported: dict[str, tuple[float, int]] = {}  # per kind: when, and how many since
         self._socket: socket.socket | None = None
         self.bytes_in = self.bytes_out = 0
 
-    # --- who may come in ----------------------------------------------------------------------------
+    # --- accepting ----------------------------------------------------------------------------------
 
     def neighbour(self, name: str) -> int | None:
+        """The id of a neighbour; None for any other name."""
         found = self._names.get(name)
-        return found if found in self.node.setup.neighbours else None
+        return found if found in self.node.config.neighbours else None
 
     def rename(self, names: dict[str, int]) -> None:
-        """The nodes of a new mesh file."""
+        """Apply the nodes of a new mesh file."""
         self._names = names
 
     def refuse(self, kind: str, text: str) -> None:
+        """Count and log a violation."""
         self.node.violations[kind] += 1
-        self.say(kind, text)
+        self.report(kind, text)
 
-    def say(self, kind: str, text: str) -> None:
-        """A line in the log; of one kind not more than one a second, for a log fills a disk too."""
+    def report(self, kind: str, text: str) -> None:
+        """Log a violation, at most one line of a kind per second."""
         now = asyncio.get_running_loop().time()
-        last, more = self._said.get(kind, (-SAY_EVERY, 0))
-        if now - last < SAY_EVERY:
-            self._said[kind] = (last, more + 1)
+        last, more = self._reported.get(kind, (-REPORT_EVERY, 0))
+        if now - last < REPORT_EVERY:
+            self._reported[kind] = (last, more + 1)
             return
-        self._said[kind] = (now, 0)
+        self._reported[kind] = (now, 0)
         more_words = f" (and {more} more since the last such line)" if more else ""
         self._warn(kind, f"refused: {text}{more_words}")
 
-    async def listen(self, host: str, port: int) -> None:
+    async def serve(self, host: str, port: int) -> None:
+        """Accept connections on an address."""
         self._socket = socket.create_server((host, port), backlog=128, family=_family(host))
         self._socket.setblocking(False)
         self._keep(self._accept())
@@ -224,6 +226,7 @@ class Transport:
         return int(self._socket.getsockname()[1])
 
     async def _accept(self) -> None:
+        """Accept connections until cancelled."""
         loop = asyncio.get_running_loop()
         assert self._socket is not None
         while True:
@@ -232,18 +235,18 @@ class Transport:
             except OSError:
                 await asyncio.sleep(LEAST_PAUSE)
                 continue
-            if len(self._strangers) >= MOST_STRANGERS:
-                # The oldest has to go: a neighbour's handshake takes milliseconds, so that it gets through.
-                self.refuse("crowd", "too many connections that do not say who they are")
-                oldest = next(iter(self._strangers))
-                self._strangers.pop(oldest).cancel()
-            self._strangers[raw] = self._keep(self._handshake(raw))
+            if len(self._unidentified) >= MOST_UNIDENTIFIED:
+                # The oldest is dropped: the handshake of a neighbour takes only milliseconds.
+                self.refuse("crowd", "too many unidentified connections")  # plain-words: allow
+                oldest = next(iter(self._unidentified))
+                self._unidentified.pop(oldest).cancel()
+            self._unidentified[raw] = self._keep(self._handshake(raw))
 
     async def _handshake(self, raw: socket.socket) -> None:
-        """A stranger costs a place among a few and some seconds, then it is known or gone."""
+        """Complete the TLS handshake within `HANDSHAKE` seconds, or close the socket."""
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: Connection(self, None), raw, ssl=self._server_tls, ssl_handshake_timeout=HANDSHAKE
+                lambda: PeerConnection(self, None), raw, ssl=self._server_tls, ssl_handshake_timeout=HANDSHAKE
             )
         except (OSError, ssl.SSLError, TimeoutError) as error:
             self.refuse("handshake", f"no handshake: {error}")
@@ -252,12 +255,12 @@ class Transport:
             raw.close()
             raise
         finally:
-            self._strangers.pop(raw, None)
+            self._unidentified.pop(raw, None)
 
     # --- dialling -----------------------------------------------------------------------------------
 
     def dial(self, addresses: dict[int, tuple[str, int]]) -> None:
-        """Keep up the links to neighbours of a larger id; those to others are taken down."""
+        """Keep connections to these neighbours; stop dialling all others."""
         for peer, (address, task) in list(self._dialling.items()):
             if addresses.get(peer) != address:  # gone, or moved
                 del self._dialling[peer]
@@ -267,13 +270,14 @@ class Transport:
                 self._dialling[peer] = (address, self._keep(self._dial(peer, *address)))
 
     async def _dial(self, peer: int, host: str, port: int) -> None:
+        """Connect to a neighbour, again after every disconnection, with exponential back-off."""
         pause = LEAST_PAUSE
         loop = asyncio.get_running_loop()
         while True:
             with contextlib.suppress(OSError, ssl.SSLError, TimeoutError):
                 async with asyncio.timeout(2 * HANDSHAKE):
                     _, connection = await loop.create_connection(
-                        lambda: Connection(self, peer),
+                        lambda: PeerConnection(self, peer),
                         host,
                         port,
                         ssl=self._client_tls,
@@ -289,39 +293,42 @@ class Transport:
 
     # --- links --------------------------------------------------------------------------------------
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: PeerConnection) -> None:
+        """A neighbour has connected: replace its earlier connection."""
         for other in [each for each in self._links.values() if each.peer == connection.peer]:
-            other.close()  # a neighbour that came back before the old connection was seen to be dead
+            other.close()  # the end of the earlier connection was not noticed yet
             self.closed(other)
         connection.link = next(self._numbers)
         self._links[connection.link] = connection
         assert connection.peer is not None
         self.node.link_up(connection.link, connection.peer)
-        self.soon(connection)
+        self.send_soon(connection)
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: PeerConnection) -> None:
+        """A connection has ended."""
         if connection.link is not None and self._links.pop(connection.link, None) is not None:
             self.node.link_down(connection.link)
 
-    def soon(self, connection: Connection) -> None:
-        """Something is to be said on a link that does not wait for the next look around."""
+    def send_soon(self, connection: PeerConnection) -> None:
+        """Send the frames of a link in the next iteration of the event loop."""
         asyncio.get_running_loop().call_soon(self._send, connection)
 
     def pump(self, congested: bool) -> None:
-        """Send what is to be sent; close what is to be closed; rest where too much comes in."""
+        """Send frames, close links, and pause or resume reading."""
         for link, connection in list(self._links.items()):
             self._send(connection)
             state = self.node.links.get(link)
             if state is None:
                 continue
-            if state.closing is not None or state.peer not in self.node.setup.neighbours:
-                self._hang_up(connection, state.closing or "no neighbour any more")
+            if state.closing is not None or state.peer not in self.node.config.neighbours:
+                self._disconnect(connection, state.closing or "no neighbour any more")
                 continue
-            connection.rest(congested or self.node.rests(link) or connection.is_behind)
-            if not connection.resting:
-                connection.take_in()
+            connection.pause(congested or self.node.is_paused(link) or connection.is_behind)
+            if not connection.paused:
+                connection.process_frames()
 
-    def _send(self, connection: Connection) -> None:
+    def _send(self, connection: PeerConnection) -> None:
+        """Write the next frames of a link."""
         wire, link = connection.wire, connection.link
         if wire is None or link not in self.node.links:
             return
@@ -330,21 +337,22 @@ class Transport:
             if data:
                 self.bytes_out += len(data)
                 wire.write(data)
-            if len(data) >= AT_ONCE:  # there may be more, but others have to be served too
-                self.soon(connection)
+            if len(data) >= AT_ONCE:  # there may be more; other links get a turn first
+                self.send_soon(connection)
 
-    def _hang_up(self, connection: Connection, why: str) -> None:
+    def _disconnect(self, connection: PeerConnection, why: str) -> None:
+        """Close a link that the node wants closed."""
         assert connection.wire is not None
         if why in SLOW:
             self.refuse("slow", f"node {connection.peer}: {why}")
-        if why.startswith("it speaks"):
-            connection.wire.close()  # what was said last goes out first
+        if why.startswith("protocol versions"):
+            connection.wire.close()  # the last frames are sent first
         else:
             connection.close()
         self.closed(connection)
 
     async def stop(self) -> None:
-        """Let go of everything; what was put into connections goes out first, if it can."""
+        """Close everything; bytes already written are sent first, within `GOODBYE` seconds."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -360,6 +368,7 @@ class Transport:
                 await asyncio.wait([connection.gone for connection in left], timeout=GOODBYE)
 
     def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that `stop` cancels."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
