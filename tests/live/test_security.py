@@ -288,7 +288,7 @@ def test_a_thousand_connections_that_say_nothing(made: Cluster) -> None:
         with greeted(made) as peer:
             assert isinstance(peer.read(), Hello)
         healthy(made)
-    lines = [row for row in made.log(1) if "do not say who they are" in row["text"]]
+    lines = [row for row in made.log(1) if "too many unidentified connections" in row["text"]]
     assert 0 < len(lines) < 100, "a crowd does not fill the log"
 
 
