@@ -89,7 +89,7 @@ def reference_round(touched: Touched) -> None:
         with touched.on():
             return played(game, t)
 
-    engine.Game.play_round = second_only  # type: ignore[method-assign]
+    engine.Game.play_round = second_only  # type: ignore[method-assign, assignment]
     try:
         rm.simulate(source, network, policy, horizon=3, rng=1, engine="reference")
     finally:
@@ -127,14 +127,14 @@ def advise_to_mesh(touched: Touched) -> None:
 def choose_and_observe(touched: Touched) -> None:
     """One choice and its reward at a node in this process, without sockets."""
     from rumormill.live.core.node import Node
-    from rumormill.live.core.node_config import node_setup
+    from rumormill.live.core.node_config import node_config
     from rumormill.mesh.file import read_mesh
 
     command("mesh", "init", "walk", "--arm", "a", "--arm", "b", "--folder", "mesh")
     command("mesh", "add", "n0", "127.0.0.1:7401", "--mesh", "mesh/mesh.toml")
     command("mesh", "plan", "--mesh", "mesh/mesh.toml")
     mesh = read_mesh(Path("mesh/mesh.toml"))
-    node = Node(node_setup(mesh, "n0", 1))
+    node = Node(node_config(mesh, "n0", 1))
     node.tick(0.0)
     node.start()
     node.committed(len(node.take_journal()))  # decision numbers are reserved on disk before the first choice
