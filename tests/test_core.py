@@ -136,7 +136,7 @@ def test_every_estimator_is_light() -> None:
         "estimators",
         "formulas",
         "graphs",
-        "keyed",
+        "counter_rng",
         "policies",
         "protocol",
         "seeds",

@@ -1,16 +1,31 @@
 """Cooperative multi-agent bandits with heavy tails.
 
-Agents on a network play one bandit together, pass rumours (what I pulled, what I got) a few hops, and
+Agents on a network play one bandit together, pass messages (what I pulled, what I got) a few hops, and
 learn from rewards whose variance may be infinite.
+
+simulate, compare         play one policy, or several on the same rewards
+run, read_spec, open_run  experiments from a file, on disk
+summarise, load           what a run found
+read_log, advise          which policy fits a log or an experiment
+Client                    decisions of a live node
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from __future__ import annotations
 
+from importlib import import_module
+
+TYPE_CHECKING = False  # typing takes longer to import than this module; type checkers read it as true
 if TYPE_CHECKING:
+    from typing import Any
+
     from rumormill import catalogue as catalogue
     from rumormill import checks as checks
     from rumormill import theory as theory
+    from rumormill.api import advise as advise
+    from rumormill.api import read_log as read_log
+    from rumormill.api import read_spec as read_spec
+    from rumormill.api import run as run
+    from rumormill.api import summarise as summarise
     from rumormill.arms import AlphaStable as AlphaStable
     from rumormill.arms import Arm as Arm
     from rumormill.arms import Bandit as Bandit
@@ -27,7 +42,9 @@ if TYPE_CHECKING:
     from rumormill.arms import Trend as Trend
     from rumormill.arms import TwoPoint as TwoPoint
     from rumormill.arms import two_point_pair as two_point_pair
-    from rumormill.engine import Result as Result
+    from rumormill.engine.comparison import Comparison as Comparison
+    from rumormill.engine.comparison import compare as compare
+    from rumormill.engine.result import Result as Result
     from rumormill.engine.simulate import simulate as simulate
     from rumormill.errors import ContractError as ContractError
     from rumormill.errors import DataError as DataError
@@ -49,8 +66,10 @@ if TYPE_CHECKING:
     from rumormill.estimators import SelfTuned as SelfTuned
     from rumormill.estimators import TrimmedMean as TrimmedMean
     from rumormill.experiments.run.store import load as load
+    from rumormill.experiments.run.store import open_run as open_run
     from rumormill.graphs import Network as Network
     from rumormill.graphs import Topology as Topology
+    from rumormill.live.io.client import Client as Client
     from rumormill.policies import DDUCB as DDUCB
     from rumormill.policies import KMPUCB as KMPUCB
     from rumormill.policies import Agent as Agent
@@ -75,23 +94,26 @@ if TYPE_CHECKING:
     from rumormill.protocol import PerfectChannel as PerfectChannel
     from rumormill.protocol import Relay as Relay
     from rumormill.protocol import World as World
+    from rumormill.text import VERSION
 
-__version__ = "0.2.0"
+    __version__ = VERSION
 
 # A room is imported when one of its names is first used, so that `import rumormill` costs nothing.
 _ROOMS = {
+    "api": "advise read_log read_spec run summarise",
     "arms": (
         "AlphaStable Arm Bandit Clusters Empirical Gaussian LogNormal Moments Pareto Piecewise Replay "
         "Seasonal StudentT Trend TwoPoint two_point_pair"
     ),
-    "engine": "Result simulate",
+    "engine": "Comparison Result compare simulate",
     "errors": "ContractError DataError InputError RumormillError SlowEngineNotice SolverError",
     "estimators": (
         "Catoni CatoniBound ClippedMean EmpiricalMean Estimator HuberSGD MRUCB MedianBound MedianOfMeans "
         "OnlineMean RobustMOSS SelfTuned TrimmedMean"
     ),
-    "experiments.run.store": "load",
+    "experiments.run.store": "load open_run",
     "graphs": "Network Topology",
+    "live.io.client": "Client",
     "policies": (
         "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB KMPUCB OriginMedianUCB Plan "
         "Policy RobustGossip RobustUCB Seat recommended"
@@ -107,6 +129,8 @@ __all__ = sorted([*_ROOM_OF, *_MODULES])
 def __getattr__(name: str) -> Any:
     if name in _ROOM_OF:
         value = getattr(import_module(f"rumormill.{_ROOM_OF[name]}"), name)
+    elif name == "__version__":
+        value = import_module("rumormill.text").VERSION
     elif name in _MODULES:
         value = import_module(f"rumormill.{name}")
     else:

@@ -7,6 +7,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+VERSION = "0.2.0"
+"""The version of the package."""
+
 MOST_SHOWN = 60
 
 

@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from rumormill import __version__
 from rumormill.cli.exit import INTERRUPTED, OK, explained, stoppable
+from rumormill.text import VERSION
 
 # The file of a command in `commands/`, and the function in it.
 COMMANDS: dict[str, str] = {
@@ -36,7 +36,7 @@ COMMANDS: dict[str, str] = {
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"rumormill {__version__}")
+        typer.echo(f"rumormill {VERSION}")
         raise typer.Exit
 
 

@@ -1,4 +1,7 @@
-"""How a command ends: errors and signals become one line and an exit code."""
+"""How a command ends: errors and signals become one line and an exit code.
+
+typer is imported when it is needed: where it is not installed, `missing_library` says so.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any
-
-import typer
 
 from rumormill.errors import DataError, InputError, RumormillError
 from rumormill.text import one_line
@@ -29,8 +30,6 @@ def missing_library(error: ModuleNotFoundError) -> str:
 
 OK, FAILED, WRONG_INPUT, INTERRUPTED, TERMINATED = 0, 1, 2, 130, 143
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-# Newer versions of typer carry their own click: what they raise is found from what they export.
-UsageError: Any = typer.BadParameter.__bases__[0]
 
 
 @dataclass
@@ -50,7 +49,7 @@ def stoppable() -> Iterator[Stop]:
         raise KeyboardInterrupt
 
     if threading.current_thread() is not threading.main_thread():
-        yield stop  # only the main thread hears signals
+        yield stop  # only the main thread receives signals
         return
     before = signal.signal(signal.SIGTERM, terminate)
     try:
@@ -60,11 +59,15 @@ def stoppable() -> Iterator[Stop]:
 
 
 def explained(error: BaseException, arguments: Sequence[str], stop: Stop) -> int:
-    """One line on standard error, and the exit code that fits."""
+    """Print one line on standard error; return the exit code."""
+    import typer
+
+    # Newer versions of typer carry their own click: what they raise is found from what they export.
+    usage_error: Any = typer.BadParameter.__bases__[0]
     again = shlex.join(["rumormill", *arguments])
     if isinstance(error, typer.Abort | KeyboardInterrupt):
         return _say(f"stopped: no file is half written; begin again with: {again}", stop.code)
-    if isinstance(error, UsageError):
+    if isinstance(error, usage_error):
         command = error.ctx.command_path if error.ctx else "rumormill"
         return _say(f"error: {error.format_message()} (see `{command} --help`)", WRONG_INPUT)
     if isinstance(error, RumormillError):
@@ -77,7 +80,7 @@ def explained(error: BaseException, arguments: Sequence[str], stop: Stop) -> int
 
 
 def _rumormill_error(error: RumormillError, again: str, stop: Stop) -> int:
-    # Whoever raised it has imported it; on a node without the laboratory nobody has.
+    # Only a process that has imported the runner can raise it; a node without the lab has not.
     runner: Any = sys.modules.get("rumormill.experiments.run.runner")
     if runner is not None and isinstance(error, runner.RunInterrupted):
         kept = f"{error.done:,} of {error.total:,} cells are done and kept in {error.path}"

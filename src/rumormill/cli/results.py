@@ -51,13 +51,6 @@ def with_data_at_hand(spec: Spec) -> tuple[Spec, list[str]]:
     return (without_networks(spec, missing) if missing else spec), list(missing.values())
 
 
-def default_folder(spec: Spec, base: Path = Path("runs")) -> Path:
-    """Where a run goes when nobody says: other sizes go elsewhere."""
-    ((scale, size),) = spec.scale.items()
-    tail = f"{size.trials}x{size.horizon}" if scale == "custom" else scale
-    return base / f"{spec.name}-{tail}"
-
-
 # Beyond so many rows a table of pairs is left to the report and to JSON.
 MOST_PAIRS = 45
 

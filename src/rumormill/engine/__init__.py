@@ -1,7 +1,8 @@
-"""The engines: `reference` reads, `compiled` runs; `simulate` picks."""
+"""Two engines with equal results: `reference` to read, `compiled` to run; `simulate` selects one."""
 
+from rumormill.engine.comparison import Comparison, compare
 from rumormill.engine.result import Result, Trial
 from rumormill.engine.simulate import simulate
 from rumormill.engine.trial import Contender, play_trial, prepare
 
-__all__ = ["Contender", "Result", "Trial", "play_trial", "prepare", "simulate"]
+__all__ = ["Comparison", "Contender", "Result", "Trial", "compare", "play_trial", "prepare", "simulate"]

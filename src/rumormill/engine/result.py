@@ -1,10 +1,8 @@
-"""What a trial and a simulation return, and regret where arms differ between agents or over time.
+"""What a trial and a simulation return: regret, messages and bytes at the checkpoints.
 
-Regret where the arms differ between agents or change over time: worked out from the arms pulled.
-
-Both engines count pulls and know one gap per arm, which is enough where everybody faces the same arms for
-ever. Elsewhere the arms that were pulled are compared with the means of their agent and round, once, after
-the trial and for both engines alike.
+Both engines count pulls and use one gap per arm, which suffices where all agents face the same arms in every
+round. Where arms differ between agents or change, regret is computed after the trial, for both engines alike,
+from the actions and the means of their agent and round.
 """
 
 from __future__ import annotations
@@ -67,29 +65,53 @@ class Trial:
 
 @dataclass(frozen=True)
 class Result:
-    """All trials of one policy. Everything is cumulative at the checkpoints."""
+    """All trials of one policy, as `simulate` returns them. Values are cumulative at the checkpoints.
+
+    Parameters
+    ----------
+    policy : Policy, class, str or mapping
+        The policy as it was given.
+    engine : "fast" or "reference"
+        The engine that played.
+    checkpoints : int array, (checkpoints,)
+        The rounds at which values are recorded.
+    agent_regret : float array, (trials, checkpoints, agents)
+        Pseudo-regret: gaps of the arms pulled. Where arms differ between agents or change, the gap is that of
+        the agent's own best arm in the round.
+    messages : int array, (trials, checkpoints)
+        Messages sent over edges.
+    wire_bytes : int array, (trials, checkpoints)
+        Bytes of these messages.
+    actions : int array, (trials, rounds, agents), or None
+        Every arm pulled, if requested; -1 for an absent agent or an adversary.
+    agent_rounds : int array, (trials, checkpoints)
+        Pulls over all agents.
+    agent_common_regret : float array, (trials, checkpoints, agents), or None
+        Regret against the one arm that is best for all agents over all rounds; negative where agents do
+        better. None where all agents face the same arms in every round.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
+    >>> result = rm.simulate(bandit, rm.Network.ring(4), "kmp", horizon=50, trials=3, rng=0)
+    >>> result.regret.shape, result.agent_regret.shape
+    ((3, 50), (3, 50, 4))
+
+    References
+    ----------
+    docs/semantics.md: pseudo-regret, checkpoints and bytes.
+    """
 
     policy: Any
     engine: str
     checkpoints: NDArray[np.int64]
     agent_regret: NDArray[np.float64]
-    """Pseudo-regret, (trials, checkpoints, agents): gaps of the arms pulled, never realised rewards.
-
-    Where arms differ between agents or change, the gap is that of the agent's own best arm in the round.
-    """
     messages: NDArray[np.int64]
-    """Messages sent over edges, (trials, checkpoints)."""
     wire_bytes: NDArray[np.int64]
-    """The bytes they take, (trials, checkpoints)."""
     actions: NDArray[np.int64] | None
-    """(trials, rounds, agents) if asked for, else None; -1 where an agent was away or lied."""
     agent_rounds: NDArray[np.int64]
-    """Pulls over all agents, (trials, checkpoints): rounds in which an agent is away are not among them."""
     agent_common_regret: NDArray[np.float64] | None = None
-    """Regret against the one arm that is best for all over all rounds, (trials, checkpoints, agents).
-
-    It is negative where agents do better than that arm; None where all face the same arms for ever.
-    """
 
     @classmethod
     def gather(cls, policy: Any, engine: str, checkpoints: NDArray[np.int64], trials: list[Trial]) -> Result:

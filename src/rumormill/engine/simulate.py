@@ -1,10 +1,11 @@
-"""One door to both engines."""
+"""One door to both engines: `simulate` plays one policy, `comparison.compare` several on the same rewards."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from rumormill import catalogue
 from rumormill.arms import Replay, RewardSource
 from rumormill.engine.result import Result, Trial, needs_actions, resolve_checkpoints
-from rumormill.engine.trial import Engine, play_trial, prepare, require_memory
+from rumormill.engine.trial import Contender, Engine, play_trial, prepare, require_memory
 from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
@@ -47,36 +48,129 @@ def simulate(
     workers: int | None = None,
     block: int | None = None,
 ) -> Result:
-    """Play `trials` independent trials of `horizon` rounds.
+    """Play `trials` independent trials of `horizon` rounds with one policy.
 
     The rewards of a trial depend on `rng` and the number of the trial only: two policies simulated with
-    the same `rng` see the very same rewards, and neither `workers` nor `block` changes any result.
+    the same `rng` see the same rewards. `engine`, `workers` and `block` change no result.
 
-    Policy, network and channel are objects, or what a spec would say: a name ("kmp", "my_module:Greedy") or
-    a table {"type": "kmp", "gamma": 1}. A network that has to be drawn is drawn once, from `rng`.
+    Policy, network and channel are objects, names of the catalogue ("kmp", "my_module:Greedy") or tables as
+    in a spec ({"type": "kmp", "gamma": 1}). A random network is drawn once, from `rng`.
 
-    - `bandit`: the arms: `rm.Bandit`, or arms that differ or change, or `rm.Replay` of a log.
-    - `network`: who is linked to whom.
-    - `policy`: what every agent does.
-    - `horizon`: how many rounds a trial has.
-    - `trials`: how many trials.
-    - `rng`: a seed, a generator or a seed sequence: all chance comes from it.
-    - `engine`: "auto" (compiled where it can be), "fast" (compiled) or "reference".
-    - `actions`: keep every action of every agent in the result.
-    - `checkpoints`: how many rounds to keep regret at (200), or which ones.
-    - `channel`: what happens to messages on their way; nothing, if left out.
-    - `absences`: (agent, first round, last round) of agents that are away.
-    - `outages`: (agent, agent, first round, last round) of links that are down.
-    - `churn`: how long agents stay and are away; nobody leaves, if left out.
-    - `corruption`: what falsifies rewards in messages.
-    - `byzantine`: who lies, and how.
-    - `progress`: a function that is told (rounds done, rounds in all), over all trials.
-    - `workers`: threads; all cores if left out. With fewer trials than threads, several play one trial.
-    - `block`: how many rounds are played at a time; it only changes the speed.
+    Parameters
+    ----------
+    bandit : Bandit, Replay, or arms that differ between agents or change (Clusters, Piecewise, …)
+        The reward source.
+    network : Network, Topology, str or mapping
+        The communication graph; its nodes are the agents.
+    policy : Policy, class of agents, str or mapping
+        The policy of every agent.
+    horizon : int
+        Rounds of a trial, at least 1.
+    trials : int, default 1
+        Number of independent trials; a Replay has one.
+    rng : int, numpy SeedSequence or numpy Generator
+        The seed of all randomness.
+    engine : "auto", "fast" or "reference", default "auto"
+        "fast" is compiled; "auto" falls back to "reference" with a SlowEngineNotice.
+    actions : bool, default False
+        Keep every action in `Result.actions`.
+    checkpoints : int or increasing rounds, default 200
+        The number of rounds at which regret is recorded, ⌈i·T/n⌉; or the rounds themselves.
+    channel : Channel, str or mapping, default PerfectChannel
+        Loss and delay of messages.
+    absences : sequence of (agent, first round, last round)
+        Scheduled absences. Absent agents do not pull: their action is -1, without regret.
+    outages : sequence of (agent, agent, first round, last round)
+        Scheduled link outages.
+    churn : Churn, optional
+        Random absences.
+    corruption : Corruption, optional
+        Random corruption of rewards in messages.
+    byzantine : Byzantine, optional
+        Agents that send false messages; they do not pull.
+    progress : callable (rounds done, rounds in all), optional
+        Called every few milliseconds, over all trials.
+    workers : int, default all cores
+        Threads; with fewer trials than threads, several play one trial.
+    block : int, optional
+        Rounds per call of a kernel.
 
-    Whoever is away or lies does not pull (its action is -1) and regrets nothing; `Result.agent_rounds` counts
-    the pulls.
+    Returns
+    -------
+    Result
+        Regret, messages and bytes at the checkpoints of every trial.
+
+    Raises
+    ------
+    InputError
+        An argument is not allowed, or the simulation does not fit into memory.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> bandit = rm.Bandit([rm.AlphaStable(alpha=1.8, loc=0.0), rm.AlphaStable(alpha=1.8, loc=1.0)])
+    >>> result = rm.simulate(bandit, rm.Network.ring(5), rm.KMPUCB(gamma=1), horizon=218, rng=1)
+    >>> result.regret.shape, int(result.checkpoints[-1])
+    ((1, 200), 218)
+
+    References
+    ----------
+    Dubey and Pentland, "Cooperative Multi-Agent Bandits with Heavy Tails", ICML 2020.
     """
+    world = world_of(channel, absences, outages, churn, corruption, byzantine)
+    return play_policies(
+        bandit,
+        network,
+        [policy],
+        horizon,
+        trials,
+        rng,
+        engine,
+        actions,
+        checkpoints,
+        world,
+        progress,
+        workers,
+        block,
+    )[0]
+
+
+def world_of(
+    channel: Channel | str | Table | None,
+    absences: Sequence[tuple[int, int, int]],
+    outages: Sequence[tuple[int, int, int, int]],
+    churn: Churn | None,
+    corruption: Corruption | None,
+    byzantine: Byzantine | None,
+) -> World:
+    """The fault model; a channel may be given by name."""
+    made = catalogue.given("channel", channel)
+    return World(
+        channel=PerfectChannel() if made is None else made,
+        absences=absences,
+        outages=outages,
+        churn=churn,
+        corruption=corruption,
+        byzantine=byzantine,
+    )
+
+
+def play_policies(
+    bandit: RewardSource,
+    network: Network | Topology | str | Table,
+    policies: Sequence[Any],
+    horizon: int,
+    trials: int,
+    rng: RandomSource,
+    engine: Engine,
+    actions: bool,
+    checkpoints: int | Sequence[int] | None,
+    world: World,
+    progress: OnProgress | None,
+    workers: int | None,
+    block: int | None,
+) -> list[Result]:
+    """Play all policies on the same network and rewards; each result is the same as if played alone."""
     horizon, trials = whole("horizon", horizon), whole("trials", trials)
     if isinstance(bandit, type) or not isinstance(bandit, RewardSource):
         raise InputError(f"bandit is a {type(bandit).__name__}: give rm.Bandit([...]) or rm.Replay(table)")
@@ -86,37 +180,25 @@ def simulate(
     cores = (os.cpu_count() or 1) if workers is None else whole("workers", workers)
     jobs, threads = min(cores, trials), max(1, cores // trials)
     root = root_seed(rng)
-    made_network = catalogue.given("network", network)
-    if callable(getattr(made_network, "build", None)):
-        made_network = made_network.build(np.random.default_rng(stream_seed(root, Role.NETWORK)))
-    given = catalogue.given("channel", channel)
-    world = World(
-        channel=PerfectChannel() if given is None else given,
-        absences=absences,
-        outages=outages,
-        churn=churn,
-        corruption=corruption,
-        byzantine=byzantine,
-    )
-    contender = prepare(
-        catalogue.given("policy", policy),
-        made_network,
-        bandit.n_arms,
-        engine=engine,
-        world=world,
-    )
-    refuse_impossible(made_network.n_agents, horizon, trials, keep_actions=actions or needs_actions(bandit))
+    made = catalogue.given("network", network)
+    if callable(getattr(made, "build", None)):
+        made = made.build(np.random.default_rng(stream_seed(root, Role.NETWORK)))
+    contenders = [
+        prepare(catalogue.given("policy", policy), made, bandit.n_arms, engine=engine, world=world)
+        for policy in policies
+    ]
+    refuse_impossible(made.n_agents, horizon, trials, keep_actions=actions or needs_actions(bandit))
     marks = resolve_checkpoints(checkpoints, horizon)
-    require_memory([contender], bandit, horizon, len(marks), at_once=jobs, kept=trials)
-    told = _Told(progress, trials * horizon)
+    require_memory(contenders, bandit, horizon, len(marks), at_once=jobs, kept=trials)
+    count = _RoundCounter(progress, len(contenders) * trials * horizon)
 
-    def play(trial: int, tick: Tick) -> Trial:
+    def play(members: Sequence[Contender], trial: int, tick: Tick) -> list[Trial]:
         def on_rounds(rounds: int) -> None:
             tick(0.0)
-            told.add(rounds)
+            count.add(rounds)
 
         return play_trial(
-            [contender],
+            members,
             bandit,
             horizon,
             stream_seed(root, trial),
@@ -125,18 +207,40 @@ def simulate(
             on_rounds=on_rounds,
             block=block,
             threads=threads,
-        )[0]
+        )
 
-    # Python code does not run in parallel threads, so only the compiled engine gets them.
-    done: dict[int, Trial] = {}
-    if jobs == 1 or contender.engine == "reference":
-        done = {trial: play(trial, no_tick) for trial in range(trials)}
-    else:
-        Threads(jobs).run(range(trials), play, done.__setitem__)
-    return Result.gather(policy, contender.engine, marks, [done[trial] for trial in range(trials)])
+    played = _in_parallel(contenders, trials, jobs, play)
+    return [
+        Result.gather(policy, contender.engine, marks, outcomes)
+        for policy, contender, outcomes in zip(policies, contenders, played, strict=True)
+    ]
 
 
-class _Told:
+def _in_parallel(
+    contenders: Sequence[Contender],
+    trials: int,
+    jobs: int,
+    play: Callable[[Sequence[Contender], int, Tick], list[Trial]],
+) -> list[list[Trial]]:
+    """All trials of every contender; threads play compiled ones only, since Python code shares one lock."""
+    found: dict[int, dict[int, Trial]] = {i: {} for i in range(len(contenders))}
+    for engine, at_once in (("fast", jobs), ("reference", 1)):
+        numbers = [i for i, contender in enumerate(contenders) if contender.engine == engine]
+        members = [contenders[i] for i in numbers]
+
+        def keep(trial: int, outcomes: list[Trial], numbers: Sequence[int] = numbers) -> None:
+            for i, outcome in zip(numbers, outcomes, strict=True):
+                found[i][trial] = outcome
+
+        if members and at_once == 1:
+            for trial in range(trials):
+                keep(trial, play(members, trial, no_tick))
+        elif members:
+            Threads(at_once).run(range(trials), partial(play, members), keep)
+    return [[found[i][trial] for trial in range(trials)] for i in range(len(contenders))]
+
+
+class _RoundCounter:
     """Counts rounds for the progress callback."""
 
     def __init__(self, progress: OnProgress | None, total: int) -> None:

@@ -113,7 +113,7 @@ def prepare(
             raise InputError(f'engine="fast" cannot run this: {reason}; take engine="auto"')
         elif not quiet:
             notice = f"{policy_name(policy)} runs on the reference engine: {reason}"
-            warnings.warn(notice, SlowEngineNotice, stacklevel=3)
+            warnings.warn(notice, SlowEngineNotice, stacklevel=5)  # the line that calls simulate
     return Contender(policy, network, plan, world, layout)
 
 

@@ -12,21 +12,23 @@ import tomllib
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 
 from rumormill import catalogue
-from rumormill.arms import Moments
 from rumormill.errors import DataError, InputError
 from rumormill.files import write_atomically
 from rumormill.graphs.network import Network
 from rumormill.graphs.topologies import Topology
-from rumormill.policies import Policy
 from rumormill.text import nearest, one_line, shown
 from rumormill.toml import to_toml
 from rumormill.validate import refused
+
+if TYPE_CHECKING:  # `rumormill list networks` imports this module
+    from rumormill.arms import Moments
+    from rumormill.policies import Policy
 
 KEYS = "keys"
 """The folder of the keys, beside the mesh file."""
@@ -197,7 +199,7 @@ class Mesh:
                 if key not in game.moments:
                     raise self._wrong(f"{where}.moments.{key}: missing")
             try:
-                Moments(**game.moments)
+                self.moments(game)
             except InputError as error:
                 raise self._wrong(f"{where}.moments: {one_line(str(error))}") from None
 
@@ -246,6 +248,8 @@ class Mesh:
 
     def moments(self, game: GamePart) -> Moments | None:
         """The moment bounds of a game, if it has any."""
+        from rumormill.arms import Moments
+
         return None if game.moments is None else Moments(**game.moments)
 
     def live_policy(self, game: GamePart) -> Policy:

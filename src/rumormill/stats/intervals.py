@@ -60,6 +60,12 @@ def least_trials(confidence: float) -> int:
     return math.ceil(1 - math.log2(1 - confidence) - 1e-9)
 
 
+def exact_median(values: Array, confidence: float) -> Interval:
+    """The sample median and its exact interval; NaN ends where there are too few values."""
+    ordered = np.sort(values)
+    return Interval(float(np.median(ordered)), *_ends(ordered, confidence))
+
+
 def median_interval(samples: Sequence[Array], confidence: float) -> Interval:
     """The median of a sample of ratios, minus one; or of two independent ones, how much larger the first is.
 

@@ -21,7 +21,7 @@ from rumormill.cli.arguments import (
     Trials,
 )
 from rumormill.cli.printing import note
-from rumormill.cli.results import Against, conclude, default_folder, play, with_data_at_hand
+from rumormill.cli.results import Against, conclude, play, with_data_at_hand
 from rumormill.errors import InputError
 
 
@@ -61,6 +61,7 @@ def reproduce(
 
     The figures and a report are written beside the results.
     """
+    from rumormill.api import default_folder
     from rumormill.experiments.spec.reading import at_scale, named_spec, spec_names
     from rumormill.graphs.datasets import MissingDataError
 

@@ -21,7 +21,7 @@ from rumormill.cli.arguments import (
     Report,
     Trials,
 )
-from rumormill.cli.results import Against, conclude, default_folder, play
+from rumormill.cli.results import Against, conclude, play
 
 
 def run(
@@ -43,6 +43,7 @@ def run(
 
     Run it again to go on after a stop: what is done is kept.
     """
+    from rumormill.api import default_folder
     from rumormill.experiments.spec.reading import at_scale, read_spec
 
     ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)

@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from rumormill import __version__
 from rumormill.engine.workers import GLANCE, Done, Executor, Processes, Task, Threads, Tick, Work, no_tick
 from rumormill.errors import InputError, RumormillError
-from rumormill.text import one_line, plural
+from rumormill.text import VERSION, one_line, plural
 from rumormill.validate import one_of, whole
 
 ADDRESS = "RAY_ADDRESS"
@@ -109,7 +108,7 @@ class _Driver:
         while left:
             self._look_around()
             while len(under_way) < self.room and (task := next(todo, None)) is not None:
-                under_way[self.play.remote(self.work, task, self.counter, __version__)] = task
+                under_way[self.play.remote(self.work, task, self.counter, VERSION)] = task
             ready, _ = self.ray.wait(list(under_way), timeout=GLANCE)
             for ref in ready:
                 task = under_way.pop(ref)
@@ -239,9 +238,9 @@ def _packed(files: dict[str, Path]) -> Iterator[str | None]:
 
 
 def _play(work: Any, task: Any, counter: Any, version: str) -> Any:
-    if version != __version__:
+    if version != VERSION:
         raise RumormillError(
-            f"a worker has rumormill {__version__}, the driver {version}: install the same on every machine"
+            f"a worker has rumormill {VERSION}, the driver {version}: install the same on every machine"
         )
     tick = _Reporter(counter)
     outcome = (work.at(os.getcwd()) if isinstance(work, Luggage) else work)(task, tick)

@@ -14,7 +14,6 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-import rumormill
 from rumormill.engine.workers import Executor
 from rumormill.errors import DataError, RumormillError, SlowEngineNotice
 from rumormill.experiments.plan import Cell, ExperimentPlan, plan_of
@@ -44,6 +43,7 @@ from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import at_scale, encode, own_sources
 from rumormill.experiments.spec.schema import Spec
 from rumormill.experiments.spec.tuned_constants import n_choosing, wider
+from rumormill.text import VERSION
 
 LIBRARIES = ("numpy", "numba", "scipy", "networkx", "rustworkx", "polars")
 
@@ -252,7 +252,7 @@ def _results_intact(path: Path, manifest: Manifest) -> bool:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "rumormill": rumormill.__version__}
+    found = {"python": platform.python_version(), "rumormill": VERSION}
     for name in LIBRARIES:
         try:
             found[name] = metadata.version(name)

@@ -108,12 +108,65 @@ class RunFolder:
 
 
 def load(path: str | PathLike[str]) -> pl.DataFrame:
-    """The tidy table of a run: one row per policy, sweep point, trial and checkpoint."""
+    """Read the table of a run: one row per policy, sweep point, trial and checkpoint.
+
+    Parameters
+    ----------
+    path : path
+        The folder of the run.
+
+    Returns
+    -------
+    polars.DataFrame
+        Columns policy, trial, t, regret, messages, …, and one per swept parameter. While a run is under way
+        it holds the cells finished so far.
+
+    Examples
+    --------
+    >>> import rumormill as rm, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = rm.run("fig1a", folder, scale="quick", trials=1, horizon=10)
+    ...     table = rm.load(folder)
+    >>> table["t"].max()
+    10
+
+    References
+    ----------
+    docs/tutorials/reproduce.md: runs and their folders.
+    """
     return open_run(path).frame
 
 
 def open_run(path: str | PathLike[str]) -> RunFolder:
-    """A run folder, for reading."""
+    """Open the folder of a run for reading.
+
+    Parameters
+    ----------
+    path : path
+        The folder of the run.
+
+    Returns
+    -------
+    RunFolder
+        `spec`, `frame` (the table), `games` (the arms of every trial) and `plot()`.
+
+    Raises
+    ------
+    InputError, DataError
+        There is no run in the folder, or its manifest is damaged.
+
+    Examples
+    --------
+    >>> import rumormill as rm, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = rm.run("fig1a", folder, scale="quick", trials=1, horizon=10)
+    ...     rm.open_run(folder).policies[0]
+    'KMP'
+
+    References
+    ----------
+    docs/tutorials/reproduce.md: runs and their folders.
+    """
     if not isinstance(path, str | PathLike):
         raise InputError(f"path = {shown(path)} is not allowed: the folder of a run")
     path = Path(path)

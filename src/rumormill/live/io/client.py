@@ -60,23 +60,35 @@ class _Unix(http.client.HTTPConnection):
 
 
 class Client:
-    """A connection to the node on this machine; use one per thread.
-
-    - `url`: where the node answers: "http://HOST:PORT" (default http://127.0.0.1:7480) or "unix:PATH".
-    - `token`: the node's RUMORMILL_TOKEN, if it requires one.
-    - `timeout`: seconds to wait for one response (5).
-    - `attempts`: how often a request is tried while the node does not answer or is not ready (4), with
-      pauses of 0.2, 0.4, 0.8, ... seconds.
+    """A connection to the node on this machine: decisions and their rewards; use one per thread.
 
     Every method raises `NodeError` if the node refuses the request or does not answer.
 
-    Example:
+    Parameters
+    ----------
+    url : str, default "http://127.0.0.1:7480"
+        Where the node answers: "http://HOST:PORT" or "unix:PATH".
+    token : str, optional
+        The node's RUMORMILL_TOKEN, if it requires one.
+    timeout : float, default 5.0
+        Seconds to wait for one response.
+    attempts : int, default 4
+        How often a request is tried while the node does not answer or is not ready, with pauses of 0.2, 0.4,
+        0.8, ... seconds.
 
-        from rumormill.live.io.client import Client
+    Examples
+    --------
+    >>> with Client("http://127.0.0.1:1", timeout=0.1, attempts=1) as node:
+    ...     try:
+    ...         choice = node.choose("mirrors")
+    ...         node.observe(choice, 41.5)  # the latency of the mirror choice.arm, in ms
+    ...     except NodeError:
+    ...         print("the node does not answer")
+    the node does not answer
 
-        with Client("http://127.0.0.1:7480") as node:
-            choice = node.choose("mirrors")
-            node.observe(choice, 41.5)  # the latency of the mirror choice.arm, in ms
+    References
+    ----------
+    docs/live.md: nodes and their HTTP interface.
     """
 
     def __init__(

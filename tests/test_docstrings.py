@@ -1,0 +1,133 @@
+"""Docstrings of public names: one line, the sections of numpydoc, and examples that run."""
+
+from __future__ import annotations
+
+import doctest
+import inspect
+import re
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rumormill as rm
+
+NAMES = [name for name in rm.__all__ if not inspect.ismodule(getattr(rm, name))]
+SECTIONS = ("Parameters", "Returns", "Examples", "References")
+
+
+def sections_of(thing: Any) -> set[str]:
+    text = inspect.cleandoc(thing.__doc__ or "")
+    return {title for title in SECTIONS if re.search(rf"^{title}\n-{{{len(title)}}}$", text, re.MULTILINE)}
+
+
+def required(thing: Any) -> set[str]:
+    """Errors need their line only; a class returns nothing; what takes nothing has no parameters."""
+    if isinstance(thing, type) and issubclass(thing, Exception):
+        return set()
+    needed = set(SECTIONS)
+    if isinstance(thing, type):
+        needed.discard("Returns")
+    if getattr(thing, "_is_protocol", False) or not inspect.signature(thing).parameters:
+        needed.discard("Parameters")
+    return needed
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_first_line_is_a_sentence(name: str) -> None:
+    text = inspect.cleandoc(getattr(rm, name).__doc__ or "")
+    first, _, rest = text.partition("\n")
+    assert first.endswith((".", "!")), first
+    assert not rest or rest.startswith("\n")
+
+
+@pytest.mark.parametrize("name", sorted(set(NAMES)))
+def test_sections(name: str) -> None:
+    thing = getattr(rm, name)
+    missing = required(thing) - sections_of(thing)
+    assert missing <= set(LACKING.get(name, "").split()), missing
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_run(name: str) -> None:
+    thing = getattr(rm, name)
+    known = {**vars(sys.modules[thing.__module__]), "rm": rm, "np": np}
+    test = doctest.DocTestParser().get_doctest(thing.__doc__ or "", known, name, None, 0)
+    said: list[str] = []
+    outcome = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test, out=said.append)
+    assert outcome.failed == 0, "".join(said)
+    if "Examples" in sections_of(thing):
+        assert outcome.attempted > 0
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if "Parameters" in required(getattr(rm, n))])
+def test_parameters_that_are_described_exist(name: str) -> None:
+    thing = getattr(rm, name)
+    text = inspect.cleandoc(thing.__doc__ or "")
+    section = re.search(r"^Parameters\n-{10}\n(.*?)(?=^\w+\n-{3,}$|\Z)", text, re.MULTILINE | re.DOTALL)
+    if section is None:
+        return
+    heads = re.findall(r"^(\w[^:\n]*?)(?: ?:.*)?$", section[1], re.MULTILINE)
+    described = [one.strip() for head in heads for one in head.split(",")]
+    assert set(described) <= set(inspect.signature(thing).parameters), described
+
+
+# Sections that are still missing; only to be shortened.
+LACKING: dict[str, str] = {
+    "Agent": "Examples References",
+    "AlphaStable": "Parameters Examples References",
+    "Arm": "Examples References",
+    "Bandit": "Parameters Examples References",
+    "Byzantine": "Parameters Examples References",
+    "Carrier": "Examples References",
+    "Catoni": "Parameters Examples References",
+    "CatoniBound": "Examples References",
+    "CentralizedMPUCB": "Parameters Examples References",
+    "Channel": "Examples References",
+    "Churn": "Parameters Examples References",
+    "ClippedMean": "Examples References",
+    "Clusters": "Parameters Examples References",
+    "ConsensusUCB": "Parameters Examples References",
+    "CoopUCB2": "Parameters Examples References",
+    "Corruption": "Parameters Examples References",
+    "DDUCB": "Parameters Examples References",
+    "DecentralizedMPUCB": "Parameters Examples References",
+    "Empirical": "Parameters Examples References",
+    "EmpiricalMean": "Examples References",
+    "Estimator": "Examples References",
+    "Gaussian": "Parameters Examples References",
+    "HuberSGD": "Parameters Examples References",
+    "Imperfect": "Parameters Examples References",
+    "KMPUCB": "Parameters Examples References",
+    "LogNormal": "Parameters Examples References",
+    "MRUCB": "Parameters Examples References",
+    "MedianBound": "Parameters Examples References",
+    "MedianOfMeans": "Examples References",
+    "Message": "Parameters Examples References",
+    "Moments": "Parameters Examples References",
+    "Network": "Parameters Examples References",
+    "OnlineMean": "Examples References",
+    "OriginMedianUCB": "Parameters Examples References",
+    "Pareto": "Parameters Examples References",
+    "PerfectChannel": "Examples References",
+    "Piecewise": "Parameters Examples References",
+    "Plan": "Examples References",
+    "Policy": "Examples References",
+    "Relay": "Parameters Examples References",
+    "Replay": "Parameters Examples References",
+    "RobustGossip": "Parameters Examples References",
+    "RobustMOSS": "Parameters Examples References",
+    "RobustUCB": "Parameters Examples References",
+    "Seasonal": "Parameters Examples References",
+    "Seat": "Parameters Examples References",
+    "SelfTuned": "Parameters Examples References",
+    "StudentT": "Parameters Examples References",
+    "Topology": "Examples References",
+    "Trend": "Parameters Examples References",
+    "TrimmedMean": "Parameters Examples References",
+    "TwoPoint": "Parameters Examples References",
+    "World": "Parameters Examples References",
+    "recommended": "Parameters Returns Examples References",
+    "two_point_pair": "Parameters Returns Examples References",
+}
