@@ -209,11 +209,6 @@ def read_log(
     Log
         One entry per outcome, oldest first; `notes` says what was left out.
 
-    Raises
-    ------
-    InputError, DataError
-        The objective is not known, a column is missing, or a value is not a number.
-
     Examples
     --------
     >>> import rumormill as rm, pathlib, tempfile
@@ -250,9 +245,7 @@ def advise(
     seed: int = 0,
     jobs: int | None = None,
 ) -> LogAdvice | Advice:
-    """Recommend policy, γ, estimator and constants; or no cooperation at all.
-
-    A log is replayed after its model was tested; a spec is simulated. The same seed gives the same advice.
+    """Recommend policy, γ, estimator and constants, or no cooperation, from a log or an experiment.
 
     Parameters
     ----------
@@ -260,18 +253,14 @@ def advise(
         A log (or its file), or an experiment (or its TOML file, or the name of a shipped one).
     network : Network, Topology, str or mapping, optional
         The communication graph. Default: complete for logs, that of the spec for specs.
-    objective, unit
+    objective, unit : optional
         For the file of a log: see `read_log`.
     estimators : sequence of str, default all but "catoni"
-        Catalogue names of the robust means to try.
-    scale : str, optional
-        The scale of the spec that gives the network.
-    horizon, trials : int, default 1000 and 16
-        Size of the simulations of a spec.
-    seed : int, default 0
-        The seed of all randomness.
-    jobs : int, default all cores
-        Threads.
+        The robust means to try.
+    scale, horizon, trials : optional
+        For specs: the scale that gives the network; size of the simulations (1000 rounds, 16 trials).
+    seed, jobs : int, default 0 and all cores
+        The seed of all randomness; threads.
 
     Returns
     -------
@@ -280,7 +269,6 @@ def advise(
 
     Examples
     --------
-    >>> import rumormill as rm
     >>> ring = {"kind": "ring", "n": 6}
     >>> found = rm.advise("fig1a", ring, horizon=20, trials=5, estimators=["trimmed"])
     >>> found.code.startswith("rm.")
@@ -290,30 +278,38 @@ def advise(
     ----------
     docs/advice.md: tests of the model, replay and hold-out.
     """
-    from rumormill.advice.advise_log import advise_log
     from rumormill.advice.reading.formats import is_log
     from rumormill.advice.reading.log import Log
-    from rumormill.advice.settings import QUICK_ESTIMATORS
     from rumormill.experiments.spec.schema import Spec
 
-    tried = QUICK_ESTIMATORS if estimators is None else list(estimators)
     graph = _network(network, seed)
     if isinstance(source, str | PathLike) and is_log(Path(source)):
         source = read_log(source, objective=objective, unit=unit)
     if isinstance(source, Log):
         if horizon is not None or trials is not None or scale is not None:
             raise InputError("horizon, trials and scale are for specs: a log is replayed as it is")
-        return advise_log(source, graph, seed=seed, estimators=tried, jobs=jobs)
+        return _advise_log(source, graph, estimators, seed, jobs)
     if not isinstance(source, Spec | str | PathLike):
         raise InputError(f"source = {shown(source)} is not allowed: a log, a spec, or the path of one")
     spec = source if isinstance(source, Spec) else read_spec(source)
-    return _advise_spec(spec, graph, tried, scale, horizon, trials, seed, jobs)
+    return _advise_spec(spec, graph, estimators, scale, horizon, trials, seed, jobs)
+
+
+def _advise_log(
+    log: Log, network: Network | None, estimators: Sequence[str] | None, seed: int, jobs: int | None
+) -> LogAdvice:
+    """Advice from replays of a log."""
+    from rumormill.advice.advise_log import advise_log
+    from rumormill.advice.settings import QUICK_ESTIMATORS
+
+    tried = QUICK_ESTIMATORS if estimators is None else list(estimators)
+    return advise_log(log, network, seed=seed, estimators=tried, jobs=jobs)
 
 
 def _advise_spec(
     spec: Spec,
     network: Network | None,
-    estimators: Sequence[str],
+    estimators: Sequence[str] | None,
     scale: str | None,
     horizon: int | None,
     trials: int | None,
@@ -324,6 +320,7 @@ def _advise_spec(
     from rumormill.advice.advise import HORIZON, TRIALS
     from rumormill.advice.advise import advise as advise_case
     from rumormill.advice.problem import case_of_spec, one_problem
+    from rumormill.advice.settings import QUICK_ESTIMATORS
     from rumormill.experiments.spec.building import build_network
     from rumormill.experiments.spec.reading import at_scale
 
@@ -334,7 +331,7 @@ def _advise_spec(
         horizon=HORIZON if horizon is None else horizon,
         trials=TRIALS if trials is None else trials,
         seed=seed,
-        estimators=estimators,
+        estimators=QUICK_ESTIMATORS if estimators is None else list(estimators),
         jobs=jobs,
     )
 

@@ -178,16 +178,14 @@ def compare(
     workers: int | None = None,
     block: int | None = None,
 ) -> Comparison:
-    """Play several policies on the same network and the same rewards.
-
-    Each result equals that of `simulate`, which describes the other parameters.
+    """Play several policies on the same rewards; each result, and every other parameter, is as in `simulate`.
 
     Parameters
     ----------
     policies : mapping of names to policies, or sequence of policies
-        At least one. In a sequence a policy is named after its class or catalogue name.
+        In a sequence a policy is named after its class or catalogue name.
     confidence : float, default 0.95
-        Joint confidence of the intervals of all pairs; they need at least 6 trials for two policies.
+        Joint confidence of the intervals of all pairs; two policies need at least 6 trials for them.
 
     Returns
     -------
@@ -196,9 +194,8 @@ def compare(
 
     Examples
     --------
-    >>> import rumormill as rm
-    >>> bandit = rm.Bandit([rm.StudentT(df=2.5, loc=0.0), rm.StudentT(df=2.5, loc=1.0)])
     >>> policies = {"together": rm.KMPUCB(gamma=2), "alone": rm.RobustUCB()}
+    >>> bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
     >>> found = rm.compare(bandit, rm.Network.ring(6), policies, horizon=100, trials=8, rng=0)
     >>> found.best, found.results["together"].regret.shape
     ('together', (8, 100))
@@ -209,23 +206,9 @@ def compare(
     """
     named = _named(policies)
     confidence = inside("confidence", confidence, 0, 1)
-    world = world_of(channel, absences, outages, churn, corruption, byzantine)
-    given = list(named.values())
-    results = play_policies(
-        bandit,
-        network,
-        given,
-        horizon,
-        trials,
-        rng,
-        engine,
-        actions,
-        checkpoints,
-        world,
-        progress,
-        workers,
-        block,
-    )
+    world, given = world_of(channel, absences, outages, churn, corruption, byzantine), list(named.values())
+    size = (horizon, trials, rng, engine, actions, checkpoints)
+    results = play_policies(bandit, network, given, *size, world, progress, workers, block)
     return Comparison(dict(zip(named, results, strict=True)), confidence)
 
 

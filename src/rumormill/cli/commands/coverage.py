@@ -75,13 +75,14 @@ def coverage(
     rows = [_row(name, row) for name, each in found.items() for row in each]
     if json:
         print_json({"law": repr(drawn), "constants": used, "rows": rows, "figures": [str(p) for p in paths]})
-        return
-    print_table(
-        [_shown(row) for row in rows],
-        title=f"{law}, {used}: estimates off by more than the radius, of {repeats:,}",
-        styles={"at most δ": "green", "above δ": "red", "not decided": "yellow"},
-    )
-    for path in paths:
+    else:
+        _print(rows, paths, f"{law}, {used}: estimates off by more than the radius, of {repeats:,}")
+
+
+def _print(rows: list[dict[str, Any]], figures: list[Path], title: str) -> None:
+    styles = {"at most δ": "green", "above δ": "red", "not decided": "yellow"}
+    print_table([_shown(row) for row in rows], title=title, styles=styles)
+    for path in figures:
         note(f"figure: {path}")
 
 

@@ -12,7 +12,7 @@ from rumormill.cli.arguments import Json
 from rumormill.cli.printing import print_json, print_table
 
 
-class Names(StrEnum):
+class Listed(StrEnum):
     """What `list` lists."""
 
     policies = "policies"
@@ -25,24 +25,24 @@ class Names(StrEnum):
 
 
 KINDS = {
-    Names.policies: "policy",
-    Names.laws: "law",
-    Names.arms: "law",
-    Names.networks: "network",
-    Names.estimators: "estimator",
-    Names.channels: "channel",
+    Listed.policies: "policy",
+    Listed.laws: "law",
+    Listed.arms: "law",
+    Listed.networks: "network",
+    Listed.estimators: "estimator",
+    Listed.channels: "channel",
 }
 
 
 def list_names(
-    kind: Annotated[Names, typer.Argument(help="What to list.", show_default=False)], json: Json = False
+    kind: Annotated[Listed, typer.Argument(help="What to list.", show_default=False)], json: Json = False
 ) -> None:
     """List what a spec may name, with its settings.
 
     The words of `simulate`, `network`, `advise` and `coverage` are the same; own classes are named as
     module:Class.
     """
-    rows = _specs() if kind is Names.specs else _classes(KINDS[kind])
+    rows = _specs() if kind is Listed.specs else _classes(KINDS[kind])
     if json:
         print_json(rows)
     else:

@@ -20,53 +20,56 @@ ENDINGS = (".html", ".gif", ".mp4")
 PAGE_ROUNDS, FILM_ROUNDS = 60, 30
 
 
+SpecName = Annotated[
+    str,
+    typer.Argument(
+        help="A TOML file, or the name of a shipped experiment: fig1a, loss, …", show_default=False
+    ),
+]
+Policies = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Only this policy (its label); repeatable. A film shows agents of the first.", show_default="all"
+    ),
+]
+At = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PARAMETER=VALUE",
+        help="A value of a swept parameter, for example channel.p=0.5; repeatable.",
+        show_default="the middle one",
+    ),
+]
+Rounds = Annotated[
+    int | None,
+    typer.Option(
+        min=1,
+        max=500,
+        help="The first so many rounds.",
+        show_default=f"{PAGE_ROUNDS}, {FILM_ROUNDS} in a film",
+    ),
+]
+Agents = Annotated[int, typer.Option(min=2, max=200, help="Of a larger network, so many agents play alone.")]
+Scale = Annotated[
+    str | None,
+    typer.Option(help="quick, full, or another scale of the file.", show_default="quick, or the first"),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output", "-o", help="The file: .html, .gif or .mp4 (with ffmpeg).", show_default="NAME-watch.html"
+    ),
+]
+
+
 def watch(
-    spec: Annotated[
-        str,
-        typer.Argument(
-            help="A TOML file, or an experiment that comes along: fig1a, loss, …", show_default=False
-        ),
-    ],
-    policy: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Only this policy (its label); repeatable. A film shows agents of the first.",
-            show_default="all",
-        ),
-    ] = None,
-    at: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="PARAMETER=VALUE",
-            help="A value of a swept parameter, for example channel.p=0.5; repeatable.",
-            show_default="the middle one",
-        ),
-    ] = None,
-    rounds: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            max=500,
-            help="The first so many rounds.",
-            show_default=f"{PAGE_ROUNDS}, {FILM_ROUNDS} in a film",
-        ),
-    ] = None,
-    agents: Annotated[
-        int, typer.Option(min=2, max=200, help="Of a larger network, so many agents play alone.")
-    ] = 30,
-    scale: Annotated[
-        str | None,
-        typer.Option(help="quick, full, or another scale of the file.", show_default="quick, or the first"),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            help="The file: .html, .gif or .mp4 (with ffmpeg).",
-            show_default="NAME-watch.html",
-        ),
-    ] = None,
+    spec: SpecName,
+    policy: Policies = None,
+    at: At = None,
+    rounds: Rounds = None,
+    agents: Agents = 30,
+    scale: Scale = None,
+    output: Output = None,
 ) -> None:
     """Look at the first rounds of an experiment as rumours spread.
 
