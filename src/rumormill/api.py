@@ -16,8 +16,8 @@ from rumormill.validate import named_arguments
 
 if TYPE_CHECKING:
     from rumormill.advice.advise import Advice
-    from rumormill.advice.advise_log import LogAdvice
     from rumormill.advice.reading.log import Log
+    from rumormill.advice.report_text import LogAdvice
     from rumormill.arms.objective import Objective
     from rumormill.engine.workers import Executor
     from rumormill.experiments.analyse.summary import Summary
@@ -269,71 +269,40 @@ def advise(
 
     Examples
     --------
-    >>> ring = {"kind": "ring", "n": 6}
-    >>> found = rm.advise("fig1a", ring, horizon=20, trials=5, estimators=["trimmed"])
-    >>> found.code.startswith("rm.")
-    True
+    >>> import rumormill as rm
+    >>> rm.advise("fig1a", rm.Network.ring(6), horizon=20, trials=5, estimators=["trimmed"]).code[:3]
+    'rm.'
 
     References
     ----------
     docs/advice.md: tests of the model, replay and hold-out.
     """
+    from rumormill.advice import advise as advice
+    from rumormill.advice.problem import QUICK_ESTIMATORS
     from rumormill.advice.reading.formats import is_log
     from rumormill.advice.reading.log import Log
-    from rumormill.experiments.spec.schema import Spec
 
-    graph = _network(network, seed)
     if isinstance(source, str | PathLike) and is_log(Path(source)):
         source = read_log(source, objective=objective, unit=unit)
+    tried, graph = QUICK_ESTIMATORS if estimators is None else list(estimators), _network(network, seed)
     if isinstance(source, Log):
         if horizon is not None or trials is not None or scale is not None:
             raise InputError("horizon, trials and scale are for specs: a log is replayed as it is")
-        return _advise_log(source, graph, estimators, seed, jobs)
+        return advice.advise(source, graph, seed=seed, estimators=tried, jobs=jobs)
+    size = {"horizon": advice.HORIZON, "trials": advice.TRIALS}
+    size |= {key: n for key, n in (("horizon", horizon), ("trials", trials)) if n is not None}
+    return advice.advise(_any_scale(source, scale), graph, **size, seed=seed, estimators=tried, jobs=jobs)
+
+
+def _any_scale(source: Any, scale: str | None) -> Spec:
+    """The spec of an object, a file or a name at the scale given, or at its first one."""
+    from rumormill.experiments.spec.reading import at_scale
+    from rumormill.experiments.spec.schema import Spec
+
     if not isinstance(source, Spec | str | PathLike):
         raise InputError(f"source = {shown(source)} is not allowed: a log, a spec, or the path of one")
     spec = source if isinstance(source, Spec) else read_spec(source)
-    return _advise_spec(spec, graph, estimators, scale, horizon, trials, seed, jobs)
-
-
-def _advise_log(
-    log: Log, network: Network | None, estimators: Sequence[str] | None, seed: int, jobs: int | None
-) -> LogAdvice:
-    """Advice from replays of a log."""
-    from rumormill.advice.advise_log import advise_log
-    from rumormill.advice.settings import QUICK_ESTIMATORS
-
-    tried = QUICK_ESTIMATORS if estimators is None else list(estimators)
-    return advise_log(log, network, seed=seed, estimators=tried, jobs=jobs)
-
-
-def _advise_spec(
-    spec: Spec,
-    network: Network | None,
-    estimators: Sequence[str] | None,
-    scale: str | None,
-    horizon: int | None,
-    trials: int | None,
-    seed: int,
-    jobs: int | None,
-) -> Advice:
-    """Advice from simulations of a spec's problem."""
-    from rumormill.advice.advise import HORIZON, TRIALS
-    from rumormill.advice.advise import advise as advise_case
-    from rumormill.advice.problem import case_of_spec, one_problem
-    from rumormill.advice.settings import QUICK_ESTIMATORS
-    from rumormill.experiments.spec.building import build_network
-    from rumormill.experiments.spec.reading import at_scale
-
-    ready = at_scale(spec, scale or next(iter(spec.scale)))
-    return advise_case(
-        case_of_spec(ready),
-        build_network(one_problem(ready), 0) if network is None else network,
-        horizon=HORIZON if horizon is None else horizon,
-        trials=TRIALS if trials is None else trials,
-        seed=seed,
-        estimators=QUICK_ESTIMATORS if estimators is None else list(estimators),
-        jobs=jobs,
-    )
+    return at_scale(spec, scale or next(iter(spec.scale)))
 
 
 def _network(given: Any, seed: int) -> Network | None:

@@ -194,6 +194,7 @@ def compare(
 
     Examples
     --------
+    >>> import rumormill as rm
     >>> policies = {"together": rm.KMPUCB(gamma=2), "alone": rm.RobustUCB()}
     >>> bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
     >>> found = rm.compare(bandit, rm.Network.ring(6), policies, horizon=100, trials=8, rng=0)
