@@ -1,6 +1,6 @@
 """Plant the faults of mutations.toml one at a time in a copy of the tree, and see that a test notices each.
 
-    python scripts/mutants.py [--only TEXT] [--jobs N]
+    python scripts/mutants.py [--only TEXT] [--jobs N] [--patience SECONDS]
 
 Kernels run uncompiled here, which is quicker than compiling each anew. Exit status 1 if a fault goes
 unnoticed, or if the text it changes is no longer found.
@@ -92,7 +92,7 @@ class Copies:
             self._free.put(place)
 
 
-def outcome_of(place: Path, tests: Sequence[str]) -> str:
+def outcome_of(place: Path, tests: Sequence[str], patience: float) -> str:
     """What became of the tests in a copy: "passed", "failed" or "too slow"."""
     environment = {**os.environ, "PYTHONPATH": str(place / "src"), "NUMBA_DISABLE_JIT": "1"}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"  # else two faults within a second could be taken for one
@@ -101,7 +101,7 @@ def outcome_of(place: Path, tests: Sequence[str]) -> str:
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", *quiet, *tests]
     try:
         run = subprocess.run(
-            command, cwd=place, env=environment, capture_output=True, timeout=PATIENCE, check=False
+            command, cwd=place, env=environment, capture_output=True, timeout=patience, check=False
         )
     except subprocess.TimeoutExpired:
         return "too slow"
@@ -110,41 +110,43 @@ def outcome_of(place: Path, tests: Sequence[str]) -> str:
     return "passed" if run.returncode == 0 else "failed"
 
 
-def try_out(mutant: Mutant, copies: Copies) -> str:
+def try_out(mutant: Mutant, copies: Copies, patience: float) -> str:
     """What the tests say of one fault."""
     with copies.one() as place:
         path = place / PACKAGE / mutant.file
         before = path.read_text(encoding="utf-8")
         path.write_text(before.replace(mutant.old, mutant.new), encoding="utf-8")
         try:
-            return outcome_of(place, mutant.tests)
+            return outcome_of(place, mutant.tests, patience)
         finally:
             path.write_text(before, encoding="utf-8")
 
 
-def require_sound(mutants: Sequence[Mutant], copies: Copies) -> None:
+def require_sound(mutants: Sequence[Mutant], copies: Copies, patience: float) -> None:
     """Faults show only against tests that pass without them."""
     with copies.one() as place:
         for tests in sorted({mutant.tests for mutant in mutants}):
-            if outcome_of(place, tests) != "passed":
-                raise SystemExit(f"{' '.join(tests)}: not passed without any fault")
+            if (outcome := outcome_of(place, tests, patience)) != "passed":
+                raise SystemExit(f"{' '.join(tests)}: {outcome} without any fault")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Plant known faults and see that a test notices each.")
     parser.add_argument("--only", default="", help="only faults with this text in their name")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds for the tests of a fault")
     options = parser.parse_args()
     known = read(Path(__file__).with_name("mutations.toml"))
     mutants = [mutant for mutant in known if options.only in mutant.name]
     started, survivors = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         copies = Copies(Path(folder), options.jobs)
-        require_sound(mutants, copies)
-        outcomes = pool.map(lambda mutant: try_out(mutant, copies), mutants)
+        require_sound(mutants, copies, options.patience)
+        outcomes = pool.map(lambda mutant: try_out(mutant, copies, options.patience), mutants)
         for mutant, outcome in zip(mutants, outcomes, strict=True):
             survivors += outcome == "passed"
-            print(f"{'SURVIVED' if outcome == 'passed' else 'noticed'}  {mutant.name}", flush=True)
+            said = {"passed": "SURVIVED", "failed": "noticed"}.get(outcome, outcome)
+            print(f"{said}  {mutant.name}", flush=True)
     print(f"{len(mutants)} faults, {survivors} not noticed, {time.monotonic() - started:.0f} s")
     return 1 if survivors else 0
 
