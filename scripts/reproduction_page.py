@@ -13,8 +13,8 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 
-from rumormill.experiments.analyse.claims import verdict_row, verdicts
-from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.analyse.claims import verdict_row
+from rumormill.experiments.analyse.summary import Summary, summarise, verdicts
 from rumormill.experiments.figures import main_figure
 from rumormill.experiments.run.store import open_run
 from rumormill.text import band, number, plural, rounded, setting

@@ -37,7 +37,8 @@ def regrets(summary: Summary, column: str) -> str:
 def best_values(summary: Summary) -> str:
     """The chosen constants, an asterisk at the edge of the grid, and how forgiving they are."""
     rows: dict[str, list[str]] = {}
-    for row in tuned_rows(summary):
+    assert summary.tuning is not None
+    for row in tuned_rows(summary.tuning):
         low_high, best = row["within twice the best"], row["best value"]
         edge = "*" if row["at the edge"] else ""
         text = "–" if best is None else f"{short(best)}{edge} ({short(low_high[0])} – {short(low_high[1])})"
@@ -50,7 +51,7 @@ def worst_cases(summary: Summary) -> str:
     """One value for all tails: its worst case relative to the policy's own best."""
     assert summary.tuning is not None
     found: dict[str, list[str]] = {}
-    for row in summary.tuning.one_for_all(summary):
+    for row in summary.tuning.one_for_all():
         words = f"{short(row['one value'])}: {row['worst']:.1f} × at {setting(row['at'])}"
         found.setdefault(row["policy"], []).append(words)
     networks = list(dict.fromkeys(values["network"] for values in summary.points))

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from rumormill.experiments.analyse.summary import summarise
 from rumormill.experiments.figures.registry import FIGURES, caption_of, drawn
-from rumormill.experiments.figures.rendering import save
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import at_scale, named_spec
 from rumormill.experiments.watch.cases import watched
 from rumormill.experiments.watch.film import write_film
+from rumormill.plotting.rendering import save
 
 # Sizes at which the site is built in seconds; the commands below draw the same figures at their own size.
 RUNS = {

@@ -175,6 +175,12 @@ def name_of(kind: str, cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
+def label_of(cls: Any) -> str:
+    """The name of a policy in tables and figures: its class attribute `label`, else the name of the class."""
+    own = vars(cls).get("label") if isinstance(cls, type) else None
+    return own if isinstance(own, str) and own else str(cls.__name__)
+
+
 def is_own(name: str) -> bool:
     """Whether a name means a user's own class."""
     return ":" in name

@@ -21,7 +21,6 @@ from rumormill.experiments.analyse import bounds as bounds_module
 from rumormill.experiments.analyse.bounds import RunBounds, bound_rows, lower_rows
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import draw_all
-from rumormill.experiments.figures.rendering import save
 from rumormill.experiments.figures.theory import bounds_figure
 from rumormill.experiments.plan import plan_of
 from rumormill.experiments.report.bounds_section import bounds_section, caption, remarks
@@ -30,6 +29,7 @@ from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.building import build_bandit, build_network, build_policy
 from rumormill.experiments.spec.reading import decode
+from rumormill.plotting.rendering import save
 from rumormill.theory import Bound, lower_bound, regret_bound
 
 # Gaussian arms far apart, on a ring: two bounds say something soon, the one at theory's c not yet.

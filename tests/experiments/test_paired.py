@@ -14,7 +14,7 @@ from scipy import stats
 from helpers.fake_runs import Key, made_up
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.claims import within
-from rumormill.experiments.analyse.pairs import compare_policies, in_plain_words, pair_row
+from rumormill.experiments.analyse.comparisons import compare_policies, pair_row, sentence_of
 from rumormill.stats.bootstrap import Interval
 from rumormill.stats.intervals import least_trials, median_interval, order_of, ratios
 
@@ -149,7 +149,7 @@ def test_a_policy_that_loses_a_few_trials_does_not_beat_the_others() -> None:
     ],
 )
 def test_plain_words(low: float, high: float, mean: float, words: str) -> None:
-    assert in_plain_words("A", "B", Interval((low + high) / 2, low, high), mean, 0.1) == words
+    assert sentence_of("A", "B", Interval((low + high) / 2, low, high), mean, 0.1) == words
 
 
 def test_every_pair_at_every_sweep_point() -> None:

@@ -16,9 +16,9 @@ from rumormill import catalogue
 from rumormill.cli import main
 from rumormill.errors import InputError
 from rumormill.experiments import plan
-from rumormill.experiments.analyse import compare as compare_module
+from rumormill.experiments.analyse import measured
 from rumormill.experiments.analyse import summary as summary_module
-from rumormill.experiments.analyse.compare import compare, differences
+from rumormill.experiments.analyse.comparisons import compare, differences
 from rumormill.experiments.analyse.summary import summarise
 from rumormill.experiments.figures import draw_all
 from rumormill.experiments.report.html_page import write_report
@@ -66,7 +66,7 @@ def test_everything_is_worked_out_once(
 ) -> None:
     """Terminal, figures and page of one run: 2 points of 3 policies, 3 claims (one at both points)."""
     calls: Counter[str] = Counter()
-    counted(monkeypatch, calls, summary_module, "bootstrap_band")
+    counted(monkeypatch, calls, measured, "bootstrap_band")
     counted(monkeypatch, calls, manifest, "restore")
     counted(monkeypatch, calls, reading, "decode")
     counted(monkeypatch, calls, summary_module, "own_verdicts")
@@ -96,7 +96,7 @@ def test_a_command_reads_its_spec_once(
     """From the file to figures and report: read and checked once, taken back from the manifest once."""
     (tmp_path / "counted.toml").write_text(to_toml({**SPEC, "trials": 2}))
     calls: Counter[str] = Counter()
-    counted(monkeypatch, calls, summary_module, "bootstrap_band")
+    counted(monkeypatch, calls, measured, "bootstrap_band")
     counted(monkeypatch, calls, manifest, "restore")
     counted(monkeypatch, calls, reading, "decode")
     with pytest.raises(SystemExit) as end:
@@ -179,7 +179,7 @@ def test_runs_of_different_experiments_have_nothing_to_compare(swept: RunFolder)
     regret: dict[Key, float] = {"KMP": 100, "Decentralized": 200, "Robust": 300}
     with pytest.raises(InputError, match="no policy at the same sweep point in common"):
         compare(summarise(swept), made_up(plain(), regret))
-    assert compare_module.differences(summarise(swept), summarise(swept)) == []
+    assert differences(summarise(swept), summarise(swept)) == []
 
 
 def test_constants_are_said_once_where_a_parameter_does_not_change_them(tmp_path: Path) -> None:

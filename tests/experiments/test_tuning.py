@@ -159,13 +159,15 @@ def test_three_columns(summary: Summary) -> None:
     assert [verdict.scope for verdict in summary.columns["theory"].verdicts] == [
         f"small (custom), at theory's constants, α = {alpha}" for alpha in (1.5, 1.8) for _ in range(2)
     ]
-    (row,) = claims_by_column(summary)
+    tuning = summary.tuning
+    assert tuning is not None
+    (row,) = claims_by_column(tuning)
     assert row["claim"] == "KMP beats Consensus"
     assert set(row.values()) == {"KMP beats Consensus", "open"}  # two trials decide nothing
-    rows = tuned_rows(summary)
+    rows = tuned_rows(tuning)
     assert len(rows) == 4 * 4
     assert shown_row(rows[3])["best value"] == "–"
-    found = {(row["network"], row["policy"]) for row in summary.tuning.one_for_all(summary)}  # type: ignore[union-attr]
+    found = {(row["network"], row["policy"]) for row in tuning.one_for_all()}
     assert found == {(n, p) for n in ("er", "ring") for p in ("KMP", "Consensus", "Self-tuned")}
     (figure,) = drawn("constants", summary).values()
     assert len(figure.axes) == 4

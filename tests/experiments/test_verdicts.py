@@ -18,9 +18,8 @@ from rumormill.experiments.analyse.claims import (
     hardly_matters,
     matters,
     verdict_row,
-    verdicts,
 )
-from rumormill.experiments.analyse.summary import Summary, summarise
+from rumormill.experiments.analyse.summary import Summary, summarise, verdicts
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import parse_spec
 from rumormill.stats.bootstrap import Interval

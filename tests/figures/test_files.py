@@ -13,11 +13,12 @@ from typing import Any
 import pytest
 
 from rumormill.experiments.analyse.summary import Summary, summarise
-from rumormill.experiments.figures import FIGURES, draw_all, style
-from rumormill.experiments.figures.rendering import RECORD
+from rumormill.experiments.figures import FIGURES, draw_all
+from rumormill.experiments.figures.registry import RECORD
 from rumormill.experiments.report.html_page import report_html
 from rumormill.experiments.run.store import RunFolder
 from rumormill.files import StoreError
+from rumormill.plotting import style
 
 
 def test_plt_show_knows_what_was_plotted_and_nothing_else(plain_run: RunFolder, tmp_path: Path) -> None:

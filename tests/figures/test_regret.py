@@ -15,12 +15,12 @@ from figures.conftest import START, ends, small_run
 from helpers.fake_runs import Key, made_up
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.summary import Summary, summarise
-from rumormill.experiments.figures import draw_all, main_figure, style
-from rumormill.experiments.figures.messages import regret_per_message
-from rumormill.experiments.figures.palette import LOOKS, OWN_LOOKS
-from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter
+from rumormill.experiments.figures import draw_all, main_figure
+from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter, regret_per_message
 from rumormill.experiments.figures.regret_over_time import regret_over_time, regret_over_time_linear
 from rumormill.experiments.run.store import RunFolder
+from rumormill.plotting import style
+from rumormill.plotting.palette import LOOKS, OWN_LOOKS
 from rumormill.text import short, tick
 
 

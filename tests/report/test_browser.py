@@ -12,11 +12,11 @@ import pytest
 
 from helpers.browser import chromium, needs_chromium
 from rumormill.experiments.analyse.summary import Summary, summarise
-from rumormill.experiments.figures.palette import looks
 from rumormill.experiments.report.html_page import write_report
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import decode
+from rumormill.plotting.palette import looks
 
 pytestmark = needs_chromium
 

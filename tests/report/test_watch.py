@@ -16,7 +16,6 @@ import rumormill as rm
 from report.conftest import small_spec
 from rumormill.engine.trace import Bundle
 from rumormill.errors import InputError
-from rumormill.experiments.figures.palette import ON_BLACK, ON_WHITE, arm_colours, ink_on
 from rumormill.experiments.spec.reading import at_scale, decode
 from rumormill.experiments.spec.schema import ByzantinePart, ClusterArms, Spec
 from rumormill.experiments.watch.cases import (
@@ -29,6 +28,7 @@ from rumormill.experiments.watch.cases import (
 )
 from rumormill.experiments.watch.film import LOST, STEPS, n_frames, seen_at, spots, write_film
 from rumormill.experiments.watch.watch_page import report_section, watch_data, watch_html
+from rumormill.plotting.palette import ON_BLACK, ON_WHITE, arm_colours, ink_on
 
 KMP = [{"type": "kmp", "zeta": 1.0, "gamma": 2}]
 LOSSY = {"channel": {"type": "imperfect", "p": 0.5, "delay": 2}, "policies": KMP}

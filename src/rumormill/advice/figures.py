@@ -12,8 +12,8 @@ from rumormill.advice.advise import Advice
 from rumormill.advice.model_checks.drift import SEGMENTS
 from rumormill.advice.report_text import LogAdvice, asked, findings
 from rumormill.advice.search import kind_of
-from rumormill.experiments.figures.palette import LOOKS, looks
-from rumormill.experiments.figures.style import (
+from rumormill.plotting.palette import LOOKS, looks
+from rumormill.plotting.style import (
     GREY,
     HEIGHT,
     WIDTH,
@@ -23,7 +23,7 @@ from rumormill.experiments.figures.style import (
     plain_ticks,
     style,
 )
-from rumormill.experiments.spec.nesting import label_of
+from rumormill.catalogue import label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,7 +14,7 @@ from rumormill.text import nearest, plural
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.bounds import RunBounds
-    from rumormill.experiments.analyse.pairs import Pair
+    from rumormill.experiments.analyse.comparisons import Pair
     from rumormill.experiments.analyse.summary import Summary
     from rumormill.experiments.run.store import RunFolder
     from rumormill.experiments.spec.schema import Spec
@@ -64,7 +64,7 @@ class Against:
 
     def pairs(self, summary: Summary) -> list[Pair]:
         """Every policy against every other, or against the baseline."""
-        from rumormill.experiments.analyse.pairs import compare_policies
+        from rumormill.experiments.analyse.comparisons import compare_policies
 
         if self.baseline is not None and self.baseline not in summary.policies:
             raise InputError(
@@ -111,7 +111,8 @@ def present(
     reports: Sequence[str] = (),
 ) -> None:
     """The tables of the runs, then the verdicts over all of them, then how the policies compare."""
-    from rumormill.experiments.analyse.claims import verdict_row, verdicts
+    from rumormill.experiments.analyse.claims import verdict_row
+    from rumormill.experiments.analyse.summary import verdicts
 
     found = verdicts(summaries) if claims else []
     pairs = [(against or Against()).pairs(each) for each in summaries] if claims else [[] for _ in summaries]
@@ -187,7 +188,7 @@ def _print_bounds(bounds: RunBounds) -> None:
 
 def _print_pairs(summary: Summary, pairs: Sequence[Pair]) -> None:
     """A table where it has a reader; else where to find it."""
-    from rumormill.experiments.analyse.pairs import pair_row
+    from rumormill.experiments.analyse.comparisons import pair_row
 
     if len(pairs) > MOST_PAIRS:
         say(
@@ -205,9 +206,9 @@ def _tuning_json(summary: Summary) -> dict[str, Any]:
     if summary.tuning is None:
         return {}
     return {
-        "tuned": tuned_rows(summary),
-        "one_for_all": summary.tuning.one_for_all(summary),
-        "claims_by_column": claims_by_column(summary),
+        "tuned": tuned_rows(summary.tuning),
+        "one_for_all": summary.tuning.one_for_all(),
+        "claims_by_column": claims_by_column(summary.tuning),
     }
 
 
@@ -216,19 +217,20 @@ def _print_tuning(summary: Summary) -> None:
 
     assert summary.tuning is not None
     print_table(
-        [shown_row(row) for row in tuned_rows(summary)],
-        title=f"{summary.name}: mean group regret in {plural(summary.tuning.reporting(summary), 'trial')}, "
+        [shown_row(row) for row in tuned_rows(summary.tuning)],
+        title=f"{summary.name}: mean group regret in {plural(summary.tuning.reporting, 'trial')}, "
         f"constants chosen in {summary.tuning.choosing} others",
     )
     say()
-    rows = summary.tuning.one_for_all(summary)
+    rows = summary.tuning.one_for_all()
     if rows:
         print_table(
             rows, title=f"One value for every {summary.tuning.over}: its worst case, × the best there"
         )
         say()
-    if claims_by_column(summary):
-        print_table(claims_by_column(summary), title=f"{summary.name}: the claims, at so many sweep points")
+    claims = claims_by_column(summary.tuning)
+    if claims:
+        print_table(claims, title=f"{summary.name}: the claims, at so many sweep points")
         say()
 
 

@@ -8,7 +8,6 @@ from the actions and the means of their agent and round.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, VaryingSource
 from rumormill.arms.objective import best_of
+from rumormill.catalogue import label_of
 from rumormill.engine.workers import Crew
 from rumormill.errors import InputError
 from rumormill.validate import is_whole, refused, whole
@@ -147,11 +147,13 @@ class Result:
         """Group regret against the round: the mean over trials, and its 95 % bootstrap band."""
         if ax is not None and not hasattr(ax, "fill_between"):
             raise refused("ax", ax, "matplotlib axes, or None for a new figure")
-        # Pictures are above the engine: found by name when one is wanted, so that nothing rests on them.
-        figure: Figure = import_module("rumormill.experiments.figures.result_plot").plot_result(
-            self, ax, label
-        )
-        return figure
+        from rumormill.plotting.curves import plot_regret
+        from rumormill.stats.bootstrap import bootstrap_band
+
+        if label is None:
+            cls = self.policy if isinstance(self.policy, type) else type(self.policy)
+            label = self.policy if isinstance(self.policy, str) else label_of(cls)
+        return plot_regret(self.checkpoints, self.regret, bootstrap_band(self.regret), label, ax)
 
 
 def _stacked(trials: list[NDArray[Any]]) -> NDArray[Any]:

@@ -196,7 +196,7 @@ def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
     """Page and figures; what cannot be written is said and spoils nothing else."""
     from rumormill.advice.figures import model_figure, price_figure
     from rumormill.advice.page import write_page
-    from rumormill.experiments.figures.rendering import save
+    from rumormill.plotting.rendering import save
 
     steps: list[Callable[[], list[Path]]] = [
         lambda: save(model_figure(advice), folder / "model"),
@@ -254,7 +254,7 @@ def _advise_spec(
     from rumormill.advice import advise as advising
     from rumormill.advice.figures import pareto_figure
     from rumormill.advice.problem import QUICK_ESTIMATORS
-    from rumormill.experiments.figures.rendering import save
+    from rumormill.plotting.rendering import save
     from rumormill.experiments.spec.reading import at_scale, named_spec, read_spec
 
     spec = read_spec(source) if source.endswith(".toml") or "/" in source else named_spec(source)

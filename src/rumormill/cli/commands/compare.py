@@ -21,12 +21,12 @@ def compare(
 
     Regret, the change from one to the other, and how their settings differ.
     """
-    from rumormill.experiments.analyse import compare as comparing
+    from rumormill.experiments.analyse import comparisons
     from rumormill.experiments.analyse.summary import summarise
     from rumormill.experiments.run.store import open_run
 
     one, other = summarise(open_run(first)), summarise(open_run(second))
-    rows, settings = comparing.compare(one, other), comparing.differences(one, other)
+    rows, settings = comparisons.compare(one, other), comparisons.differences(one, other)
     if json:
         print_json({"first": str(first), "second": str(second), "settings": settings, "rows": rows})
         return

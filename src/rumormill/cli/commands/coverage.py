@@ -45,8 +45,8 @@ def coverage(
     How often the true mean is outside each estimator's radius, against the δ that is allowed.
     """
     from rumormill import theory
-    from rumormill.experiments.figures.rendering import save
     from rumormill.experiments.figures.theory import coverage_figure
+    from rumormill.plotting.rendering import save
     from rumormill.validate import inside
 
     levels = [inside("--delta", level, 0, 1) for level in delta or [0.1, 0.03, 0.01]]

@@ -46,8 +46,8 @@ def figure(
     PNG, SVG and PDF; tables as LaTeX, Markdown and CSV.
     """
     from rumormill.experiments.analyse.summary import summarise
-    from rumormill.experiments.figures.style import drawn_for
     from rumormill.experiments.run.store import open_run
+    from rumormill.plotting.style import drawn_for
 
     inches = None if width is None else in_inches(width)
     if linear and not panel:
@@ -61,7 +61,7 @@ def figure(
 
 def _one_figure(summaries: list[Summary], out: Path | None, linear: bool) -> list[Path]:
     from rumormill.experiments.figures.panel import panel_caption, panel_figure
-    from rumormill.experiments.figures.rendering import save, write_caption
+    from rumormill.plotting.rendering import save, write_caption
 
     stem, caption = out or Path("panel"), panel_caption(summaries)
     note(caption)

@@ -85,8 +85,8 @@ def _row(made: Network, gamma: int) -> dict[str, Any]:
 
 def _draw(made: Network, gamma: int, path: Path) -> None:
     from rumormill.experiments.figures.network import network_figure, title_of
-    from rumormill.experiments.figures.rendering import write_figure
     from rumormill.graphs import clique_cover, independent_set
+    from rumormill.plotting.rendering import write_figure
 
     figure = network_figure(
         made.n_agents,

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.labels import Values
+from rumormill.experiments.analyse.measured import Measurements, Row, Series
 from rumormill.experiments.plan import SweepPoint, plan_of
 from rumormill.experiments.run.cache import NetworkCache
 from rumormill.experiments.spec.building import is_fresh
@@ -23,7 +24,6 @@ from rumormill.theory import Assumption, Bound, LowerBound, lower_bound, regret_
 
 if TYPE_CHECKING:
     from rumormill.arms import RewardSource
-    from rumormill.experiments.analyse.summary import Row, Series, Summary
 
 # A bound is smooth: so many rounds draw it as well as all.
 ROUNDS_DRAWN = 32
@@ -99,7 +99,7 @@ class RunBounds:
     """Bounds count on messages that arrive in time, as over a perfect channel."""
 
 
-def run_bounds(summary: Summary) -> RunBounds:
+def run_bounds(summary: Measurements) -> RunBounds:
     """Work out the bounds of every sweep point that has its first trial done."""
     spec = summary.spec
     one_game = spec.arms.means != "uniform" and not is_fresh(spec)
@@ -117,7 +117,7 @@ def run_bounds(summary: Summary) -> RunBounds:
     return RunBounds(tuple(games), tuple(summary.policies), summary.horizon, one_game, spec.channel.type)
 
 
-def _stored(summary: Summary, point: SweepPoint) -> Values | None:
+def _stored(summary: Measurements, point: SweepPoint) -> Values | None:
     """The sweep point as the table has it (a mixture of words and numbers is kept as words)."""
     for values in summary.points:
         if all(

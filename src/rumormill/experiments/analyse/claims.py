@@ -10,21 +10,19 @@ margin.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.experiments.analyse.labels import LIMITS, Values, in_words, is_number, symbol
+from rumormill.experiments.analyse.measured import Measurements
 from rumormill.experiments.spec import schema
 from rumormill.stats.bootstrap import Interval
 from rumormill.stats.intervals import change_of_means, median_interval, ratios
 from rumormill.text import rounded, setting, share, shares, times
-
-if TYPE_CHECKING:
-    from rumormill.experiments.analyse.summary import Summary
 
 Word = Literal["holds", "does not hold", "not decided at this size"]
 HOLDS: Word = "holds"
@@ -89,26 +87,20 @@ class Question:
         return cls(text, [ratios(first, second)], mean, judge, detail, values or {})
 
 
-def verdicts(summaries: Sequence[Summary]) -> list[Verdict]:
-    """The claims that these runs can decide: of each run, and between runs where a claim compares two."""
-    done = [
-        verdict
-        for summary in summaries
-        for column in summary.columns.values() or [summary]
-        for verdict in column.verdicts
-    ]
-    by_name = {summary.name: summary for summary in summaries}
-    for first in by_name.values():
+def gains_between(runs: Mapping[str, Measurements]) -> list[Verdict]:
+    """The claims that compare the gain in two of these runs, which are given by name."""
+    done = []
+    for first in runs.values():
         gains = [claim for claim in first.spec.claims if isinstance(claim, schema.LargerGain)]
         for other in dict.fromkeys(claim.than_in for claim in gains):
-            if other in by_name:
+            if other in runs:
                 wanted = [claim for claim in gains if claim.than_in == other]
-                asked = [q for claim in wanted for q in _larger_gain(first, by_name[other], claim)]
+                asked = [q for claim in wanted for q in _larger_gain(first, runs[other], claim)]
                 done += _tested(f"{first.name} and {other}", asked)
     return done
 
 
-def own_verdicts(summary: Summary) -> list[Verdict]:
+def own_verdicts(summary: Measurements) -> list[Verdict]:
     """The claims that one run alone can decide."""
     asked = [
         question
@@ -191,25 +183,25 @@ def hardly_matters(found: Interval) -> Word:
 # --- claims within a run --------------------------------------------------------------------------------
 
 
-def _beats(summary: Summary, claim: schema.Beats) -> list[Question]:
+def _beats(summary: Measurements, claim: schema.Beats) -> list[Question]:
     return _less_regret(summary, claim.policy, "beats", claim.than, below_zero)
 
 
-def _at_least_as_good(summary: Summary, claim: schema.AtLeastAsGood) -> list[Question]:
+def _at_least_as_good(summary: Measurements, claim: schema.AtLeastAsGood) -> list[Question]:
     judge = within(summary.spec.verdicts.margin)
     return _less_regret(summary, claim.policy, "does at least as well as", claim.than, judge)
 
 
-def _matters(summary: Summary, claim: schema.Matters) -> list[Question]:
+def _matters(summary: Measurements, claim: schema.Matters) -> list[Question]:
     return _effect(summary, claim.policy, claim.parameter, "matters", matters)
 
 
-def _hardly_matters(summary: Summary, claim: schema.HardlyMatters) -> list[Question]:
+def _hardly_matters(summary: Measurements, claim: schema.HardlyMatters) -> list[Question]:
     return _effect(summary, claim.policy, claim.parameter, "hardly matters", hardly_matters)
 
 
 def _less_regret(
-    summary: Summary, policy: str, verb: str, than: str, judge: Callable[[Interval], Word]
+    summary: Measurements, policy: str, verb: str, than: str, judge: Callable[[Interval], Word]
 ) -> list[Question]:
     """One policy has less regret than another, at every sweep point."""
     asked = []
@@ -223,7 +215,7 @@ def _less_regret(
 
 
 def _effect(
-    summary: Summary, policy: str, parameter: str, verb: str, judge: Callable[[Interval], Word]
+    summary: Measurements, policy: str, parameter: str, verb: str, judge: Callable[[Interval], Word]
 ) -> list[Question]:
     """The largest value of a parameter against the smallest: does it change regret?"""
     sign = symbol(parameter)
@@ -246,7 +238,7 @@ def _effect(
     return asked
 
 
-def _worsens(summary: Summary, claim: schema.Worsens) -> list[Question]:
+def _worsens(summary: Measurements, claim: schema.Worsens) -> list[Question]:
     """Regret is larger at one end of a sweep than at the other."""
     sign, down = symbol(claim.parameter), claim.toward == "low"
     limit = LIMITS.get((claim.parameter, claim.toward))
@@ -274,7 +266,7 @@ def _worsens(summary: Summary, claim: schema.Worsens) -> list[Question]:
 # --- claims between two runs ----------------------------------------------------------------------------
 
 
-def _larger_gain(first: Summary, second: Summary, claim: schema.LargerGain) -> list[Question]:
+def _larger_gain(first: Measurements, second: Measurements, claim: schema.LargerGain) -> list[Question]:
     """The gain of one policy over another, mean(other) / mean(policy), is larger in the first run."""
     pair = [claim.over, claim.policy]
     if not set(pair) <= set(second.policies):
@@ -298,7 +290,7 @@ def _larger_gain(first: Summary, second: Summary, claim: schema.LargerGain) -> l
 
 
 # A new kind of claim is a form in the spec's schema, a function and a line here.
-WITHIN: dict[type, Callable[[Summary, Any], list[Question]]] = {
+WITHIN: dict[type, Callable[[Measurements, Any], list[Question]]] = {
     schema.Beats: _beats,
     schema.AtLeastAsGood: _at_least_as_good,
     schema.Matters: _matters,
@@ -310,7 +302,7 @@ WITHIN: dict[type, Callable[[Summary, Any], list[Question]]] = {
 # --- data -----------------------------------------------------------------------------------------------
 
 
-def paired(summary: Summary, columns: list[tuple[str, Values]]) -> Array:
+def paired(summary: Measurements, columns: list[tuple[str, Values]]) -> Array:
     """Regret at the horizon, (trials, columns), over the trials that every column has."""
     found = [summary.of(policy, values).by_trial() for policy, values in columns]
     common = sorted(set.intersection(*(set(column) for column in found)))
@@ -319,12 +311,12 @@ def paired(summary: Summary, columns: list[tuple[str, Values]]) -> Array:
     )
 
 
-def same_chance(first: Summary, second: Summary) -> bool:
+def same_chance(first: Measurements, second: Measurements) -> bool:
     """Whether trial i of both runs has the same bandit."""
     return first.spec.seed == second.spec.seed and first.spec.arms == second.spec.arms
 
 
-def _swept(summary: Summary, parameter: str) -> list[tuple[Values, list[Any]]]:
+def _swept(summary: Measurements, parameter: str) -> list[tuple[Values, list[Any]]]:
     """The numbers that a parameter takes, in order, for every choice of the other parameters."""
     if parameter not in summary.axes:
         return []

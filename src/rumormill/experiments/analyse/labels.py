@@ -30,7 +30,12 @@ LIMITS = {("alpha", "low"): "1"}
 
 def in_words(values: Values, between: str = ", ") -> str:
     """A sweep point as a title."""
-    return between.join(f"{symbol(name)} = {setting(value)}" for name, value in values.items())
+    return between.join(named(values))
+
+
+def named(values: Values) -> list[str]:
+    """Every parameter of a sweep point with its value: γ = 2."""
+    return [f"{symbol(name)} = {setting(value)}" for name, value in values.items()]
 
 
 def band_of(row: dict[str, Any]) -> str:

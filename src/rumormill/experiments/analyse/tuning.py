@@ -10,17 +10,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from rumormill.errors import DataError
-from rumormill.experiments.analyse.claims import FAILS, HOLDS, OPEN
+from rumormill.experiments.analyse.claims import FAILS, HOLDS, OPEN, own_verdicts
 from rumormill.experiments.analyse.labels import Values
+from rumormill.experiments.analyse.measured import Measurements, Row, Series
 from rumormill.experiments.spec.tuned_constants import PRINTED, THEORY, n_choosing
-
-if TYPE_CHECKING:
-    from rumormill.experiments.analyse.summary import Row, Series, Summary
 
 BEST = "best"
 COLUMNS = {PRINTED: "as printed", BEST: "each at its best", THEORY: "at theory's constants"}
@@ -76,13 +74,22 @@ class Tuning:
     raw: Mapping[tuple[Any, ...], Series]
     """By policy, constant and sweep point, all trials."""
     choosing: int
+    """How many trials choose the value; the others are reported."""
     over: str | None
+    columns: Mapping[str, Measurements]
+    """The run as printed, at theory's constants, and each policy at its best."""
 
-    def reporting(self, summary: Summary) -> int:
-        """How many trials are told of."""
-        return len(summary.of(summary.policies[0], summary.points[0]).trials)
+    @property
+    def best(self) -> Measurements:
+        """Each policy at its best value."""
+        return self.columns[BEST]
 
-    def one_for_all(self, summary: Summary) -> list[Row]:
+    @property
+    def reporting(self) -> int:
+        """How many trials are reported."""
+        return len(self.best.of(self.best.policies[0], self.best.points[0]).trials)
+
+    def one_for_all(self) -> list[Row]:
         """Per policy and choice of the other axes: the one value whose worst case over `over` is least.
 
         The worst case is the largest regret relative to the policy's own best; the value is chosen on the
@@ -91,9 +98,9 @@ class Tuning:
         rows: list[Row] = []
         if self.over is None:
             return rows
-        for policy in summary.policies:
+        for policy in self.best.policies:
             groups: dict[tuple[Any, ...], list[Curve]] = {}
-            for values in summary.points:
+            for values in self.best.points:
                 others = tuple(value for axis, value in values.items() if axis != self.over)
                 curve = self.curves[policy, *values.values()]
                 if curve.chosen is not None:
@@ -122,8 +129,8 @@ class Tuning:
         return mean(number) / best if best > 0 else 1.0
 
 
-def folded(summary: Summary, best: Mapping[tuple[Any, ...], float]) -> Summary:
-    """The summary of a run with a tuned constant, each policy at its best; `columns` are the other ways."""
+def folded(summary: Measurements, best: Mapping[tuple[Any, ...], float]) -> Tuning:
+    """A run with a tuned constant in three columns: as printed, at theory's constants, each at its best."""
     tune, raw = summary.spec.tune, summary.series
     assert tune is not None
     choosing, axes = n_choosing(tune, summary.manifest.trials), summary.axes
@@ -152,13 +159,12 @@ def folded(summary: Summary, best: Mapping[tuple[Any, ...], float]) -> Summary:
         name: dataclasses.replace(summary, points=whole, series=series, column=COLUMNS[name])
         for name, series in known.items()
     }
-    others = {name: made[name] for name in COLUMNS if name != BEST}
-    tuning = Tuning(curves, raw, choosing, tune.over)
-    return dataclasses.replace(made[BEST], columns={**others, BEST: made[BEST]}, tuning=tuning)
+    ordered = {name: made[name] for name in (PRINTED, THEORY, BEST)}
+    return Tuning(curves, raw, choosing, tune.over, ordered)
 
 
 def _curve(
-    summary: Summary,
+    summary: Measurements,
     policy: str,
     place: tuple[Any, ...],
     choosing: int,
@@ -191,16 +197,15 @@ def reported(series: Series, choosing: int) -> Series:
 # --- rows -----------------------------------------------------------------------------------------------
 
 
-def tuned_rows(summary: Summary) -> list[Row]:
+def tuned_rows(tuning: Tuning) -> list[Row]:
     """One row per sweep point and policy: regret in three columns, the best value, how forgiving it is."""
-    assert summary.tuning is not None
     rows: list[Row] = []
-    for values in summary.points:
-        for policy in summary.policies:
-            curve = summary.tuning.curves[policy, *values.values()]
+    for values in tuning.best.points:
+        for policy in tuning.best.policies:
+            curve = tuning.curves[policy, *values.values()]
             row: Row = {**values, "policy": policy}
             for name, text in COLUMNS.items():
-                row[text] = float(summary.columns[name].of(policy, values).mean[-1])
+                row[text] = float(tuning.columns[name].of(policy, values).mean[-1])
             row["best value"] = curve.chosen
             row["within twice the best"] = curve.forgiving
             row["at the edge"] = curve.at_edge
@@ -220,11 +225,11 @@ def shown_row(row: Row) -> Row:
     }
 
 
-def claims_by_column(summary: Summary) -> list[Row]:
+def claims_by_column(tuning: Tuning) -> list[Row]:
     """One row per claim of the spec: at how many sweep points it holds, fails or stays open, by column."""
     counts: dict[str, dict[str, dict[str, int]]] = {}
     for name, text in COLUMNS.items():
-        for verdict in summary.columns[name].verdicts:
+        for verdict in own_verdicts(tuning.columns[name]):
             by_word = counts.setdefault(verdict.sentence, {}).setdefault(text, dict.fromkeys(SHORT_WORDS, 0))
             by_word[verdict.word] += 1
     return [

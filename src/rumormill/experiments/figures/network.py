@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rumormill.experiments.analyse.labels import troubles_of
-from rumormill.experiments.figures.palette import LOOKS
-from rumormill.experiments.figures.style import legend_below, new_figure, style
+from rumormill.plotting.palette import LOOKS
+from rumormill.plotting.style import legend_below, new_figure, style
 from rumormill.text import rounded
 
 if TYPE_CHECKING:

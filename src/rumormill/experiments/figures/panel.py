@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rumormill.experiments.analyse.labels import axis_name, in_words
-from rumormill.experiments.figures.palette import Look, looks
 from rumormill.experiments.figures.regret_by_parameter import along_parameter, far_apart, finish
 from rumormill.experiments.figures.regret_over_time import curves
-from rumormill.experiments.figures.style import band_key, bar_key, from_zero, key_below, new_figure, style
+from rumormill.plotting.palette import Look, looks
+from rumormill.plotting.style import band_key, bar_key, from_zero, key_below, new_figure, style
 from rumormill.text import plural, rounded
 
 if TYPE_CHECKING:

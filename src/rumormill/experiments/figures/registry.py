@@ -1,26 +1,30 @@
-"""Figures of a run: one table of them, drawing and captions; each figure takes the Summary."""
+"""Figures of a run: the table of them, drawing and captions; unchanged ones are not drawn again."""
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
-from importlib import import_module
+from functools import cache, partial
+from importlib import import_module, metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import rumormill.experiments
+import rumormill.plotting
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter
 from rumormill.experiments.figures.regret_over_time import regret_over_time
-from rumormill.experiments.figures.rendering import save, write_caption
-from rumormill.experiments.figures.style import for_pyplot, style
+from rumormill.files import write_atomically
+from rumormill.plotting.rendering import save, write_caption
+from rumormill.plotting.style import for_pyplot, sheet_in_use, style
 from rumormill.text import plural, rounded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from rumormill.experiments.analyse.summary import Summary
-    from rumormill.experiments.run.store import RunFolder
+    from rumormill.experiments.analyse.measured import StoredRun
 
 # What draws takes the Summary of a run and gives a figure; or several, by the tails of their names ("" for
 # none), or an empty table where the run has nothing to show in it. The first line of its docstring is the
@@ -34,7 +38,7 @@ FIGURES: dict[str, str] = {
     "regret-by": "regret_by_parameter:regret_by_each_parameter",
     "constants": "regret_by_parameter:regret_by_constant",
     "agents": "regret_over_time:agent_distribution",
-    "messages": "messages:regret_per_message",
+    "messages": "regret_by_parameter:regret_per_message",
     "network": "network:network_figures",
     "regret-bounds": "theory:bounds_if_asked",
 }
@@ -59,8 +63,6 @@ def draw_all(summary: Summary, out_dir: Path, names: Iterable[str] = FIGURES) ->
 
     Those of a finished run that are there already, and would come out the same, are left as they are.
     """
-    from rumormill.experiments.figures.rendering import drawn_once, key_of
-
     key = key_of(summary)
     return [
         path
@@ -78,7 +80,7 @@ def _written(name: str, summary: Summary, out_dir: Path) -> list[Path]:
     ]
 
 
-def main_figure(run: RunFolder | Summary) -> Figure:
+def main_figure(run: StoredRun | Summary) -> Figure:
     """The figure that answers the run's question: against the parameter swept, else against the round."""
     summary = run if isinstance(run, Summary) else summarise(run)
     with for_pyplot(), style():
@@ -99,3 +101,56 @@ def full_caption(summary: Summary, what: str) -> str:
     title = summary.spec.title or summary.name
     size = f"{rounded(summary.horizon)} rounds, {plural(summary.manifest.trials, 'trial')}"
     return f"{title}. {what} {size}, seed {summary.manifest.seed} (rumormill, {summary.name})."
+
+
+# --- drawn once -----------------------------------------------------------------------------------------
+
+RECORD = "drawn.json"
+
+
+def key_of(summary: Summary) -> str | None:
+    """Everything that a picture of a run depends on, in short; None while the run is under way."""
+    manifest = summary.manifest
+    if manifest.status != "done" or manifest.results_sha256 is None:
+        return None
+    parts = (
+        manifest.results_sha256,
+        manifest.spec_sha256,
+        summary.bounds is not None,
+        sheet_in_use(),
+        _code(),
+    )
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+@cache
+def _code() -> str:
+    """Checksum of the code that draws: experiments, plotting, and the version of matplotlib."""
+    found = hashlib.sha256(metadata.version("matplotlib").encode())
+    for folder in (*rumormill.experiments.__path__, *rumormill.plotting.__path__):
+        for path in sorted(Path(folder).rglob("*")):
+            if path.suffix in (".py", ".js", ".css", ".html"):
+                found.update(path.read_bytes())
+    return found.hexdigest()
+
+
+def drawn_once(folder: Path, name: str, key: str | None, draw: Callable[[], list[Path]]) -> list[Path]:
+    """The files of a figure: those that are there, if they were drawn for this key, else new ones."""
+    record = _read(folder / RECORD)
+    known = record.get(name, [])
+    if key is not None and known[:1] == [key] and all((folder / file).is_file() for file in known[1:]):
+        return [folder / file for file in known[1:]]
+    paths = draw()
+    if key is not None and folder.is_dir():
+        record[name] = [key, *(path.name for path in paths)]
+        write_atomically(folder / RECORD, json.dumps(record, indent=1).encode())
+    return paths
+
+
+def _read(path: Path) -> dict[str, list[str]]:
+    """The record; where it is missing or damaged, everything is drawn again."""
+    try:
+        found = json.loads(path.read_bytes())
+        return {str(name): [str(each) for each in known] for name, known in found.items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}

@@ -1,4 +1,4 @@
-"""Group regret at the last round against a swept parameter or a tuned constant."""
+"""Group regret at the last round against a swept parameter, a tuned constant, or what was sent."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.labels import Values, axis_name, in_words, is_number
-from rumormill.experiments.figures.palette import Look, looks
+from rumormill.experiments.analyse.labels import Values, axis_name, in_words, is_number, named
 from rumormill.experiments.figures.regret_over_time import start_line
-from rumormill.experiments.figures.style import (
+from rumormill.plotting.palette import Look, looks
+from rumormill.plotting.style import (
     MOST_PANELS,
     bar_key,
+    decades_and_zero,
     from_zero,
     grid,
     heading,
@@ -63,7 +64,7 @@ def regret_by_parameter(summary: Summary, axis: str) -> Figure:
         room = float(figure.get_size_inches()[0]) / columns - 0.6
         for place, (axes, group) in enumerate(zip(panels, shown, strict=True)):
             along_parameter(axes, summary, axis, group, room)
-            heading(axes, group, columns)
+            heading(axes, named(group), columns)
             if place + columns >= len(shown):
                 axes.set_xlabel(axis_name(axis))
             if place % columns == 0:
@@ -229,3 +230,55 @@ def _panel(axes: Axes, summary: Summary, values: Values) -> None:
     ticks = sorted({number for curve in summary.tuning.curves.values() for number in curve.numbers})[::2]
     axes.set_xticks(ticks, [setting(tick) if tick >= 1 else f"1/{round(1 / tick)}" for tick in ticks])
     plain_ticks(axes, x=False)
+
+
+# --- regret against messages ----------------------------------------------------------------------------
+
+UNITS = {"messages": "messages per round", "wire_bytes": "bytes per round"}
+REACH = "gamma"
+
+
+def regret_per_message(summary: Summary) -> Figure:
+    """What communication buys: regret against what was sent for it, a line where messages travel further.
+
+    Other parameters of a sweep are at their last value.
+    """
+    last = {axis: value for axis, value in summary.points[-1].items() if axis != REACH}
+    here = [values for values in summary.points if last.items() <= values.items()]
+    with style():
+        figure = new_figure(5.2, 3.3)
+        panels = figure.subplots(1, len(UNITS), sharey=True)
+        room = float(figure.get_size_inches()[0]) / 2 - 0.7
+        for axes, (column, unit) in zip(panels, UNITS.items(), strict=True):
+            _sent_panel(axes, summary, here, column, room)
+            axes.set_xlabel(unit)
+        panels[0].set_ylabel(f"group regret at round {rounded(summary.horizon)}")
+        heading(panels[0], named(last), len(UNITS))
+        if len(here) > 1:
+            panels[1].set_title("lines: γ = " + ", ".join(str(values[REACH]) for values in here))
+        key_below(figure, bar_key(summary.manifest.trials))
+    return figure
+
+
+def _sent_panel(axes: Axes, summary: Summary, here: list[Values], column: str, room: float) -> None:
+    look = looks(summary.policies)
+    everything: list[float] = []
+    for policy in summary.policies:
+        along = [summary.of(policy, values) for values in here]
+        sent = [series.mean_at_end(column) / summary.horizon for series in along]
+        everything += sent
+        mark = look[policy]
+        axes.errorbar(
+            sent,
+            np.array([series.at_end.estimate for series in along]),
+            yerr=np.transpose([series.at_end.reach for series in along]),
+            color=mark.colour,
+            linestyle=mark.line if len(set(sent)) > 1 else "none",
+            linewidth=0.8,
+            marker=mark.marker,
+            capsize=2,
+            label=policy,
+        )
+    logarithmic(axes, y=True)
+    plain_ticks(axes, x=False)
+    decades_and_zero(axes, everything, room)

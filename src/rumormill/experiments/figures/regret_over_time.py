@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.labels import Values
-from rumormill.experiments.figures.palette import Look, looks
-from rumormill.experiments.figures.style import (
+from rumormill.experiments.analyse.labels import Values, named
+from rumormill.plotting.curves import curve
+from rumormill.plotting.palette import Look, looks
+from rumormill.plotting.style import (
     GREY,
     MOST_PANELS,
     WIDTH,
@@ -68,7 +68,7 @@ def _side_by_side(summary: Summary) -> Figure:
             curves(axes, summary, values, log=log)
             axes.set_xlabel("round")
         plain.set_ylabel("group regret")
-        heading(plain, values, 2)
+        heading(plain, named(values), 2)
         logged.set_title("the same, logarithmic")
         from_zero([plain])
         key_below(figure, band_key(summary.manifest.trials))
@@ -91,7 +91,7 @@ def panels_over_time(shown: list[Values]) -> tuple[Figure, list[Axes]]:
     """One panel per sweep point, with title and the names of the axes: rounds, and group regret."""
     figure, panels, columns = grid(len(shown), share_x=True)
     for place, (axes, values) in enumerate(zip(panels, shown, strict=True)):
-        heading(axes, values, columns)
+        heading(axes, named(values), columns)
         if place % columns == 0:
             axes.set_ylabel("group regret")
         if place + columns >= len(shown):
@@ -113,37 +113,6 @@ def curves(
     else:
         axes.set_xlim(left=0)
     plain_ticks(axes)
-
-
-def curve(
-    axes: Axes,
-    rounds: NDArray[np.int64],
-    mean: Array,
-    band: tuple[Array, Array],
-    mark: Look,
-    name: str,
-    log: bool = False,
-    place: int = 0,
-) -> None:
-    """One policy: its mean with a few markers, and its band."""
-    axes.fill_between(rounds, *band, color=mark.colour, alpha=0.18, linewidth=0)
-    axes.plot(
-        rounds,
-        mean,
-        color=mark.colour,
-        linestyle=mark.line,
-        marker=mark.marker,
-        markevery=few(rounds, log, place),
-        label=name,
-    )
-
-
-def few(rounds: NDArray[np.int64], log: bool, shift: int) -> list[int]:
-    """Where markers go: a handful per curve, evenly on the axis, not on top of those of other curves."""
-    low, high = (math.log(rounds[0]), math.log(rounds[-1])) if log else (0.0, float(rounds[-1]))
-    wanted = low + (high - low) * (np.arange(4) + 0.35 + 0.12 * shift) / 4.3
-    scaled = np.log(rounds) if log else rounds
-    return sorted({int(np.argmin(np.abs(scaled - at))) for at in wanted})
 
 
 QUANTILES = ("agent_min", "agent_q10", "agent_q25", "agent_q50", "agent_q75", "agent_q90", "agent_max")
@@ -181,6 +150,6 @@ def agent_distribution(summary: Summary, values: Values | None = None) -> Figure
             f"regret of one agent at round {rounded(summary.horizon)}\n"
             "(marker: median; bars: 50 % and 80 %; line: all)"
         )
-        heading(axes, values)
+        heading(axes, named(values))
         plain_ticks(axes, y=False)
     return figure

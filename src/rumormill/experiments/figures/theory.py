@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rumormill.experiments.figures.palette import Look, looks
-from rumormill.experiments.figures.regret_over_time import few, panels_over_time
-from rumormill.experiments.figures.style import (
+from rumormill.experiments.figures.regret_over_time import panels_over_time
+from rumormill.plotting.curves import few
+from rumormill.plotting.palette import Look, looks
+from rumormill.plotting.style import (
     GREY,
     HEIGHT,
     MOST_PANELS,

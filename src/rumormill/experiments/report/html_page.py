@@ -12,19 +12,18 @@ import numpy as np
 from msgspec.structs import replace
 
 from rumormill.experiments.analyse.claims import Verdict, verdict_row
+from rumormill.experiments.analyse.comparisons import pair_row
 from rumormill.experiments.analyse.labels import ANY, axis_name, in_words, is_number
-from rumormill.experiments.analyse.pairs import pair_row
-from rumormill.experiments.figures.palette import looks
-from rumormill.experiments.figures.registry import FIGURES, caption_of, drawn
+from rumormill.experiments.figures.registry import FIGURES, caption_of, drawn, key_of
 from rumormill.experiments.figures.regret_by_parameter import scale_of
-from rumormill.experiments.figures.rendering import key_of
-from rumormill.experiments.figures.style import band_key
 from rumormill.experiments.report.bounds_section import bounds_section
 from rumormill.experiments.report.markup import numbers, picture, safe_json, table, template
 from rumormill.experiments.run.manifest import Manifest, fingerprint
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec, spec_names
 from rumormill.experiments.watch.watch_page import report_section
 from rumormill.files import StoreError, write_atomically
+from rumormill.plotting.palette import looks
+from rumormill.plotting.style import band_key
 from rumormill.text import duration, plural, rounded, setting
 from rumormill.toml import to_toml
 

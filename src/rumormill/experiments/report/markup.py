@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from rumormill.experiments.analyse.labels import axis_name, band_of
 from rumormill.experiments.figures.registry import full_caption
-from rumormill.experiments.figures.rendering import made_folder, rendered
 from rumormill.files import write_atomically
+from rumormill.plotting.rendering import made_folder, rendered
 from rumormill.text import amount, number, rounded, setting
 
 if TYPE_CHECKING:

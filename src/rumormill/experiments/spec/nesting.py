@@ -195,7 +195,7 @@ def complete(spec: Spec, said: Mapping[str, bool] | None = None, only: Container
 def _complete_policy(spec: Spec, number: int) -> PolicyPart:
     part = spec.policies[number]
     settings = completed("policies", part, f"policies[{number}]", spec.folder)
-    label = part.label or label_of(catalogue.find("policy", part.type, folder=spec.folder))
+    label = part.label or catalogue.label_of(catalogue.find("policy", part.type, folder=spec.folder))
     return msgspec.structs.replace(part, settings=settings, label=label)
 
 
@@ -213,12 +213,6 @@ def _written(default: Any) -> Any:
         if type(default) in known.classes.values():
             return catalogue.name_of(kind, type(default))
     return None
-
-
-def label_of(cls: Any) -> str:
-    """What to call a policy that has no label: its own word for it, or the name of the class."""
-    own = vars(cls).get("label") if isinstance(cls, type) else None
-    return own if isinstance(own, str) and own else str(cls.__name__)
 
 
 def is_random(cls: Any) -> bool:

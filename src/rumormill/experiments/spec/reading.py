@@ -12,20 +12,18 @@ from typing import Any
 
 import msgspec
 
-from rumormill import catalogue
 from rumormill import plugins as own_modules
 from rumormill.errors import InputError
 from rumormill.experiments.plan import ObjectCache, plan_of
 from rumormill.experiments.spec import checking, spec_text
 from rumormill.experiments.spec import spec_names as spec_names
 from rumormill.experiments.spec.errors import SINGLE, convert, own_errors, own_names
-from rumormill.experiments.spec.nesting import NETWORKS, complete, flat, label_of, nested, place, size_key
+from rumormill.experiments.spec.nesting import NETWORKS, complete, flat, nested, place, size_key
 from rumormill.experiments.spec.schema import NetworkPart, Spec
 from rumormill.experiments.spec.tuned_constants import check_tune
 from rumormill.text import nearest, shown
 from rumormill.validate import whole
 
-LABELS = {name: label_of(cls) for name, cls in catalogue.POLICIES.items()}
 LARGEST_WHOLE = 2**63
 
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from rumormill.engine.trace import Bundle, Record
 from rumormill.errors import InputError
-from rumormill.experiments.figures.palette import arm_colours, ink_on, looks
-from rumormill.experiments.figures.rendering import made_folder
-from rumormill.experiments.figures.style import GREY, new_figure, plain_ticks, style
 from rumormill.experiments.watch.cases import Play, Watched
 from rumormill.files import read_bytes, write_atomically
+from rumormill.plotting.palette import arm_colours, ink_on, looks
+from rumormill.plotting.rendering import made_folder
+from rumormill.plotting.style import GREY, new_figure, plain_ticks, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -307,7 +307,7 @@ def _headline(watched: Watched, play: Play, t: int) -> str:
 def _key(figure: Figure, watched: Watched, play: Play, colours: list[str]) -> None:
     from matplotlib.lines import Line2D
 
-    from rumormill.experiments.figures.style import legend_below
+    from rumormill.plotting.style import legend_below
 
     def dot(label: str, marker: str = "o", size: float = 7, **more: Any) -> Any:
         return Line2D([], [], linestyle="none", marker=marker, markersize=size, label=label, **more)

@@ -12,14 +12,14 @@ from msgspec.structs import replace
 
 from rumormill.engine.trace import Bundle, Record
 from rumormill.errors import RumormillError
-from rumormill.experiments.figures.palette import ON_BLACK, ON_WHITE, arm_colours, ink_on, looks
-from rumormill.experiments.figures.rendering import made_folder
 from rumormill.experiments.report.markup import safe_json, template
 from rumormill.experiments.spec.errors import own_names
 from rumormill.experiments.spec.schema import Spec
 from rumormill.experiments.watch.cases import Play, Watched
 from rumormill.experiments.watch.cases import watched as watched_games
 from rumormill.files import write_atomically
+from rumormill.plotting.palette import ON_BLACK, ON_WHITE, arm_colours, ink_on, looks
+from rumormill.plotting.rendering import made_folder
 
 REPORT_ROUNDS, REPORT_AGENTS = 40, 20
 _COMMAND = "<code>rumormill watch SPEC</code> shows them."

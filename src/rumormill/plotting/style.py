@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.labels import Values, in_words
 from rumormill.text import nearest, plural, short, tick
 
 if TYPE_CHECKING:
@@ -152,12 +151,12 @@ def grid(n_panels: int, *, share_x: bool = False) -> tuple[Figure, list[Axes], i
     return figure, panels[:n_panels], columns
 
 
-def heading(axes: Axes, values: Values, columns: int = 1) -> None:
-    """A sweep point above a panel, in a line for each parameter where one would reach into the next panel."""
+def heading(axes: Axes, parts: Sequence[str], columns: int = 1) -> None:
+    """Parts of a title above a panel, in a line each where one line would reach into the next panel."""
     room = float(axes.figure.get_figure(root=True).get_size_inches()[0]) / columns - 0.35
     size = float(axes.title.get_fontsize()) / 72
-    one_line = in_words(values)
-    axes.set_title(one_line if LETTER * size * len(one_line) < room else in_words(values, "\n"))
+    one_line = ", ".join(parts)
+    axes.set_title(one_line if LETTER * size * len(one_line) < room else "\n".join(parts))
 
 
 def spread(items: Sequence[Item], most: int) -> list[Item]:
