@@ -9,7 +9,6 @@ import re
 import shutil
 import sys
 import textwrap
-import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -143,32 +142,6 @@ def paragraph(text: str, mark: str = "", hang: int = 0) -> None:
         glued, width, initial_indent=mark, subsequent_indent=indent, break_on_hyphens=False
     )
     say(filled.replace(GLUE, " "))
-
-
-class AdviceProgress:
-    """Says on standard error how many settings were replayed: a line that stays, or one every few seconds."""
-
-    EVERY_S = 5.0
-
-    def __init__(self) -> None:
-        self._done, self._last, self._live = 0, time.monotonic(), sys.stderr.isatty()
-
-    def __enter__(self) -> AdviceProgress:
-        return self
-
-    def __exit__(self, *ending: object) -> None:
-        if self._live and self._done:
-            sys.stderr.write("\r\x1b[K")
-
-    def add(self, plays: int) -> None:
-        self._done += plays
-        words = f"{plural(self._done, 'setting')} replayed"
-        if self._live:
-            sys.stderr.write(f"\r\x1b[K{words}")
-            sys.stderr.flush()
-        elif time.monotonic() - self._last > self.EVERY_S:
-            self._last = time.monotonic()
-            note(words)
 
 
 def print_advice_on_spec(advice: Advice) -> None:

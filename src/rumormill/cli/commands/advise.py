@@ -11,7 +11,6 @@ import typer
 
 from rumormill.cli.arguments import Jobs, Json, Seed, made_network, split
 from rumormill.cli.printing import (
-    AdviceProgress,
     note,
     paragraph,
     print_advice,
@@ -20,6 +19,7 @@ from rumormill.cli.printing import (
     say,
 )
 from rumormill.errors import DataError, InputError
+from rumormill.experiments.run.progress import CountDisplay
 
 if TYPE_CHECKING:
     from rumormill.advice.reading.log import Log
@@ -151,7 +151,7 @@ def _advise_log(
     from rumormill.advice.problem import QUICK_ESTIMATORS
     from rumormill.mesh.file import write_mesh
 
-    with AdviceProgress() as counting:
+    with CountDisplay("setting", verb="replayed") as counting:
         advice = advising.advise(
             log,
             network,
@@ -225,7 +225,7 @@ def _recheck(
     if way not in (None, given.game.objective):
         raise InputError(f"{like} says {given.game.objective}: leave --{way} out")
     log = read_log(source, columns, objective=given.game.objective, unit=given.game.unit)
-    with AdviceProgress() as counting:
+    with CountDisplay("setting", verb="replayed") as counting:
         found = recheck(given, log, seed=seed, jobs=jobs, on_play=counting.add)
     if json:
         print_json({**found.as_dict(), "advice": found.advice.as_dict()})

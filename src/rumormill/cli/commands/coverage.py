@@ -10,7 +10,7 @@ import typer
 
 from rumormill.cli.arguments import Json, Seed, made_estimator, made_law
 from rumormill.cli.printing import note, print_json, print_table
-from rumormill.cli.progress import Counting
+from rumormill.experiments.run.progress import CountDisplay
 from rumormill.text import number
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def coverage(
     levels = [inside("--delta", level, 0, 1) for level in delta or [0.1, 0.03, 0.01]]
     by_theory = zeta is None and c is None
     drawn, sizes, tested = made_law(law, mean), n or [100, 1000], _estimators(estimator, by_theory)
-    with Counting("rows", len(tested) * len(sizes) * len(levels)) as counting:
+    with CountDisplay("row", len(tested) * len(sizes) * len(levels)) as counting:
         found = {
             name: theory.coverage(
                 each,
@@ -65,7 +65,7 @@ def coverage(
                 c=c,
                 zeta=zeta,
                 confidence=confidence,
-                on_row=counting.one_more,
+                on_row=counting.add,
             )
             for name, each in tested.items()
         }

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rumormill.cli.printing import note, say
-from rumormill.cli.progress import Counting
 from rumormill.errors import InputError
+from rumormill.experiments.run.progress import CountDisplay
 
 if TYPE_CHECKING:
     from rumormill.experiments.spec.schema import Spec
@@ -89,8 +89,8 @@ def watch(
 
         refuse_unwritable(path)
         seen = _played(found, policy, at, rounds or FILM_ROUNDS, agents)
-        with Counting("pictures", n_frames(seen)) as counting:
-            written = write_film(seen, path, counting.one_more)
+        with CountDisplay("picture", n_frames(seen)) as counting:
+            written = write_film(seen, path, counting.add)
         say(written)
     for remark in seen.remarks:
         note(remark)
@@ -116,7 +116,7 @@ def _played(
             raise InputError(f"--at {each!r} is not allowed: write PARAMETER=VALUE, for example gamma=2")
         values[axis] = value
     games = len(chosen_policies(spec, policies))
-    with Counting("rounds", games * min(rounds, spec.size.horizon)) as counting:
+    with CountDisplay("round", games * min(rounds, spec.size.horizon)) as counting:
         return watched(
-            spec, rounds=rounds, agents=agents, policies=policies, at=values, on_round=counting.one_more
+            spec, rounds=rounds, agents=agents, policies=policies, at=values, on_round=counting.add
         )

@@ -1,4 +1,4 @@
-"""What a run shows while it works: a live display in a terminal, plain lines elsewhere."""
+"""Progress on standard error: one counter (`Tally`), and its displays for runs and for other long work."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Self
 
-from rumormill.text import amount, duration
+from rumormill.text import amount, duration, plural
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -22,17 +22,25 @@ RATE_WINDOW_S = 5.0
 
 
 class Tally:
-    """The numbers behind the display. Workers report from their threads, so every change is locked."""
+    """Counts things done, of a known number or not. Workers report from their threads: changes are locked.
+
+    Parameters:
+        clock: seconds of a monotonic clock.
+        compiling: seconds spent on compilation so far; they do not count for the time left.
+        total: how many things there are; None if that is not known.
+    """
 
     def __init__(
         self,
         clock: Callable[[], float] = time.monotonic,
         compiling: Callable[[], float] = lambda: 0.0,
+        total: int | None = 0,
     ) -> None:
         self._clock, self._compiling = clock, compiling
         self._compiled_before = 0.0
         self._lock = threading.Lock()
-        self.total = self.done = self.done_before = 0
+        self.total = total
+        self.done = self.done_before = 0
         self.deliveries = 0
         self._started = clock()
         self._marks: list[tuple[float, int]] = [(self._started, 0)]
@@ -46,9 +54,14 @@ class Tally:
             self._compiled_before = self._compiling()
             self._marks = [(self._started, self.deliveries)]
 
-    def cell_done(self, summary: Mapping[str, float]) -> None:
+    def add(self, count: int = 1) -> None:
+        """So many more are done."""
         with self._lock:
-            self.done += 1
+            self.done += count
+
+    def cell_done(self, summary: Mapping[str, float]) -> None:
+        self.add()
+        with self._lock:
             for policy, regret in summary.items():
                 self._sums[policy] = self._sums.get(policy, 0.0) + regret
                 self._counts[policy] = self._counts.get(policy, 0) + 1
@@ -74,16 +87,16 @@ class Tally:
 
     @property
     def seconds_left(self) -> float | None:
-        """At the pace so far, compilation apart; None before anything was done here."""
+        """At the rate so far, compilation apart; None before anything was done here, or without a total."""
         here = self.done - self.done_before
-        if here <= 0:
+        if here <= 0 or self.total is None:
             return None
         working = self.elapsed - (self._compiling() - self._compiled_before)
         return max(working, 0.0) / here * (self.total - self.done)
 
     @property
     def time_left(self) -> str:
-        """In words."""
+        """The time left as text."""
         left = self.seconds_left
         if left is not None:
             return f"{duration(left)} left"
@@ -103,7 +116,7 @@ def compiling_seconds() -> float:
 
 
 def said_when_compiling(say: Callable[[], None] | None) -> None:
-    """Say it once, when the next compilation begins; None: nothing any more."""
+    """Call `say` once, when the next compilation begins; None cancels it."""
     from rumormill.engine.compiled import COMPILING
 
     def once() -> None:
@@ -114,8 +127,47 @@ def said_when_compiling(say: Callable[[], None] | None) -> None:
     COMPILING.on_begin = None if say is None else once
 
 
+class CountDisplay:
+    """How far a command is: one line rewritten in a terminal, a line every few seconds elsewhere.
+
+    Parameters:
+        thing: what is counted, in the singular.
+        total: how many there are; None if that is not known.
+        verb: what was done with them; shown without a total only.
+    """
+
+    def __init__(self, thing: str, total: int | None = None, verb: str = "done") -> None:
+        self._thing, self._verb = thing, verb
+        self._tally = Tally(total=total)
+        self._last, self._live = time.monotonic(), sys.stderr.isatty()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *ending: object) -> None:
+        if self._live and self._tally.done:
+            sys.stderr.write("\r\x1b[K")
+
+    def add(self, count: int = 1) -> None:
+        """So many more are done."""
+        self._tally.add(count)
+        now = time.monotonic()
+        if self._live:
+            sys.stderr.write(f"\r\x1b[K{self._text()}")
+            sys.stderr.flush()
+        elif now - self._last > LINE_EVERY_S:
+            self._last = now
+            print(self._text(), file=sys.stderr)
+
+    def _text(self) -> str:
+        tally = self._tally
+        if tally.total is None:
+            return f"{plural(tally.done, self._thing)} {self._verb}"
+        return f"{tally.done:,} of {plural(tally.total, self._thing)}, {tally.time_left}"
+
+
 class PlainProgress:
-    """One line every few seconds."""
+    """A run: one line every few seconds."""
 
     def __init__(
         self,
@@ -159,7 +211,7 @@ class PlainProgress:
 
 
 class LiveProgress:
-    """A bar, the rates, and the regret of every policy so far, redrawn in place."""
+    """A run: a bar, the rates, and the regret of every policy so far, redrawn in place."""
 
     def __init__(self, title: str, console: Any = None) -> None:
         from rich.console import Console
@@ -209,7 +261,7 @@ class LiveProgress:
 
         tally = self._tally
         head = Table.grid(padding=(0, 1))
-        bar = ProgressBar(total=max(tally.total, 1), completed=tally.done, width=32)
+        bar = ProgressBar(total=max(tally.total or 0, 1), completed=tally.done, width=32)
         head.add_row(Text(self._title, style="bold"), bar, Text(f"{tally.done:,}/{tally.total:,} cells"))
         facts = Text(
             f"{amount(tally.rate)} deliveries/s   {duration(tally.elapsed)} so far   {tally.time_left}",
