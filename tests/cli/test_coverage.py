@@ -24,7 +24,7 @@ def test_coverage_as_table_and_figure(cli: Cli, tmp_path: Path) -> None:
 
 
 def test_coverage_says_how_far_it_is(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rumormill.cli.progress.EVERY_S", -1.0)
+    monkeypatch.setattr("rumormill.experiments.run.progress.LINE_EVERY_S", -1.0)
     words = ("--estimator", "trimmed", "--n", "10", "--n", "20", "--delta", "0.1", "--repeats", "50")
     said = cli("coverage", *words)
     assert said.code == 0

@@ -12,6 +12,7 @@ from rumormill.advice.advise import Advice
 from rumormill.advice.model_checks.drift import SEGMENTS
 from rumormill.advice.report_text import LogAdvice, asked, findings
 from rumormill.advice.search import kind_of
+from rumormill.catalogue import label_of
 from rumormill.plotting.palette import LOOKS, looks
 from rumormill.plotting.style import (
     GREY,
@@ -23,7 +24,6 @@ from rumormill.plotting.style import (
     plain_ticks,
     style,
 )
-from rumormill.catalogue import label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,7 +19,7 @@ METADATA: dict[str, dict[str, None]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
 KINDS = tuple(METADATA)
-# Fonts as wide as those that the figure was laid out with, where those are not installed.
+# Fonts as wide as those of the layout, where those are not installed.
 STAND_INS = {"DejaVu Sans": "Verdana, sans-serif", "STIXGeneral": "'STIX Two Text', 'Times New Roman', serif"}
 
 

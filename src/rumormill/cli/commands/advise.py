@@ -254,8 +254,8 @@ def _advise_spec(
     from rumormill.advice import advise as advising
     from rumormill.advice.figures import pareto_figure
     from rumormill.advice.problem import QUICK_ESTIMATORS
-    from rumormill.plotting.rendering import save
     from rumormill.experiments.spec.reading import at_scale, named_spec, read_spec
+    from rumormill.plotting.rendering import save
 
     spec = read_spec(source) if source.endswith(".toml") or "/" in source else named_spec(source)
     # Any scale will do for the arms; the network may be larger at another.
