@@ -1,5 +1,5 @@
 """Live: the simulator's agents as processes on a real network.
 
-`node` is a state machine without socket, clock, file or randomness; everything around it is a driver:
-the deterministic simulation of the tests, the lock-step game, and the process that `rumormill node` starts.
+`core` is a state machine without socket, clock, file or randomness; drivers surround it: the process that
+`rumormill node` starts (`io`), and in the tests a deterministic simulation and a lock-step game.
 """

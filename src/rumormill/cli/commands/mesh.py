@@ -174,7 +174,7 @@ def watch(
             raise InputError(f"{each} is not where a node answers: http://HOST:PORT or unix:PATH")
     with contextlib.suppress(KeyboardInterrupt):
         while True:
-            _show_nodes(urls, live.look(urls, os.environ.get("RUMORMILL_TOKEN") or None), json)
+            _show_nodes(urls, live.statuses(urls, os.environ.get("RUMORMILL_TOKEN") or None), json)
             if once:
                 break
             time.sleep(every)
@@ -183,8 +183,8 @@ def watch(
 def _show_nodes(urls: list[str], found: list[Any], json: bool) -> None:
     from rumormill.live.io import client as live
 
-    rows = [live.row(*each) for each in zip(urls, found, strict=True)]
-    known = live.others(found[0]) if len(found) == 1 and isinstance(found[0], dict) else []
+    rows = [live.status_row(*each) for each in zip(urls, found, strict=True)]
+    known = live.stream_rows(found[0]) if len(found) == 1 and isinstance(found[0], dict) else []
     if json:
         print_json({"nodes": rows, "known": known})
         return

@@ -27,13 +27,13 @@ class SharedGame:
     answered: bool = False
     """Whether the peer has sent a full Have."""
     has: dict[Key, int] = field(default_factory=dict)
-    """How far the peer is in every stream: as it said, or as it was sent since."""
+    """How far the peer is in every stream: as it reported, or as it was sent since."""
     hops: dict[Key, int] = field(default_factory=dict)
-    """The number of hops of every stream to the peer, as it said."""
+    """The number of hops of every stream to the peer, as it reported."""
     claims: dict[Key, int] = field(default_factory=dict)
-    """How far the peer is in every stream, as it said itself."""
+    """How far the peer is in every stream, as it reported itself."""
     floors: dict[Key, int] = field(default_factory=dict)
-    """Items up to here the peer no longer retains, as it said."""
+    """Items up to here the peer no longer retains, as it reported."""
     proofs: dict[Key, Point] = field(default_factory=dict)
     """In a signed mesh: the origin's signed point at that floor."""
     skip_sent: dict[Key, int] = field(default_factory=dict)
@@ -48,7 +48,8 @@ class Link:
 
     peer: int
     opened: float
-    heard: float
+    last_frame: float
+    """When the last frame arrived."""
     pinged: float
     next_have: float
     counted: float
@@ -206,7 +207,7 @@ class Exchange:
     # --- receiving ----------------------------------------------------------------------------------
 
     def have(self, link: Link, frame: Have) -> None:
-        """A peer says how far it is: replace what is known of it."""
+        """A peer reports how far it is: replace what is known of it."""
         shared = link.games.get(frame.game)
         if shared is None:
             return

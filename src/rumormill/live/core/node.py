@@ -177,7 +177,7 @@ class Node(NodeState):
         for link in self.links.values():
             if link.epoch is None and self.now - link.opened > limits.silence:
                 link.closing = link.closing or "no hello"
-            if self.now - link.heard > limits.silence:
+            if self.now - link.last_frame > limits.silence:
                 link.closing = link.closing or "silent"
             if len(link.control) > MOST_CONTROL + 4 * sum(len(game.streams) for game in self.games.values()):
                 link.closing = link.closing or "it does not read"
@@ -194,7 +194,7 @@ class Node(NodeState):
         opened = Link(
             peer,
             opened=now,
-            heard=now,
+            last_frame=now,
             pinged=now,
             next_have=now,
             counted=now,
@@ -212,7 +212,7 @@ class Node(NodeState):
     def receive(self, link: int, body: bytes) -> None:
         """A frame without its length prefix. After a ProtocolError the driver closes the link."""
         at = self.links[link]
-        at.heard = self.now
+        at.last_frame = self.now
         self._charge(at)
         try:
             frame = decode(body)
@@ -249,9 +249,9 @@ class Node(NodeState):
             case Pong():
                 pass
             case Bye(reason=reason):
-                link.closing = f"the peer said goodbye: {reason[:100]}"
+                link.closing = f"the peer closed the link: {reason[:100]}"
             case _ if link.epoch is None:
-                raise ProtocolError("a peer that does not say hello first")
+                raise ProtocolError("a frame before Hello")
             case Have():
                 self._exchange.have(link, frame)
             case Obs() if self.config.lockstep:

@@ -38,7 +38,7 @@ class GameConfig:
     patience: float = 30.0
     """Seconds without items of the leader after which a follower decides for itself."""
     reach: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """For every member the nodes within its hop budget; bounds the samples that its rows may report."""
+    """For every member the nodes within γ hops; bounds the samples that its rows may report."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +114,7 @@ def fingerprint(mesh: Mesh, game: GamePart) -> str:
 
 
 def hop_budget(mesh: Mesh, game: GamePart) -> int:
-    """The hop budget γ of a game's observations: from its plan, else from its policy."""
+    """γ of a game: from its plan, else from its policy."""
     if game.name in mesh.file.plans:
         return mesh.file.plans[game.name].gamma
     given = game.policy.get("gamma", 0 if game.policy.get("type") == "robust" else None)

@@ -105,7 +105,7 @@ class Stream:
         self.retained = RetainedItems(retain)
         self.head: Head | None = None
         self.skip_since: float | None = None
-        """When a neighbour first said that it no longer retains the next item."""
+        """When a neighbour first reported that it no longer retains the next item."""
 
     @property
     def upto(self) -> int:

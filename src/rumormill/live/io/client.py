@@ -260,7 +260,7 @@ def _reason(text: bytes) -> str:
 PATIENCE = 5.0
 
 
-def look(urls: Sequence[str], token: str | None = None) -> list[dict[str, Any] | NodeError]:
+def statuses(urls: Sequence[str], token: str | None = None) -> list[dict[str, Any] | NodeError]:
     """The status of every node, or the error of its request."""
     with ThreadPoolExecutor(min(len(urls), 32)) as asking:
         return list(asking.map(lambda url: _ask(url, token), urls))
@@ -274,7 +274,7 @@ def _ask(url: str, token: str | None) -> dict[str, Any] | NodeError:
         return error
 
 
-def row(url: str, found: dict[str, Any] | NodeError) -> dict[str, Any]:
+def status_row(url: str, found: dict[str, Any] | NodeError) -> dict[str, Any]:
     """One node as a row of a table; all its games together."""
     if isinstance(found, NodeError):
         state = f"answers {found.status}" if found.status else "does not answer"
@@ -299,7 +299,7 @@ def row(url: str, found: dict[str, Any] | NodeError) -> dict[str, Any]:
     }
 
 
-def others(found: dict[str, Any]) -> list[dict[str, Any]]:
+def stream_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
     """The streams that one node knows: a row per game and stream."""
     return [
         {

@@ -63,7 +63,7 @@ def links(runtime: RunningNode) -> list[dict[str, Any]]:
     rows = []
     for peer in sorted(node.config.neighbours):
         link = up.get(peer)
-        heard = None if link is None else round(node.now - link.heard, 1)
+        heard = None if link is None else round(node.now - link.last_frame, 1)
         rows.append(
             {
                 "node": names.get(peer, str(peer)),
