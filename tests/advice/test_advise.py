@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 import rumormill as rm
 from rumormill.advice.advise import Advice, advise, pareto_front, scale
-from rumormill.advice.figures import pareto_figure
+from rumormill.advice.page import pareto_figure
 from rumormill.advice.problem import (
     ALONE,
     TOGETHER,

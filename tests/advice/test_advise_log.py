@@ -15,19 +15,18 @@ from helpers.synthetic_logs import (
     Truth,
     chosen_only,
     common_shocks,
-    everybody_own,
+    evaluate,
     homogeneous,
-    judge,
     log_of,
     missing,
     one_change,
+    own_arms,
     slow_drift,
     two_clusters,
 )
 from rumormill.advice.advise import advise
-from rumormill.advice.figures import model_figure, price_figure
 from rumormill.advice.model_checks import check_model
-from rumormill.advice.page import page_html
+from rumormill.advice.page import model_figure, page_html, price_figure
 from rumormill.advice.problem import IN_GROUPS, TOGETHER, Candidate, restricted
 from rumormill.advice.reading.log import Log
 from rumormill.advice.replay import (
@@ -41,7 +40,7 @@ from rumormill.advice.report_text import LogAdvice, everything, findings, recomm
 from rumormill.advice.reward_table import build_reward_table
 from rumormill.advice.search import MARGIN
 
-SAME, APART = "face the same arms", "The arms are not the same for everybody"
+SAME, APART = "face the same arms", "The arms are not the same for all agents"
 STILL, MOVES = "Nothing changes over time", "The arms change over time"
 
 
@@ -62,7 +61,7 @@ class Known:
 KNOWN: dict[str, Known] = {
     **{law: Known(lambda law=law: homogeneous(law), (SAME, STILL), homogeneous=True) for law in LAWS},  # type: ignore[misc]
     "two clusters": Known(two_clusters, (APART, "2 groups", STILL)),
-    "every agent its own": Known(everybody_own, (APART, "8 groups", STILL)),
+    "every agent its own": Known(own_arms, (APART, "8 groups", STILL)),
     "one change": Known(one_change, (SAME, MOVES, "the best arm changes")),
     "slow drift": Known(slow_drift, (SAME, MOVES, "the best arm changes")),
     "common shocks": Known(common_shocks, (SAME, STILL, "a shock that hits all agents"), homogeneous=True),
@@ -81,11 +80,11 @@ def test_the_right_sentence_and_a_good_setting(name: str) -> None:
     said = " ".join(everything(advice))
     for sentence in KNOWN[name].sentences:
         assert sentence in said, said
-    judged = judge(truth, advice)
-    assert (judged.recommended - judged.alone).mean() <= WORSE_ALLOWED * judged.scale
+    fresh = evaluate(truth, advice)
+    assert (fresh.recommended - fresh.alone).mean() <= WORSE_ALLOWED * fresh.scale
     if KNOWN[name].homogeneous:
         assert advice.chosen.cooperates
-        assert judged.recommended.mean() < judged.alone.mean()
+        assert fresh.recommended.mean() < fresh.alone.mean()
     if name == "two clusters":
         assert advice.chosen.network == IN_GROUPS
     if name == "every agent its own":
@@ -107,14 +106,14 @@ def test_two_hundred_logs() -> None:
         truth, advice = KNOWN[name].advice(1_000 + number)
         said = " ".join(everything(advice))
         wrong += not all(sentence in said for sentence in KNOWN[name].sentences)
-        judged = judge(truth, advice, 8, 10_000 + 8 * number)
-        excess = (judged.recommended - judged.alone) / judged.scale
+        fresh = evaluate(truth, advice, 8, 10_000 + 8 * number)
+        excess = (fresh.recommended - fresh.alone) / fresh.scale
         reach = 1.895 * excess.std(ddof=1) / np.sqrt(8)  # t of 7 degrees of freedom
         worse.append(float(excess.mean()))
         sure.append(float(excess.mean() - reach))
         if KNOWN[name].homogeneous:
-            error = judged.recommended.std(ddof=1) / np.sqrt(8)
-            alike.append((float(judged.recommended.mean()), judged.best, float(1.895 * error)))
+            error = fresh.recommended.std(ddof=1) / np.sqrt(8)
+            alike.append((float(fresh.recommended.mean()), fresh.best, float(1.895 * error)))
     assert max(sure) <= WORSE_ALLOWED, sorted(sure)[-5:]
     assert np.quantile(worse, 0.99) <= WORSE_ALLOWED, sorted(worse)[-10:]
     losses, best, reach = np.array(alike).T
@@ -274,7 +273,7 @@ def test_one_agent_is_told_so() -> None:
     log = log_of(homogeneous("gaussian", agents=1, rounds=120).table(1))
     advice = advise(log, seed=1)
     assert not advice.chosen.cooperates
-    assert "there is nobody to compare with" in " ".join(everything(advice))
+    assert "there is no other agent to compare with" in " ".join(everything(advice))
 
 
 def test_links_between_groups_are_cut() -> None:

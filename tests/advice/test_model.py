@@ -13,11 +13,11 @@ from helpers.synthetic_logs import (
     Truth,
     chosen_only,
     common_shocks,
-    everybody_own,
     homogeneous,
     log_of,
     missing,
     one_change,
+    own_arms,
     slow_drift,
     two_clusters,
 )
@@ -99,7 +99,7 @@ def test_groups_are_those_that_were_made() -> None:
 
 
 def test_every_agent_its_own() -> None:
-    same, _ = examined(log_of(everybody_own().table(4)))
+    same, _ = examined(log_of(own_arms().table(4)))
     assert same.groups == tuple((v,) for v in range(8))
     assert same.best_of_group == tuple(range(8))
 

@@ -58,7 +58,7 @@ def paid(advice: LogAdvice, values: Array, setting: Candidate, beginnings: int =
 def check(seed: int, clients: int, mirrors: int, slices: int) -> None:
     values = round_trips(seed, clients, mirrors, slices)
     advice = advise(log_of(values, objective="minimise", unit="s"), seed=seed)
-    assert recommendation(advice)[0].startswith("The arms are not the same for everybody")
+    assert recommendation(advice)[0].startswith("The arms are not the same for all agents")
     recommended = paid(advice, values, advice.chosen)
     alone = paid(advice, values, advice.choice.alone.candidate)
     assert recommended[0] <= 1.05 * alone[0]

@@ -1,4 +1,4 @@
-"""Logs whose truth is known: what was generated, and fresh data from the same source."""
+"""Synthetic logs with a known source, and fresh data from the same source."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def two_clusters(agents: int = 12, rounds: int = 300, gap: float = 1.0, law: str
     return Truth("two clusters", rm.Clusters([first, second], members=members), agents, rounds)
 
 
-def everybody_own(agents: int = 8, rounds: int = 300, gap: float = 1.0) -> Truth:
+def own_arms(agents: int = 8, rounds: int = 300, gap: float = 1.0) -> Truth:
     each = [bandit(np.where(np.arange(agents) == v, gap, 0.0)) for v in range(agents)]
     return Truth("every agent its own", rm.Clusters(each), agents, rounds)
 
@@ -133,24 +133,23 @@ def write_long(log: Log, path: Path, reward: str = "reward") -> Path:
     return path
 
 
-# --- judging advice on fresh data -----------------------------------------------------------------------
+# --- advice evaluated on fresh data ---------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class Judged:
+class FreshLosses:
     """Loss per request against the own best arm, from the true means, on fresh tables."""
 
     recommended: Array
     alone: Array
     best: float
-    """Mean loss of the setting that is best on half of the tables, on the other half, and vice versa: whoever
-    may look at the very games that count finds one that was lucky in them."""
+    """Mean loss of the candidate that is best on half of the tables, on the other half, both ways."""
     scale: float
     """The mean outcome of the best arm: what 5 % are taken of."""
 
 
-def judge(truth: Truth, advice: Any, fresh: int = 4, first: int = 10_000) -> Judged:
-    """Play the recommendation and every setting of the final on tables nobody has seen."""
+def evaluate(truth: Truth, advice: Any, fresh: int = 4, first: int = 10_000) -> FreshLosses:
+    """Play the recommendation and every finalist on fresh tables."""
     from rumormill.advice.replay import LogProblem
 
     networks, group_of = advice.networks, advice.model.homogeneity.group_of
@@ -182,7 +181,7 @@ def judge(truth: Truth, advice: Any, fresh: int = 4, first: int = 10_000) -> Jud
         min(all_losses.values(), key=lambda each: float(each[here].mean()))[there].mean()
         for here, there in (halves, halves[::-1])
     ]
-    return Judged(
+    return FreshLosses(
         all_losses[advice.chosen],
         all_losses[advice.choice.alone.candidate],
         float(np.mean(others)),

@@ -1,1 +1,1 @@
-"""Which setting to choose: traces, tails, quick simulations, and words about them."""
+"""Advice: read a log, check the model, search candidates by replay or simulation, report."""

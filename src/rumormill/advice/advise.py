@@ -135,6 +135,7 @@ def _advise_log(
     jobs: int | None,
     on_play: Callable[[int], None],
 ) -> LogAdvice:
+    """Check the model, replay candidates on the first part of the log, measure baselines on the rest."""
     root = root_seed(seed)
     rng = np.random.default_rng(stream_seed(root, Role.BANDIT))
     table = build_reward_table(log, rng)
@@ -195,6 +196,7 @@ def log_problem(
     def problem(
         part: NDArray[np.float64], number: int, count_from: int = 0, like: LogProblem | None = None
     ) -> LogProblem:
+        """One part of the log as a problem."""
         return LogProblem(
             part,
             table.log.objective,
@@ -276,6 +278,7 @@ class Advice:
 
     @property
     def chosen(self) -> Candidate:
+        """The recommended candidate."""
         return self.choice.chosen.candidate
 
     @property
@@ -312,10 +315,12 @@ class Advice:
         }
 
     def _ranked(self) -> list[tuple[dict[str, Any], Candidate]]:
+        """Rows with their candidates, least regret first."""
         rows = [(self._row(outcome), outcome.candidate) for outcome in self.outcomes]
         return sorted(rows, key=lambda pair: pair[0]["regret"])
 
     def _row(self, outcome: Outcome) -> dict[str, Any]:
+        """One row of the JSON."""
         candidate, worse = outcome.candidate, self.worse[outcome.candidate]
         comparable = outcome.loss * scale(outcome, self.choice.best)
         low, high = (float(end[0]) for end in bootstrap_band(comparable[:, None]))
@@ -348,6 +353,7 @@ def _advise_spec(
     seed: int,
     jobs: int | None,
 ) -> Advice:
+    """Simulate candidates on the arms of a spec."""
     check_tails(estimators, case.light)
     if trials < LEAST_TRIALS:
         raise InputError(f"trials = {trials} is not allowed: comparisons need at least {LEAST_TRIALS}")

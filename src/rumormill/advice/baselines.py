@@ -29,6 +29,7 @@ class Baseline:
     p90: float
 
     def row(self) -> dict[str, Any]:
+        """Plain values for JSON."""
         return {
             "way": self.name,
             "mean": self.mean,
@@ -94,4 +95,5 @@ def _band(values: Array, paid: Array) -> tuple[float, float, float]:
 
 
 def _baseline(name: str, values: Array, mean: float, low: float, high: float) -> Baseline:
+    """A baseline with its median and 90th percentile."""
     return Baseline(name, mean, low, high, float(np.median(values)), float(np.quantile(values, 0.9)))

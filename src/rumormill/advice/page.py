@@ -1,16 +1,23 @@
-"""Advice as one HTML page in the style of the report; it needs nothing else."""
+"""Figures and HTML page of an advice: checks, baselines, loss against messages, Pareto front of a spec."""
 
 from __future__ import annotations
 
 import html
+import math
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rumormill.advice.figures import model_figure, price_figure
+import numpy as np
+
+from rumormill import catalogue
+from rumormill.advice.advise import Advice
 from rumormill.advice.mesh_output import mesh_of
+from rumormill.advice.model_checks.drift import SEGMENTS
 from rumormill.advice.report_text import (
     LogAdvice,
     alarms,
+    asked,
     basis,
     findings,
     group_lines,
@@ -19,10 +26,251 @@ from rumormill.advice.report_text import (
     recommendation,
     reported_on,
 )
+from rumormill.advice.search import kind_of
+from rumormill.catalogue import label_of
 from rumormill.experiments.report.markup import picture, table
 from rumormill.files import write_atomically
 from rumormill.mesh.file import mesh_text
+from rumormill.plotting.palette import LOOKS, looks
+from rumormill.plotting.style import (
+    GREY,
+    HEIGHT,
+    WIDTH,
+    decades_and_zero,
+    key_below,
+    new_figure,
+    plain_ticks,
+    style,
+)
 from rumormill.text import number, plural
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+MOST_ROWS = 60
+KINDS = {"alone": "alone", "all": "all together", "groups": "in groups"}
+
+
+def model_figure(advice: LogAdvice) -> Figure:
+    """The five checks of the model, and the baselines."""
+    with style():
+        figure = new_figure(9.0, 6.2)
+        panels = figure.subplots(2, 3).ravel()
+        drawers = (_homogeneity, _drift, _tails, _dependence, _enough)
+        for axes, draw, finding in zip(panels, drawers, findings(advice), strict=False):
+            draw(advice, axes)
+            axes.set_title(asked(finding), loc="left")
+        _baselines(advice, panels[5])
+    return figure
+
+
+def price_figure(advice: LogAdvice) -> Figure:
+    """Every candidate that was tried: score against messages; the recommended one is ringed."""
+    with style():
+        figure = new_figure(4.8, 3.6)
+        axes = figure.subplots()
+        looked = looks(KINDS.values())
+        for kind, name in KINDS.items():
+            here = [each for each in advice.losses.values() if kind_of(each.candidate) == kind]
+            if here:
+                axes.plot(
+                    [each.messages for each in here],
+                    [max(each.score, 1e-300) for each in here],
+                    linestyle="none",
+                    marker=looked[name].marker,
+                    color=looked[name].colour,
+                    alpha=0.8,
+                    label=name,
+                )
+        chosen = advice.choice.chosen
+        axes.plot(
+            [chosen.messages],
+            [chosen.score],
+            "o",
+            markersize=11,
+            color="black",
+            fillstyle="none",
+            label="recommended",
+        )
+        if min(each.score for each in advice.losses.values()) > 0:
+            axes.set_yscale("log")
+        decades_and_zero(axes, [each.messages for each in advice.losses.values()])
+        axes.set_xlabel("messages per round, all links together")
+        axes.set_ylabel(_with_unit(advice, "loss per request when it went badly"))
+        figure.legend(loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def _with_unit(advice: LogAdvice, text: str) -> str:
+    """An axis label with the unit."""
+    return f"{text} ({advice.log.unit})" if advice.log.unit else text
+
+
+def _homogeneity(advice: LogAdvice, axes: Any) -> None:
+    """Loss of every agent with every arm; rows in the order of the groups."""
+    same = advice.model.homogeneity
+    signed = advice.log.sign * same.means
+    loss = np.nanmax(signed, axis=1, keepdims=True) - signed
+    order = [v for group in same.groups for v in group] if same.tested else list(range(len(loss)))
+    order = [
+        order[i] for i in np.unique(np.linspace(0, len(order) - 1, min(len(order), MOST_ROWS)).astype(int))
+    ]
+    image = axes.imshow(loss[order], aspect="auto", cmap="cividis_r", interpolation="nearest")
+    axes.figure.colorbar(image, ax=axes, label=_with_unit(advice, "loss"))
+    axes.set_xticks(
+        range(len(advice.log.arms)), [name[:10] for name in advice.log.arms], rotation=45, ha="right"
+    )
+    axes.set_ylabel("agent")
+    axes.grid(False)
+
+
+def _drift(advice: LogAdvice, axes: Any) -> None:
+    """Means of every arm over the log."""
+    middle = (np.arange(SEGMENTS) + 0.5) / SEGMENTS
+    for k, name in enumerate(advice.log.arms):
+        look = LOOKS[k % len(LOOKS)]
+        axes.plot(
+            middle,
+            advice.model.drift.segment_means[:, k],
+            color=look.colour,
+            marker=look.marker,
+            label=name[:12],
+        )
+    axes.set_xlabel("share of the log")
+    axes.set_ylabel(_with_unit(advice, "mean"))
+    if advice.log.n_arms <= 8:
+        axes.legend(fontsize=6, framealpha=0.8, edgecolor="none")
+
+
+def _tails(advice: LogAdvice, axes: Any) -> None:
+    """The tail index of every arm with its band; left of 2 the variance is infinite."""
+    for k, tail in enumerate(advice.model.tails):
+        high = min(tail.high, 8.0)
+        axes.plot([min(tail.low, 8.0), high], [k, k], color=LOOKS[0].colour)
+        if math.isfinite(tail.index):
+            axes.plot([min(tail.index, 8.0)], [k], "o", color=LOOKS[0].colour)
+    axes.axvline(2, color=GREY, linestyle="--", linewidth=0.8)
+    axes.set_yticks(range(advice.log.n_arms), [name[:12] for name in advice.log.arms])
+    axes.set_xlabel("tail index (variance infinite left of 2)")
+
+
+def _dependence(advice: LogAdvice, axes: Any) -> None:
+    """Both correlations with three standard errors."""
+    near = advice.model.dependence
+    errors = [3 * each if math.isfinite(each) else 0.0 for each in (near.lag_error, near.common_error)]
+    axes.bar(
+        [0, 1], [near.lag_one, near.common], yerr=errors, color=[LOOKS[0].colour, LOOKS[1].colour], capsize=3
+    )
+    axes.set_xticks([0, 1], ["with the last reward", "common to all"])
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, -0.1), max(high, 0.1))  # small correlations should look small
+    axes.set_ylabel("correlation")
+
+
+def _enough(advice: LogAdvice, axes: Any) -> None:
+    """The mean of every arm with its error, over all agents."""
+    arms = range(advice.log.n_arms)
+    axes.errorbar(advice.model.means, arms, xerr=2 * advice.model.errors, fmt="o", capsize=2)
+    axes.set_yticks(arms, [name[:12] for name in advice.log.arms])
+    axes.set_xlabel(_with_unit(advice, "mean over all agents"))
+
+
+def _baselines(advice: LogAdvice, axes: Any) -> None:
+    """Means and intervals of the baselines on the hold-out."""
+    lines = advice.baselines[::-1]
+    middle = np.array([line.mean for line in lines])
+    reach = np.abs(np.array([[line.mean - line.low, line.high - line.mean] for line in lines]).T)
+    axes.errorbar(middle, range(len(lines)), xerr=reach, fmt="o", capsize=2, color=LOOKS[2].colour)
+    axes.set_yticks(range(len(lines)), [_short(line.name) for line in lines])
+    axes.set_xlabel(_with_unit(advice, f"per request, {advice.log.better} is better"))
+    axes.set_title(f"on the last {advice.rounds[1]:,} rounds", loc="left")
+
+
+def _short(name: str) -> str:
+    """The name of a baseline on an axis."""
+    return "best common arm" if name.endswith("the best common arm") else name.removeprefix("always the ")
+
+
+Rows = list[dict[str, Any]]
+
+
+def pareto_figure(advice: Advice) -> Figure:
+    """Regret against messages of every candidate, the Pareto front, and the recommended one as a star.
+
+    Hollow marks have no lemma for these tails: they are not recommended.
+    """
+    rows = advice.rows()
+    with style():
+        figure = new_figure(WIDTH + 0.6, HEIGHT + 0.4)
+        axes = figure.subplots()
+        axes.set_yscale("log")
+        _settings(axes, rows)
+        _front(axes, rows)
+        _recommended(axes, rows)
+        if not all(row["allowed"] for row in rows):
+            axes.plot([], [], "o", color=GREY, markerfacecolor="none", label="hollow: for comparison")
+        axes.set_title(f"{advice.case.name}: {advice.chosen}")
+        axes.set_xlabel("messages per round, all links together")
+        axes.set_ylabel(f"group regret at round {advice.horizon:,}")
+        decades_and_zero(axes, [row["messages_per_round"] for row in rows])
+        plain_ticks(axes, x=False)
+        key_below(figure)
+    return figure
+
+
+def _settings(axes: Axes, rows: Rows) -> None:
+    """A mark per candidate, hollow where it may not be recommended."""
+    labels = {name: label_of(made) for name, made in catalogue.POLICIES.items()}
+    look = looks(labels.values())
+    for index, (policy, label) in enumerate(labels.items()):
+        mark = look[label]
+        aside = 1 + 0.07 * (index - 1)  # so that policies with equal messages do not overlap
+        for allowed in (True, False):
+            shown = [row for row in rows if row["policy"] == policy and row["allowed"] == allowed]
+            axes.plot(
+                [row["messages_per_round"] * aside for row in shown],
+                [row["regret"] for row in shown],
+                linestyle="none",
+                marker=mark.marker,
+                color=mark.colour,
+                markerfacecolor=mark.colour if allowed else "none",
+                alpha=0.85,
+                label=label if allowed else None,
+            )
+
+
+def _front(axes: Axes, rows: Rows) -> None:
+    """The Pareto front as a line."""
+    front = sorted((row for row in rows if row["on_front"]), key=lambda row: row["messages_per_round"])
+    axes.plot(
+        [row["messages_per_round"] for row in front],
+        [row["regret"] for row in front],
+        color="#444444",
+        linewidth=0.8,
+        zorder=1,
+        label="front",
+    )
+
+
+def _recommended(axes: Axes, rows: Rows) -> None:
+    """The recommended candidate as a star with its interval."""
+    (best,) = [row for row in rows if row["recommended"]]
+    axes.errorbar(
+        best["messages_per_round"],
+        best["regret"],
+        yerr=[[best["regret"] - best["low"]], [best["high"] - best["regret"]]],
+        marker="*",
+        markersize=12,
+        markerfacecolor="none",
+        color="black",
+        capsize=2,
+        linestyle="none",
+        label="recommended",
+    )
+
+
+# --- the page -------------------------------------------------------------------------------------------
 
 
 def write_page(advice: LogAdvice, path: Path) -> Path:
@@ -51,18 +299,18 @@ def page_html(advice: LogAdvice) -> str:
 <header><p class="kicker">rumormill · advice · {html.escape(log.name)}</p>
 <h1>{html.escape(in_short(advice))}</h1>
 <p class="question">{html.escape(headline(advice))}</p></header>
-<section id="advice"><h2>Advice</h2>{first}{rest}{_groups(advice)}
+<section id="advice"><h2>Advice</h2>{first}{rest}{_group_list(advice)}
 <pre><code>{html.escape(advice.code)}</code></pre></section>
-<section id="lines"><h2>What it comes to{unit}</h2>
-<p>Chosen on {basis(advice)}, reported on {reported_on(advice)}. Means with
-their outermost values moved in; bands of 95 % from a block bootstrap over time.</p>{_lines(advice)}</section>
-<section id="model"><h2>The model, tested</h2>{_findings(advice)}
+<section id="lines"><h2>Outcome per way of choosing{unit}</h2>
+<p>Chosen on {basis(advice)}, reported on {reported_on(advice)}. Winsorised
+means; intervals of 95 % from a block bootstrap over time.</p>{_baseline_table(advice)}</section>
+<section id="model"><h2>The model, tested</h2>{_findings_table(advice)}
 {picture(model_figure(advice), "svg", "The checks of the model, one by one.")}
 <div class="pictures">{picture(price_figure(advice), "svg", tried)}</div></section>
 <section id="settings"><h2>{plural(len(advice.choice.finals), "setting")} in the final</h2>
 <p>Sorted by what was lost per request in the worse half of the replays; by agents alone, in the recorded
 order where that was worse.</p>
-{_settings(advice)}</section>
+{_settings_table(advice)}</section>
 <section id="act"><h2>A file to act on</h2><details><summary>mesh.toml</summary>
 <pre><code>{html.escape(mesh_text(mesh_of(advice)))}</code></pre></details></section>
 <section id="notes"><h2>Notes</h2><ul>{notes}</ul></section>
@@ -70,12 +318,14 @@ order where that was worse.</p>
 """
 
 
-def _groups(advice: LogAdvice) -> str:
+def _group_list(advice: LogAdvice) -> str:
+    """The groups as an HTML list."""
     lines = group_lines(advice)
     return f"<ul>{''.join(f'<li>{html.escape(line)}</li>' for line in lines)}</ul>" if lines else ""
 
 
-def _lines(advice: LogAdvice) -> str:
+def _baseline_table(advice: LogAdvice) -> str:
+    """The baselines as an HTML table."""
     head = ["way", "mean", "95 % band", "median", "p90"]
     rows = [
         [
@@ -90,13 +340,15 @@ def _lines(advice: LogAdvice) -> str:
     return table(head, rows, ["", "number", "number", "number", "number"])
 
 
-def _findings(advice: LogAdvice) -> str:
+def _findings_table(advice: LogAdvice) -> str:
+    """The checks as an HTML table."""
     head = ["check", "answer", "number", "in words"]
     rows = [[each.check, each.verdict, each.number, each.sentence] for each in findings(advice)]
     return table(head, rows, ["", "word", "number", ""])
 
 
-def _settings(advice: LogAdvice) -> str:
+def _settings_table(advice: LogAdvice) -> str:
+    """The finalists as an HTML table."""
     head = ["setting", "lost when it went badly", "on average", "above the best (95 %)", "messages a round"]
     head += ["lemma", ""]
     rows = [

@@ -75,6 +75,7 @@ class Candidate:
 
     @property
     def cooperates(self) -> bool:
+        """Whether agents exchange messages."""
         return self.policy != "robust"
 
     def settings(self, moments: Moments) -> dict[str, Any]:
@@ -267,6 +268,7 @@ class ArmTail:
     exact: float
 
     def row(self) -> dict[str, Any]:
+        """Plain values for JSON."""
         text = "known from the law" + (": every moment is finite" if math.isinf(self.exact) else "")
         return {"arm": self.arm, "mean": self.mean, "tail_index": self.exact, "tail": text}
 
@@ -398,6 +400,7 @@ class SpecProblem(Problem):
         return paired_excess(one, other)
 
     def _simulate(self, candidates: Sequence[Candidate], trials: range) -> None:
+        """Play these trials and append their regret."""
         contenders = [self.contender(candidate) for candidate in candidates]
         last = np.array([self.rounds], dtype=np.int64)
         root, done = root_seed(self._seed), dict[int, list[Trial]]()

@@ -1,4 +1,4 @@
-"""Is yesterday's setting still right? The setting of a mesh file against fresh advice, on new logs."""
+"""Recheck: the candidate of a mesh file against fresh advice, on a new log."""
 
 from __future__ import annotations
 
@@ -24,21 +24,22 @@ from rumormill.stats.bootstrap import Interval
 
 @dataclass(frozen=True)
 class Recheck:
-    """Both settings on the whole new log."""
+    """Loss of the old candidate against the new one, on the whole new log."""
 
     advice: LogAdvice
     old: Candidate
     excess: Interval
-    """What the old setting loses more per request than the new one."""
+    """Loss per request of the old candidate above that of the new one."""
     margin: float
 
     @property
     def still_right(self) -> bool:
-        """Whether the old one is not surely worse."""
+        """Whether the interval of the excess starts below the margin."""
         return self.excess.low <= self.margin
 
     @property
     def sentence(self) -> str:
+        """The result as a sentence."""
         than = compared(self.advice, self.excess)
         right = "still right" if self.still_right else "no longer right"
         return (
@@ -47,6 +48,7 @@ class Recheck:
         )
 
     def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
         return {
             "still_right": self.still_right,
             "old": str(self.old),
@@ -64,7 +66,7 @@ def recheck(
     jobs: int | None = None,
     on_play: Callable[[int], None] = lambda plays: None,
 ) -> Recheck:
-    """The mesh's setting on its own network beside fresh advice on the same log."""
+    """Play the candidate of the mesh on its own network, and fresh advice, on the same log."""
     if sorted(log.arms) != sorted(given.game.arms):
         raise DataError(
             f"the log has the arms {', '.join(log.arms)}, the mesh {', '.join(given.game.arms)}: they must "
@@ -77,8 +79,8 @@ def recheck(
         raise DataError("some nodes of the mesh have too few values in the log to be replayed")
     networks = {"old": network, **advice.networks}
 
-    def stage(moments: Moments) -> LogProblem:
-        """The same seed gives the same logs: what is played on two stages is paired all the same."""
+    def problem(moments: Moments) -> LogProblem:
+        """Two problems with the same seed have the same resamples, so outcomes are paired."""
         return LogProblem(
             table.values,
             log.objective,
@@ -93,7 +95,7 @@ def recheck(
             on_play=on_play,
         )
 
-    then, today = stage(given.moments), stage(advice.model.moments)
+    then, today = problem(given.moments), problem(advice.model.moments)
     (was,) = then.play([replace(given.setting, network="old")])
     now, lone = today.play([advice.chosen, advice.choice.alone.candidate])
     return Recheck(advice, given.setting, today.excess(was, now), MARGIN * lone.mean)

@@ -198,6 +198,7 @@ class LogProblem(Problem):
     def _actions(
         self, contender: Contender, restart: int | None, values: Array, tick: Tick = no_tick
     ) -> tuple[Actions, tuple[float, float]]:
+        """Actions, messages and bytes per round; a restart begins a new game."""
         pieces, messages, wire_bytes = [], 0.0, 0.0
         length = restart or self.rounds
         for start in range(0, self.rounds, length):

@@ -9,7 +9,7 @@ from typing import Any
 
 from rumormill.advice.baselines import Baseline
 from rumormill.advice.model_checks import ModelChecks
-from rumormill.advice.model_checks.homogeneity import SHUFFLES, group_numbers
+from rumormill.advice.model_checks.homogeneity import PERMUTATIONS, group_numbers
 from rumormill.advice.problem import IN_GROUPS, TOGETHER, Candidate, restricted
 from rumormill.advice.reading.log import Log
 from rumormill.advice.replay import ReplayOutcome
@@ -42,6 +42,7 @@ class LogAdvice:
 
     @property
     def chosen(self) -> Candidate:
+        """The recommended candidate."""
         return self.choice.chosen.candidate
 
     @property
@@ -128,17 +129,17 @@ class Finding:
 
 
 def asked(finding: Finding) -> str:
-    """The question with its answer."""
+    """The check with its verdict."""
     return f"{finding.check}{'' if finding.check.endswith('?') else ':'} {finding.verdict}"
 
 
 def findings(advice: LogAdvice) -> list[Finding]:
-    """Every check of the model, in the order in which they matter."""
-    return [_same(advice), _drift(advice), _tails(advice), _dependence(advice), _enough(advice)]
+    """Every check of the model, most important first."""
+    return [_homogeneity(advice), _drift(advice), _tails(advice), _dependence(advice), _enough(advice)]
 
 
 def headline(advice: LogAdvice) -> str:
-    """Which way is better, the best arm, and by how much."""
+    """The objective, the best arm, and the gaps of the others."""
     log, known = advice.log, advice.model.enough
     means = advice.model.means.tolist()
     gaps = [
@@ -161,22 +162,29 @@ def headline(advice: LogAdvice) -> str:
 
 
 def recommendation(advice: LogAdvice) -> list[str]:
-    """The advice: what fails first, then what to do, why, and what it is worth."""
-    return [*alarms(advice), *_instead(advice), _what(advice), _lost(advice), *_why(advice), *_honest(advice)]
+    """The advice as sentences: failed checks, the recommendation, its loss, reasons, limits."""
+    return [
+        *alarms(advice),
+        *_instead(advice),
+        _recommended(advice),
+        _lost(advice),
+        *_why(advice),
+        *_limits(advice),
+    ]
 
 
 def alarms(advice: LogAdvice) -> list[str]:
-    """Where the model fails: said before everything else."""
+    """Failed checks of the model; they come first."""
     return [finding.sentence for finding in findings(advice) if finding.alarm]
 
 
 def basis(advice: LogAdvice) -> str:
-    """What the settings were compared on."""
+    """The part of the log that candidates were compared on."""
     return "the whole log" if advice.model.drift.drifts else "the first part"
 
 
 def reported_on(advice: LogAdvice) -> str:
-    """What the lines are about."""
+    """The part of the log that baselines are measured on."""
     if advice.model.drift.drifts:
         return f"the last {advice.rounds[1]:,} of {sum(advice.rounds):,} rounds"
     return f"the rest of the log ({advice.rounds[1]:,} rounds not used to choose)"
@@ -186,60 +194,64 @@ def reported_on(advice: LogAdvice) -> str:
 
 
 def _p(value: float) -> str:
-    return f"p ≤ {1 / (1 + SHUFFLES):.3f}" if value <= 1.01 / (1 + SHUFFLES) else f"p = {value:.2g}"
+    """A p-value; the smallest that a permutation test can give as a bound."""
+    return f"p ≤ {1 / (1 + PERMUTATIONS):.3f}" if value <= 1.01 / (1 + PERMUTATIONS) else f"p = {value:.2g}"
 
 
-def _same(advice: LogAdvice) -> Finding:
+def _homogeneity(advice: LogAdvice) -> Finding:
+    """The finding on homogeneity."""
     same, log = advice.model.homogeneity, advice.log
     if not same.tested:
-        words = "The log names one agent only: there is nobody to compare with."
+        text = "The log names one agent only: there is no other agent to compare with."
         if log.agents is None:
-            words = (
+            text = (
                 "The log does not say who measured what: that all face the same arms is assumed, not tested."
             )
-        return Finding("same arms for everybody?", "not tested", "–", words)
+        return Finding("same arms for all agents?", "not tested", "–", text)
     worth = f"knowing one's own best arm is worth {log.amount(max(same.value, 0.0))} per request"
     if not same.differs:
-        words = (
+        text = (
             f"All {log.n_agents} agents face the same arms, as far as the log can tell "
             f"({_p(same.p_value)}); {worth}."
         )
-        return Finding("same arms for everybody?", "yes", _p(same.p_value), words)
+        return Finding("same arms for all agents?", "yes", _p(same.p_value), text)
     if not same.best_differs:
-        words = (
-            f"The arms are not the same for everybody ({_p(same.p_value)}), but the best arm is: "
+        text = (
+            f"The arms are not the same for all agents ({_p(same.p_value)}), but the best arm is: "
             f"{log.arms[same.best_of_group[0]]}."
         )
-        return Finding("same arms for everybody?", "no, but one best arm", _p(same.p_value), words)
-    words = (
-        f"The arms are not the same for everybody ({_p(same.p_value)}): there are {len(same.groups)} groups "
+        return Finding("same arms for all agents?", "no, but one best arm", _p(same.p_value), text)
+    text = (
+        f"The arms are not the same for all agents ({_p(same.p_value)}): there are {len(same.groups)} groups "
         f"of agents with different best arms, and {worth}."
     )
-    return Finding("same arms for everybody?", "no", _p(same.p_value), words, alarm=True)
+    return Finding("same arms for all agents?", "no", _p(same.p_value), text, alarm=True)
 
 
 def _drift(advice: LogAdvice) -> Finding:
+    """The finding on drift."""
     drift, log = advice.model.drift, advice.log
     if not drift.drifts:
-        words = f"Nothing changes over time, as far as the log can tell ({_p(drift.p_value)})."
-        return Finding("drift?", "no", _p(drift.p_value), words)
+        text = f"Nothing changes over time, as far as the log can tell ({_p(drift.p_value)})."
+        return Finding("drift?", "no", _p(drift.p_value), text)
     when = f"most of all at {100 * drift.at:.0f} % of the log"
     if drift.period is not None:
         when = f"in seasons of about {100 * drift.period:.0f} % of the log"
-    words = f"The arms change over time ({_p(drift.p_value)}), {when}; "
+    text = f"The arms change over time ({_p(drift.p_value)}), {when}; "
     if drift.best_changes:
         names = list(dict.fromkeys(log.arms[k] for k in drift.segment_best))
-        words += f"the best arm changes with them ({' → '.join(names[:MOST_NAMES])}), "
+        text += f"the best arm changes with them ({' → '.join(names[:MOST_NAMES])}), "
         if drift.value > 0:
-            words += f"and knowing the best of the moment is worth {log.amount(drift.value)} per request."
+            text += f"and knowing the best of the moment is worth {log.amount(drift.value)} per request."
         else:
-            words += "but to follow it over all agents would gain nothing."
+            text += "but to follow it over all agents would gain nothing."
     else:
-        words += "the best arm over all agents stays the same."
-    return Finding("drift?", "yes", _p(drift.p_value), words, alarm=True)
+        text += "the best arm over all agents stays the same."
+    return Finding("drift?", "yes", _p(drift.p_value), text, alarm=True)
 
 
 def _tails(advice: LogAdvice) -> Finding:
+    """The finding on tails."""
     tails, arms = advice.model.tails, advice.log.arms
     worst = min(range(len(tails)), key=lambda k: tails[k].low)
     tail = tails[worst]
@@ -250,11 +262,12 @@ def _tails(advice: LogAdvice) -> Finding:
         )
     verdict = "heavy" if any(each.verdict == "heavy" for each in tails) else "cannot tell"
     said = tail.words.removeprefix("heavy: ").removeprefix("cannot tell: ")
-    words = f"The heaviest tail is that of {arms[worst]}, index {band}: {said}."
-    return Finding("tails", verdict, band, words)
+    text = f"The heaviest tail is that of {arms[worst]}, index {band}: {said}."
+    return Finding("tails", verdict, band, text)
 
 
 def _dependence(advice: LogAdvice) -> Finding:
+    """The finding on dependence."""
     near = advice.model.dependence
     parts = []
     if near.remembers:
@@ -272,47 +285,48 @@ def _dependence(advice: LogAdvice) -> Finding:
             f"Rewards depend neither on the last ones ({near.lag_one:+.2f}) nor on a common shock "
             f"({100 * max(near.common, 0.0):.0f} %).",
         )
-    words = " and ".join(parts)
-    return Finding("dependence", "some", number, f"{words[0].upper()}{words[1:]}; replays keep both.")
+    text = " and ".join(parts)
+    return Finding("dependence", "some", number, f"{text[0].upper()}{text[1:]}; replays keep both.")
 
 
 def _enough(advice: LogAdvice) -> Finding:
+    """The finding on the amount of data."""
     known, log = advice.model.enough, advice.log
     number = f"{log.amount(known.gap)} ± {log.amount(2 * known.error)}"
     pair = f"{log.arms[known.best]} and {log.arms[known.second]}"
     if known.is_enough:
-        words = f"The log tells {pair} apart: they differ by {number} over all agents."
-        return Finding("enough data?", "yes", number, words)
-    words = f"The log does not tell {pair} apart: they differ by {number} over all agents."
+        text = f"The log tells {pair} apart: they differ by {number} over all agents."
+        return Finding("enough data?", "yes", number, text)
+    text = f"The log does not tell {pair} apart: they differ by {number} over all agents."
     if not advice.model.homogeneity.best_differs:
-        words += f" About {math.ceil(min(known.times_more, 999))} times as much would do."
-    return Finding("enough data?", "no", number, words)
+        text += f" About {math.ceil(min(known.times_more, 999))} times as much would do."
+    return Finding("enough data?", "no", number, text)
 
 
 # --- advice ---------------------------------------------------------------------------------------------
 
 
 def _instead(advice: LogAdvice) -> list[str]:
-    """What helps where the model fails."""
-    words = []
+    """What to do where a check of the model fails."""
+    text = []
     if advice.model.homogeneity.best_differs:
-        words.append(
+        text.append(
             "Sharing what all measured would mix different arms under one name. What helps: cooperate within "
             "the groups, or not at all."
         )
     if advice.model.drift.drifts:
-        words.append(
+        text.append(
             "What was learned gets old: come back with newer logs, and ask with --like whether the setting "
             "still holds."
         )
         if advice.choice.restart is not None:
             length, gain = advice.choice.restart
-            words.append(
+            text.append(
                 f"To start anew every {length:,} rounds would lose {advice.log.amount(-gain.estimate)} less "
                 f"per request than to go on ({advice.log.amount(-gain.high)} to "
                 f"{advice.log.amount(-gain.low)}, 95 %); no policy here does that by itself."
             )
-    return words
+    return text
 
 
 def in_short(advice: LogAdvice) -> str:
@@ -324,50 +338,53 @@ def in_short(advice: LogAdvice) -> str:
     return f"Cooperate among all {advice.network.n_agents} agents"
 
 
-def _what(advice: LogAdvice) -> str:
+def _recommended(advice: LogAdvice) -> str:
+    """The recommended candidate as a sentence."""
     short = in_short(advice)
     return f"Recommended: {short[0].lower()}{short[1:]} ({advice.chosen})."
 
 
 def _lost(advice: LogAdvice) -> str:
+    """Its loss in the recorded order and in resamples."""
     played, log = advice.choice.chosen, advice.log
     return (
         f"It lost {log.amount(played.recorded)} per request on {basis(advice)} in its own order, against "
-        f"every agent's own best arm, and {log.amount(played.mean)} on average in logs that might have been."
+        f"every agent's own best arm, and {log.amount(played.mean)} on average in bootstrap resamples of it."
     )
 
 
 def _why(advice: LogAdvice) -> list[str]:
+    """Why this candidate, and its hold-out against agents alone."""
     choice, log, chosen = advice.choice, advice.log, advice.chosen
-    words = []
+    text = []
     if choice.rejected is not None:
-        words.append(
+        text.append(
             f"{choice.rejected} looked best on {basis(advice)}, but did worse than agents alone on the rest, "
             "or on the whole log in its own order."
         )
     elif choice.sharing is not None and not choice.best.candidate.cooperates:
         setting, more = choice.sharing
-        words.append(
+        text.append(
             f"No setting that cooperates is surely better on {basis(advice)}: the best of them, {setting}, "
             f"loses {compared(advice, more)} than agents alone."
         )
     elif choice.best.candidate == chosen:
-        words.append("Of all settings tried it did best, by the worse half of its replays.")
+        text.append("Of all settings tried it did best, by the worse half of its replays.")
     else:
         excess = choice.excess[chosen]
-        words.append(
+        text.append(
             f"{choice.best.candidate} did best (it lost {log.amount(choice.best.mean)} on average); the "
             f"recommended setting loses at most {log.amount(max(excess.high, 0.0))} more (95 %), less than "
             f"{100 * MARGIN:.0f} % of what agents alone lose, and is cheaper or explores more."
         )
     if chosen != choice.alone.candidate:
         lost, paid = choice.against_alone, choice.paid_against_alone
-        words.append(
+        text.append(
             f"On the rest it loses {compared(advice, lost)} per request than agents alone, by the means of "
             f"the arms it chose; by what was measured, {compared(advice, paid)}. It takes "
             f"{choice.chosen.messages:,.0f} messages a round."
         )
-    return words
+    return text
 
 
 def compared(advice: LogAdvice, more: Interval) -> str:
@@ -378,25 +395,25 @@ def compared(advice: LogAdvice, more: Interval) -> str:
     return f"{amount(-more.estimate)} less ({amount(-more.high)} to {amount(-more.low)}, 95 %)"
 
 
-def _honest(advice: LogAdvice) -> list[str]:
-    """What the advice does not claim."""
-    words = []
+def _limits(advice: LogAdvice) -> list[str]:
+    """Limits: whether a lemma covers ζ, whether ζ is at the edge of the ladder."""
+    text = []
     if advice.chosen.covered(advice.model.moments):
-        words.append("A lemma covers this constant for the moments assumed.")
+        text.append("A lemma covers this constant for the moments assumed.")
     else:
-        words.append(
+        text.append(
             f"No lemma covers ζ = {advice.chosen.zeta:g}: the setting is measured on this log, nothing is "
             "promised."
         )
     if advice.choice.at_edge:
-        words.append(
+        text.append(
             f"ζ = {advice.chosen.zeta:g} is the last constant that was tried: a further one may be better."
         )
-    return words
+    return text
 
 
 def group_lines(advice: LogAdvice) -> list[str]:
-    """Who belongs together."""
+    """The groups, one line each."""
     same = advice.model.homogeneity
     if not same.best_differs:
         return []
@@ -410,5 +427,5 @@ def group_lines(advice: LogAdvice) -> list[str]:
 
 
 def everything(advice: LogAdvice) -> Sequence[str]:
-    """All sentences, for those who look for one."""
+    """All sentences."""
     return [headline(advice), *(f.sentence for f in findings(advice)), *recommendation(advice), *advice.notes]

@@ -19,9 +19,9 @@ Array = NDArray[np.float64]
 
 RESAMPLES = 10_000
 BAND_RESAMPLES = 2_000
-# With fewer trials a resampled interval means nothing.
+# With fewer trials a bootstrap interval means nothing.
 LEAST_TRIALS = 5
-# Resampled means are made a few at a time, so that many trials do not fill the memory.
+# Bootstrap means are computed in pieces of so many resamples, to bound memory.
 PIECE = 1_000
 
 
@@ -63,7 +63,7 @@ def bootstrap_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval:
-    """A BCa interval of a statistic of means.
+    """A BCa bootstrap interval of a statistic of means (Efron 1987).
 
     Each group is an array (trials, columns): columns of a group are resampled together (they are paired),
     groups independently. `statistic` takes the means of all groups, each (..., columns), and gives (...).
@@ -99,7 +99,7 @@ def _corrected(
 ) -> list[float]:
     """The levels at which quantiles are taken, moved for bias and skewness (BCa)."""
     normal = NormalDist()
-    # Ties count half; a resample on one side of the estimate only is no ground for a correction.
+    # Ties count half; no correction if all resamples are on one side of the estimate.
     below = float(np.mean(drawn < estimate) + np.mean(drawn == estimate) / 2)
     if not 0 < below < 1:
         return list(levels)
@@ -122,7 +122,7 @@ def _corrected(
 
 
 def _resampled_means(values: Array, resamples: int, rng: np.random.Generator) -> Array:
-    """Means over trials drawn with replacement, (resamples, columns)."""
+    """Bootstrap resamples: means over trials drawn with replacement, (resamples, columns)."""
     n = len(values)
     pieces = []
     for start in range(0, resamples, PIECE):

@@ -1,4 +1,4 @@
-"""The model is tested before advice is given: everything that was found out about a log."""
+"""Checks of the model on a log: homogeneity, drift, tails, dependence, enough data; and its moments."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from rumormill.text import plural
 
 Array = NDArray[np.float64]
 
-# Not too near the infinite moment, as for laws; and no nearer to 1 than where any radius still shrinks.
+# ε is this share of (tail index - 1), as for laws; below LEAST_EPS radii hardly shrink.
 SAFE_SHARE, LEAST_EPS = 0.85, 0.05
-# What sample moments are multiplied by: a heavy tail hides some of its moment from every sample.
+# Factors on sample moments: a sample of a heavy tail underestimates them.
 MARGIN_LIGHT, MARGIN_HEAVY = 1.25, 2.0
-# Whoever chooses well hardly takes a bad arm: a log may hold few of its values, but not fewer than this.
+# The fewest values of an arm, over all agents.
 LEAST_OF_ARM = 20
-# The best arm is known where it leads by so many standard errors.
+# The best arm is known if it leads by so many standard errors.
 SURELY = 3.0
 MOST_FOR_TAILS = 1_000_000
-# Outermost values from fewer rounds than this share of them are few events, written down by many.
+# Extreme values from fewer rounds than this share of their number are common shocks, not a tail.
 EVENTS_SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Enough:
+class DataSufficiency:
     """Whether the log can tell the best arm from the second best."""
 
     best: int
@@ -45,6 +45,7 @@ class Enough:
 
     @property
     def ratio(self) -> float:
+        """The gap in standard errors."""
         return self.gap / self.error if self.error > 0 else math.inf
 
     @property
@@ -59,21 +60,22 @@ class Enough:
 
 @dataclass(frozen=True)
 class ModelChecks:
-    """What the log says about the model."""
+    """Results of all checks on one log."""
 
     means: Array
-    """Robust means by arm over all agents, in the user's unit."""
+    """Winsorised means by arm over all agents, in the user's unit."""
     errors: Array
     homogeneity: Homogeneity
     drift: Drift
     tails: tuple[Tail, ...]
     dependence: Dependence
-    enough: Enough
+    enough: DataSufficiency
     moments: Moments
     why_moments: tuple[str, ...]
 
     @property
     def light(self) -> bool:
+        """Whether every tail is light."""
         return all(tail.verdict == "light" for tail in self.tails)
 
     def as_dict(self, arms: tuple[str, ...], agents: tuple[str, ...] | None) -> dict[str, Any]:
@@ -138,7 +140,7 @@ class ModelChecks:
 
 
 def check_model(table: RewardTable, rng: np.random.Generator) -> ModelChecks:
-    """All tests of the model on one log."""
+    """All checks of the model on one log."""
     log = table.log
     means, errors, counts = cell_means(log.value, log.arm.astype(np.int64), log.n_arms)
     for k, count in enumerate(counts.tolist()):
@@ -155,18 +157,18 @@ def check_model(table: RewardTable, rng: np.random.Generator) -> ModelChecks:
     residuals = _residuals(table, homogeneity)
     tails = tuple(estimate_tail(_some(each, rng), rng) for each in residuals)
     if dependence.shocks:
-        tails = tuple(_of_events(tail, table, k, residuals[k]) for k, tail in enumerate(tails))
+        tails = tuple(_without_common_shocks(tail, table, k, residuals[k]) for k, tail in enumerate(tails))
     moments, why = _moments(table, tails, residuals, rng)
     order = np.argsort(-log.sign * means)
     best, second = int(order[0]), int(order[1])
-    enough = Enough(
+    enough = DataSufficiency(
         best, second, float(abs(means[best] - means[second])), float(np.hypot(errors[best], errors[second]))
     )
     return ModelChecks(means, errors, homogeneity, drift, tails, dependence, enough, moments, why)
 
 
 def _residuals(table: RewardTable, homogeneity: Homogeneity) -> list[Array]:
-    """Values by arm; where agents differ, around the arm's mean instead of the agent's own."""
+    """Values by arm; where agents differ, centred at the arm's mean instead of the agent's."""
     log = table.log
     values = log.value
     if homogeneity.differs:
@@ -175,11 +177,10 @@ def _residuals(table: RewardTable, homogeneity: Homogeneity) -> list[Array]:
     return [values[log.arm == k] for k in range(log.n_arms)]
 
 
-def _of_events(tail: Tail, table: RewardTable, arm: int, values: Array) -> Tail:
-    """No tail is called light on few events.
+def _without_common_shocks(tail: Tail, table: RewardTable, arm: int, values: Array) -> Tail:
+    """The tail, no longer "light" if its extreme values are few common shocks.
 
-    A shock that hits all agents is one event, however many of them write it down: counted fifty times, its
-    nearly equal values would pass for a tail that ends there.
+    A shock recorded by fifty agents is one event; its nearly equal values would look like the end of a tail.
     """
     slot = table.slot[table.log.arm == arm]
     outermost = np.argsort(-np.abs(values - np.median(values)))[: tail.used]
@@ -188,13 +189,14 @@ def _of_events(tail: Tail, table: RewardTable, arm: int, values: Array) -> Tail:
 
 
 def _some(values: Array, rng: np.random.Generator) -> Array:
+    """The values, or a random sample of a million."""
     return values if len(values) <= MOST_FOR_TAILS else rng.choice(values, MOST_FOR_TAILS, replace=False)
 
 
 def _moments(
     table: RewardTable, tails: tuple[Tail, ...], residuals: list[Array], rng: np.random.Generator
 ) -> tuple[Moments, tuple[str, ...]]:
-    """The order from the tails, the bounds from the sample, with a margin; and why."""
+    """ε from the tails, u and ρ from sample moments times a factor; and the reasons."""
     log = table.log
     light = all(tail.verdict == "light" for tail in tails)
     safe, whose = _safe_index(log.arms, tails, residuals, rng)
@@ -221,10 +223,9 @@ def _moments(
 def _safe_index(
     arms: tuple[str, ...], tails: tuple[Tail, ...], residuals: list[Array], rng: np.random.Generator
 ) -> tuple[float, str]:
-    """The index that no arm's tail is likely to be below, and whose it is.
+    """A lower bound of all tail indices, and the arm it comes from.
 
-    The lowest of several low ends is lower than it needs to be. Where all bands overlap, the arms may well
-    share one index, and all rows together tell it better.
+    The minimum of several lower ends is too low. Where all bands overlap, rows are pooled.
     """
     if max(tail.low for tail in tails) <= min(tail.high for tail in tails):
         pooled = estimate_tail(_some(np.concatenate([_in_units(each) for each in residuals]), rng), rng)
@@ -234,6 +235,7 @@ def _safe_index(
 
 
 def _in_units(values: Array) -> Array:
+    """Distances from the median in units of the median absolute deviation."""
     distances = values - np.median(values)
     sizes = np.abs(distances)
     some = sizes[sizes > 0]

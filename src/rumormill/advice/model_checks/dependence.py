@@ -1,4 +1,4 @@
-"""Do rewards depend on each other: on the last ones of the same agent, or on a shock that hits everybody?"""
+"""Dependence of rewards: serial (lag-one autocorrelation) and between agents (common shocks)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from rumormill.stats.winsorize import clipped
 
 Array = NDArray[np.float64]
 
-# Said only where it is both sure and worth a word.
+# Reported if above three standard errors and above 5 %.
 SURELY, WORTH = 3.0, 0.05
 
 
 @dataclass(frozen=True)
 class Dependence:
-    """Lag-one correlation within (agent, arm), and the share of variance that all have in common."""
+    """Lag-one autocorrelation within (agent, arm), and the share of variance common to all agents."""
 
     lag_one: float
     lag_error: float
@@ -29,15 +29,17 @@ class Dependence:
 
     @property
     def remembers(self) -> bool:
+        """Whether there is serial dependence."""
         return abs(self.lag_one) > max(WORTH, SURELY * self.lag_error)
 
     @property
     def shocks(self) -> bool:
+        """Whether there are shocks common to all agents."""
         return self.common > max(WORTH, SURELY * self.common_error)
 
 
 def check_dependence(table: RewardTable) -> Dependence:
-    """Clipped values, less the mean of their arm and agent and of their piece of time."""
+    """Both correlations of clipped values, centred by (agent, arm) and by piece of time and arm."""
     log = table.log
     values = clipped(log.value, log.arm, log.n_arms, CLIP)
     cell = log.agent.astype(np.int64) * log.n_arms + log.arm
@@ -52,12 +54,14 @@ def check_dependence(table: RewardTable) -> Dependence:
 
 
 def _means(values: Array, cell: NDArray[np.int64]) -> Array:
+    """The mean of every cell."""
     counts = np.bincount(cell)
     return np.asarray(np.bincount(cell, weights=values) / np.maximum(counts, 1))
 
 
 def _lag_one(values: Array, cell: NDArray[np.int64]) -> tuple[float, float]:
-    order = np.argsort(cell, kind="stable")  # lines are in the order of time
+    """Lag-one autocorrelation within cells, and its standard error."""
+    order = np.argsort(cell, kind="stable")  # rows are in the order of time
     ordered, same = values[order], np.diff(cell[order]) == 0
     scale = float((values**2).mean())
     pairs = int(same.sum())
@@ -67,7 +71,7 @@ def _lag_one(values: Array, cell: NDArray[np.int64]) -> tuple[float, float]:
 
 
 def _in_common(values: Array, slot: NDArray[np.int64]) -> tuple[float, float]:
-    """Intra-class correlation: what two agents that try the same arm in the same round have in common."""
+    """Intra-class correlation of agents that try the same arm in the same round, and its standard error."""
     counts = np.bincount(slot)
     sums, squares = np.bincount(slot, weights=values), np.bincount(slot, weights=values**2)
     several = counts > 1

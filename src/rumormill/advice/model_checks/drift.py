@@ -1,8 +1,10 @@
-"""Do the arms change over time? Sums that run away (CUSUM), and seasons, against shuffled time.
+"""Drift: do the means change over time? CUSUM and periodogram, with a permutation test over time.
 
-Every value is clipped and compared with the mean of its own agent and arm. Time is cut into short pieces;
-were nothing changing, the pieces could stand in any order. Shuffling keeps what happens within a piece: a
-shock that hits everybody at once, or rewards that resemble the last ones, do not count as drift.
+Values are clipped and centred by (agent, arm). Time is cut into short pieces; without drift they are
+exchangeable, so the permutation test shuffles them. Common shocks and serial dependence within a piece are
+kept, so they do not count as drift.
+
+Reference: E. S. Page, "Continuous inspection schemes", Biometrika 1954 (CUSUM).
 """
 
 from __future__ import annotations
@@ -19,36 +21,37 @@ from rumormill.stats.winsorize import cell_means, clipped, within_rounding_error
 Array = NDArray[np.float64]
 
 PIECES = 96
-SHUFFLES, SHUFFLED_AT_ONCE = 999, 4_000_000
+PERMUTATIONS, PERMUTED_AT_ONCE = 999, 4_000_000
 SEGMENTS = 6
-# The best arm has changed where another one is better in a segment by so many standard errors.
+# The best arm has changed if another one leads in a segment by so many standard errors.
 SURELY = 3.0
 
 
 @dataclass(frozen=True)
 class Drift:
-    """Whether means change, when, how regularly, and whether the best arm changes with them."""
+    """Whether means change, where, with which period, and whether the best arm changes."""
 
     p_value: float
     statistic: float
     at: float
     """Where the change is largest, as a share of the log."""
     period: float | None
-    """The length of a season as a share of the log, where a season fits better than a change."""
+    """The period as a share of the log, if the periodogram fits better than the CUSUM."""
     segment_means: Array
-    """Robust means over all agents (segment, arm), in the user's unit."""
+    """Winsorised means over all agents (segment, arm), in the user's unit."""
     segment_best: tuple[int, ...]
     best_changes: bool
     value: float
-    """What knowing the best arm of the moment is worth per request; from held-out rounds."""
+    """Gain per request from following the best arm of the segment; estimated on held-out rounds."""
 
     @property
     def drifts(self) -> bool:
+        """Whether the permutation test rejects."""
         return self.p_value <= LEVEL
 
 
 def check_drift(table: RewardTable, rng: np.random.Generator) -> Drift:
-    """Test, find the place, and see whether it matters for the choice."""
+    """The permutation test, the place of the change, and whether the best arm changes."""
     log = table.log
     values = clipped(log.value, log.arm, log.n_arms, CLIP)
     cell = log.agent.astype(np.int64) * log.n_arms + log.arm
@@ -61,7 +64,7 @@ def check_drift(table: RewardTable, rng: np.random.Generator) -> Drift:
         distances[:] = 0.0
     sums = np.bincount(where, weights=distances, minlength=count * len(n))
     left: Array = sums.astype(np.float64).reshape(count, log.n_agents, log.n_arms)
-    p_value, seen, place, wave = _shuffled(left, rng)
+    p_value, seen, place, wave = _permutation_test(left, rng)
     means, best, changes, value = _segments(table)
     by_season = bool(seen[1] > seen[0]) and wave > 1
     return Drift(
@@ -76,17 +79,17 @@ def check_drift(table: RewardTable, rng: np.random.Generator) -> Drift:
     )
 
 
-def _shuffled(left: Array, rng: np.random.Generator) -> tuple[float, Array, int, int]:
-    """p-value, standardised sizes of change and season, where the change is, which wave is the largest."""
+def _permutation_test(left: Array, rng: np.random.Generator) -> tuple[float, Array, int, int]:
+    """p-value, standardised CUSUM and periodogram statistics, place of the change, largest frequency."""
     count = len(left)
     common = left.sum(axis=1)
     each = left.reshape(count, -1)
     each = each[:, (each != 0).any(axis=0)]
     seen = np.array([[*_common(common[None])[0], _each(each[None])[0]]])
-    at_once = max(1, SHUFFLED_AT_ONCE // max(each.size, 1))
+    at_once = max(1, PERMUTED_AT_ONCE // max(each.size, 1))
     found = []
-    for start in range(0, SHUFFLES, at_once):
-        order = rng.random((min(at_once, SHUFFLES - start), count)).argsort(axis=1)
+    for start in range(0, PERMUTATIONS, at_once):
+        order = rng.random((min(at_once, PERMUTATIONS - start), count)).argsort(axis=1)
         found.append(np.column_stack([_common(common[order]), _each(each[order])]))
     drawn = np.concatenate(found)
     size = (seen[0] - drawn.mean(axis=0)) / np.maximum(drawn.std(axis=0), 1e-300)
@@ -96,11 +99,12 @@ def _shuffled(left: Array, rng: np.random.Generator) -> tuple[float, Array, int,
 
 
 def _scale(pieces: Array) -> Array:
+    """The sum of squares over time."""
     return np.asarray(np.maximum((pieces**2).sum(axis=-2), 1e-300))
 
 
 def _common(pieces: Array) -> Array:
-    """The largest run of the sums over all agents, and the largest wave in them, over all arms."""
+    """The largest CUSUM over all agents and the largest periodogram value, over all arms."""
     scale = _scale(pieces)
     runs = (np.cumsum(pieces, axis=1) ** 2 / scale[:, None, :]).sum(axis=2).max(axis=1)
     waves = (np.abs(np.fft.rfft(pieces, axis=1)) ** 2 / scale[:, None, :]).sum(axis=2)[:, 1:].max(axis=1)
@@ -108,17 +112,17 @@ def _common(pieces: Array) -> Array:
 
 
 def _each(pieces: Array) -> Array:
-    """The same run for every agent by itself: changes in opposite directions do not cancel."""
+    """The CUSUM of every agent by itself: changes in opposite directions do not cancel."""
     runs = (np.cumsum(pieces, axis=1) ** 2).max(axis=1) / _scale(pieces)
     return np.asarray(runs.sum(axis=1))
 
 
 def _segments(table: RewardTable) -> tuple[Array, tuple[int, ...], bool, float]:
-    """Means and best arm by segment; whether the best really changes; what following it is worth."""
+    """Means and best arm by segment, whether the best arm changes, and the gain from following it."""
     log = table.log
     segment = blocks_of(table, SEGMENTS)
     n_arms = log.n_arms
-    # Values relative to their agent: who measured more in a segment must not move its means.
+    # Values relative to their agent: unequal counts per segment must not move the means.
     cell = log.agent.astype(np.int64) * n_arms + log.arm
     own = cell_means(log.value, cell, log.n_agents * n_arms)[0]
     whole = np.nanmean(own.reshape(log.n_agents, n_arms), axis=0)
@@ -133,10 +137,11 @@ def _segments(table: RewardTable) -> tuple[Array, tuple[int, ...], bool, float]:
     rows = np.arange(SEGMENTS)
     noise = np.sqrt(errors[rows, best] ** 2 + errors[rows, fixed] ** 2)
     changes = bool((filled[rows, best] - filled[rows, fixed] > SURELY * noise).any())
-    return means, tuple(best.tolist()), changes, _value_of_following(table, relative, segment, fixed)
+    return means, tuple(best.tolist()), changes, _gain_of_following(table, relative, segment, fixed)
 
 
-def _value_of_following(table: RewardTable, relative: Array, segment: NDArray[np.int64], fixed: int) -> float:
+def _gain_of_following(table: RewardTable, relative: Array, segment: NDArray[np.int64], fixed: int) -> float:
+    """Gain per request of the segment's best arm over the fixed one, chosen and measured on other rounds."""
     log, n_arms = table.log, table.log.n_arms
     half = table.slot.astype(np.int64) % 2
     cell = (half * SEGMENTS + segment) * n_arms + log.arm

@@ -1,9 +1,9 @@
-"""Does everybody face the same arms? A permutation test, per-agent means, and groups with one best arm.
+"""Homogeneity: are the arms the same for all agents? A permutation test, and groups with one best arm.
 
-Time is cut into blocks. In every block what an agent measured is compared with what all measured of the same
-arm there, so that neither a drift nor a shock that hits everybody counts. Were the arms the same for all, the
-agents could swap names within a block: the test does that a thousand times. An agent slower with every
-arm alike is not counted (contrasts between arms are); one for whom another arm is better is.
+Time is cut into blocks. In every block the values of an agent are centred by the mean of all agents for that
+arm, so neither drift nor common shocks count. Under homogeneity the agents are exchangeable within a block:
+the permutation test permutes them 999 times. The statistic uses contrasts between arms, so an agent that is
+slower with every arm alike does not count.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ Groups = tuple[tuple[int, ...], ...]
 
 BLOCKS = 24
 CLIP = 0.05
-# A false alarm in one of 200 homogeneous logs.
+# The level of the permutation test: a false alarm in one of 200 homogeneous logs.
 LEVEL = 0.005
-SHUFFLES, SHUFFLED_AT_ONCE = 999, 2_000_000
-# One more best arm is believed where it pays on folds left out, by so many standard errors; that the arms
-# differ is known by then.
+PERMUTATIONS, PERMUTED_AT_ONCE = 999, 2_000_000
+# One more best arm is accepted if it gains so many standard errors on hold-out folds; homogeneity is
+# rejected by then.
 PAYS, FOLDS = 1.28, 6
 
 
 @dataclass(frozen=True)
 class Homogeneity:
-    """Whether the arms are the same for everybody, and if not, who belongs together."""
+    """The result of the permutation test, and the groups of agents with one best arm."""
 
     tested: bool
     p_value: float
     statistic: float
     means: Array
-    """Robust means (agent, arm), in the user's unit."""
+    """Winsorised means (agent, arm), in the user's unit."""
     errors: Array
     best_common: int
     groups: Groups
     """Agents with the same best arm; one group where the arms are the same for all."""
     best_of_group: tuple[int, ...]
     value: float
-    """What knowing the own best arm is worth per request, against the common one; from held-out blocks."""
+    """Gain per request of the own best arm over the common one; estimated on held-out blocks."""
 
     @property
     def differs(self) -> bool:
@@ -55,7 +55,7 @@ class Homogeneity:
 
     @property
     def best_differs(self) -> bool:
-        """Whether the best arm does."""
+        """Whether the best arm depends on the agent."""
         return self.differs and len(self.groups) > 1
 
     @property
@@ -65,12 +65,12 @@ class Homogeneity:
 
 
 def blocks_of(table: RewardTable, count: int) -> NDArray[np.int64]:
-    """The block of time of every line of the log."""
+    """The block of time of every row of the log."""
     return table.slot.astype(np.int64) * min(count, table.rounds) // table.rounds
 
 
 def check_homogeneity(table: RewardTable, rng: np.random.Generator) -> Homogeneity:
-    """Test, and group."""
+    """The permutation test; if it rejects, groups of agents."""
     log = table.log
     n_agents, n_arms = log.n_agents, log.n_arms
     cell = log.agent.astype(np.int64) * n_arms + log.arm
@@ -78,26 +78,26 @@ def check_homogeneity(table: RewardTable, rng: np.random.Generator) -> Homogenei
     means, errors = flat[0].reshape(n_agents, n_arms), flat[1].reshape(n_agents, n_arms)
     common = np.array([cell_means(log.value, log.arm.astype(np.int64), n_arms)[0]])[0]
     best_common = int(np.nanargmax(log.sign * common))
-    everybody: Groups = (tuple(range(n_agents)),)
+    all_agents: Groups = (tuple(range(n_agents)),)
     if log.agents is None or n_agents < 2:
-        return Homogeneity(False, 1.0, 0.0, means, errors, best_common, everybody, (best_common,), 0.0)
-    p_value, statistic = _shuffled(table, means, rng)
-    groups: Groups = everybody
+        return Homogeneity(False, 1.0, 0.0, means, errors, best_common, all_agents, (best_common,), 0.0)
+    p_value, statistic = _permutation_test(table, means, rng)
+    groups: Groups = all_agents
     best: tuple[int, ...] = (best_common,)
     if p_value <= LEVEL:
         tame = winsorised_cells(log.value, cell, n_agents * n_arms)
         block = blocks_of(table, BLOCKS)
         sums, n = folded(log.sign * tame, log.agent, log.arm, block, (n_agents, n_arms))
         groups, best = group_agents(sums, n, errors)
-    value = _value_of_knowing(table, best_common)
+    value = _gain_of_own_best(table, best_common)
     return Homogeneity(True, p_value, statistic, means, errors, best_common, groups, best, value)
 
 
-def _shuffled(table: RewardTable, means: Array, rng: np.random.Generator) -> tuple[float, float]:
-    """p-value and size of the difference between agents."""
+def _permutation_test(table: RewardTable, means: Array, rng: np.random.Generator) -> tuple[float, float]:
+    """p-value and statistic of the permutation test."""
     log, count = table.log, min(BLOCKS, table.rounds)
     n_agents, n_arms = log.n_agents, log.n_arms
-    # Without the agents' levels: clipping would turn them into differences between arms.
+    # Without the agents' levels, which clipping would turn into differences between arms.
     level = np.nanmean(means, axis=1)
     values = clipped(log.value - level[log.agent], log.arm, log.n_arms, CLIP)
     block = blocks_of(table, count)
@@ -113,10 +113,10 @@ def _shuffled(table: RewardTable, means: Array, rng: np.random.Generator) -> tup
     variance = np.array([left[log.arm == k].var() if (log.arm == k).any() else 1.0 for k in range(n_arms)])
     variance = np.maximum(variance, 1e-12 * variance.max())
     seen = _sizes(sums.sum(axis=0)[None], n.sum(axis=0)[None], variance)
-    at_once = max(1, SHUFFLED_AT_ONCE // n.size)
+    at_once = max(1, PERMUTED_AT_ONCE // n.size)
     found = []
-    for start in range(0, SHUFFLES, at_once):
-        many = min(at_once, SHUFFLES - start)
+    for start in range(0, PERMUTATIONS, at_once):
+        many = min(at_once, PERMUTATIONS - start)
         order = rng.random((many, count, n_agents)).argsort(axis=2)
         each = np.arange(count)[None, :, None]
         found.append(_sizes(sums[each, order].sum(axis=1), n[each, order].sum(axis=1), variance))
@@ -125,7 +125,7 @@ def _shuffled(table: RewardTable, means: Array, rng: np.random.Generator) -> tup
 
 
 def _sizes(sums: Array, n: Array, variance: Array) -> Array:
-    """Two sizes of the contrasts between agents: all together, and along one direction (two clusters)."""
+    """Two statistics of the contrasts between agents: the sum of squares, and the top eigenvalue."""
     weight = n / variance
     means = sums / np.maximum(n, 1)
     level = (weight * means).sum(axis=2, keepdims=True) / np.maximum(
@@ -137,7 +137,7 @@ def _sizes(sums: Array, n: Array, variance: Array) -> Array:
 
 
 def combined_p(seen: Array, drawn: Array) -> float:
-    """The p-value of the largest of several statistics, each in units of its own spread under shuffling."""
+    """p-value of the largest of several statistics, each standardised by its permutation distribution."""
     middle, spread = drawn.mean(axis=0), np.maximum(drawn.std(axis=0), 1e-300)
     largest = ((drawn - middle) / spread).max(axis=1)
     own = ((seen - middle) / spread).max()
@@ -145,19 +145,18 @@ def combined_p(seen: Array, drawn: Array) -> float:
 
 
 def group_agents(sums: Array, n: Array, errors: Array) -> tuple[Groups, tuple[int, ...]]:
-    """Agents with the same best arm, for as many arms as the log can tell to be best for somebody.
+    """Agents grouped by their best arm, by forward selection of arms with cross-validation.
 
-    `sums` and counts `n` by (fold of time, agent, arm), more is better. It begins with the best common arm.
-    Another one is added where letting every agent choose between them, on all folds but one, pays on the one
-    left out; then every agent goes to the arm that is best for it.
+    `sums` and counts `n` by (fold of time, agent, arm), more is better. Starts with the best common arm.
+    Another one is added if letting every agent choose between them gains on the hold-out fold.
     """
     total, count = sums.sum(axis=0), n.sum(axis=0)
     means = np.where(count > 0, total / np.maximum(count, 1), -np.inf)
     chosen = [int(np.where(count.sum(axis=0) > 0, total.sum(axis=0) / count.sum(axis=0), -np.inf).argmax())]
-    others, left_out = _left_out(sums, n)
+    others, left_out = _hold_out_means(sums, n)
     while len(chosen) < means.shape[1]:
         rest = [arm for arm in range(means.shape[1]) if arm not in chosen]
-        pays = [_pays(others, left_out, errors, chosen, arm) for arm in rest]
+        pays = [_hold_out_gain(others, left_out, errors, chosen, arm) for arm in rest]
         if max(pays) < PAYS:
             break
         chosen.append(rest[int(np.argmax(pays))])
@@ -166,14 +165,14 @@ def group_agents(sums: Array, n: Array, errors: Array) -> tuple[Groups, tuple[in
     return tuple(tuple(np.flatnonzero(home == arm).tolist()) for arm in arms), tuple(arms)
 
 
-def _left_out(sums: Array, n: Array) -> tuple[Array, Array]:
-    """Means without a fold, and of the fold alone: (fold, agent, arm); NaN where there is nothing."""
+def _hold_out_means(sums: Array, n: Array) -> tuple[Array, Array]:
+    """Means without a fold, and of the fold alone: (fold, agent, arm); NaN where empty."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return (sums.sum(axis=0) - sums) / (n.sum(axis=0) - n), sums / n
 
 
-def _pays(others: Array, left_out: Array, errors: Array, chosen: Sequence[int], arm: int) -> float:
-    """What agents gain on folds left out by having one more arm to choose from, in standard errors."""
+def _hold_out_gain(others: Array, left_out: Array, errors: Array, chosen: Sequence[int], arm: int) -> float:
+    """Gain on hold-out folds from one more arm to choose from, in standard errors."""
     several = [*chosen, arm]
     known = np.where(np.isnan(others), -np.inf, others)
     before = np.array(chosen)[known[:, :, chosen].argmax(axis=2)]
@@ -184,7 +183,7 @@ def _pays(others: Array, left_out: Array, errors: Array, chosen: Sequence[int], 
     seen = np.isfinite(gain) & np.isfinite(noise)
     if not (seen & (after != before)).any():
         return -np.inf
-    # A fold knows an arm less well than the whole log, but there are as many folds.
+    # The error of a fold is larger than that of the log by the root of the number of folds.
     return float(np.where(seen, gain, 0.0).sum() / np.sqrt(len(others) * np.where(seen, noise, 0.0).sum()))
 
 
@@ -220,8 +219,8 @@ def group_numbers(groups: Groups, n_agents: int) -> NDArray[np.int64]:
     return found
 
 
-def _value_of_knowing(table: RewardTable, best_common: int) -> float:
-    """Per request: the own best arm, chosen on every other block, against the common one on the rest."""
+def _gain_of_own_best(table: RewardTable, best_common: int) -> float:
+    """Gain per request of the own best arm, chosen on every other block, over the common one on the rest."""
     log = table.log
     half = blocks_of(table, BLOCKS) % 2
     n_agents, n_arms = log.n_agents, log.n_arms

@@ -1,17 +1,19 @@
-"""How heavy is a tail? Hill's estimator with a bootstrap band, and words that do not claim too much.
+"""The tail index: Hill estimator with a bootstrap interval, and a verdict that does not over-claim.
 
-With y_1 >= y_2 >= ... the distances from the median, Hill's estimate of the tail index from the k
-outermost is 1 / mean(ln y_i - ln y_(k+1)), i <= k. The choice of k is the whole difficulty. A stable law of
-index 1.9 looks Gaussian except in the outermost percent; a log-normal law looks the heavier the further
-inside one looks. So:
+With y_1 >= y_2 >= ... the distances from the median, the Hill estimator of the tail index from the k
+largest is 1 / mean(ln y_i - ln y_(k+1)), i <= k. The difficulty is the choice of k. A stable law of index 1.9
+looks Gaussian except in the outermost percent; a log-normal law looks heavier the larger k is. So:
 
-- start with the outermost quarter percent, which is all that a claim of light tails ever rests on;
-- only where two percent of the data point to an index well below 2, and agree with what lies outside, go
-  further in (doubling k, up to a tenth) while all agree within twice their error, then one step back;
+- start with the outermost quarter percent; a light tail is claimed from that alone;
+- if two percent of the data give an index well below 2, and agree with the estimates from fewer, double k
+  (up to a tenth) while all agree within twice their error, then one step back;
 - with fewer than 4,000 values no tail is called light: their outermost quarter percent is too little.
 
-The band is that of a 95 % bootstrap, 3 % wider at either end for the bias that remains. Some bias may be
-left still, so whoever takes a moment order from the low end should keep some distance from it.
+The interval is that of a 95 % bootstrap, 3 % wider at either end for the remaining bias. Some bias may be
+left, so a moment order taken from the lower end needs a safety factor.
+
+Reference: B. M. Hill, "A simple general approach to inference about the tail of a distribution", Annals of
+Statistics 1975.
 """
 
 from __future__ import annotations
@@ -65,7 +67,7 @@ class Tail:
 
     @property
     def words(self) -> str:
-        """What can be said, in plain words."""
+        """The verdict as a sentence."""
         if self.values < LEAST_VALUES:
             return f"cannot tell: {self.values} values are too few"
         if self.used == 0:
@@ -74,7 +76,7 @@ class Tail:
             least = "bounded" if math.isinf(self.low) else f"at least {math.floor(self.low * 10) / 10:g}"
             return f"light: {least}, the variance is finite"
         if self.verdict == "heavy":
-            mean = ", perhaps even the mean" if self.low <= 1 else ""
+            mean = ", perhaps even the mean" if self.low <= 1 else ""  # plain-words: allow
             return f"heavy: the variance looks infinite{mean}"
         if self.few_events:
             return "cannot tell: the outermost values are a few events that many agents saw at once"
@@ -86,7 +88,7 @@ class Tail:
 
 
 def hill(outermost: Array, k: int) -> float:
-    """Hill's estimate from the k largest of values sorted downwards; infinite where they are all equal."""
+    """Hill estimator from the k largest of values in descending order; infinite where they are all equal."""
     return _index(float(np.log(outermost[:k]).mean() - math.log(outermost[k])))
 
 
@@ -137,7 +139,7 @@ def choose_depth(distances: Array, depths: Sequence[int]) -> int:
 
 
 def _band(distances: Array, k: int, rng: np.random.Generator) -> tuple[float, float]:
-    """Percentiles of Hill's estimate over resamples of the data, and a little more.
+    """Percentile bootstrap interval of the Hill estimator, widened by BIAS.
 
     Only the k + 1 largest of a resample are needed: their places among the data are the k + 1 smallest of n
     uniform numbers, which are drawn as they are, in order.

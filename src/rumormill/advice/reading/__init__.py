@@ -1,1 +1,1 @@
-"""Logs as people have them, read into typed columns."""
+"""Logs from files: formats, roles of columns, values."""

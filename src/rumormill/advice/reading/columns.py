@@ -1,4 +1,4 @@
-"""Which column is what, and its values as numbers and times; bad ones are refused with their row."""
+"""Roles of columns, and their values as numbers and times; a bad cell is refused with its row."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ COUNTERS = ("id", "index", "idx", "row", "nr", "no", "number", "unnamed", "")
 
 @dataclass(frozen=True)
 class Columns:
-    """What the caller says about the columns; None or empty: to be found from their names."""
+    """Column names given by the caller; None or empty: found from the names."""
 
     time: str | None = None
     agent: str | None = None
@@ -42,7 +42,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Roles:
-    """What every column is."""
+    """The role of every column."""
 
     time: str | None
     agent: str | None
@@ -54,11 +54,12 @@ class Roles:
 
     @property
     def long(self) -> bool:
+        """Whether the table has one row per decision."""
         return self.arm is not None
 
 
 class ObjectiveNeededError(InputError):
-    """Nobody said whether more or less is better; `suggestion` is what a name hints at."""
+    """The objective is missing; `suggestion` is the one that a column name suggests."""
 
     def __init__(self, message: str, suggestion: Objective | None) -> None:
         super().__init__(message)
@@ -66,7 +67,7 @@ class ObjectiveNeededError(InputError):
 
 
 def roles_of(path: object, names: Sequence[str], given: Columns) -> Roles:
-    """Who is who among the columns."""
+    """The roles of the columns: as given, else by name."""
     asked = (given.time, given.agent, given.arm, given.reward, *given.ignore)
     for name in asked:
         if name is not None and name not in names:
@@ -105,6 +106,7 @@ def _one(names: Sequence[str], known: Sequence[str]) -> str | None:
 
 
 def _value_column(names: Sequence[str]) -> str | None:
+    """The column with the reward, by its name."""
     exact = _one(names, VALUES)
     if exact is not None:
         return exact
@@ -123,7 +125,7 @@ def looks_like_a_counter(name: str) -> bool:
 
 
 def settled_objective(given: Objective | None, roles: Roles, name: str) -> Objective:
-    """The objective: as given. What a name hints at is asked about: costs are called rewards too."""
+    """The objective as given. One that a name suggests must be confirmed: costs are called rewards too."""
     if given is not None:
         return given
     for word, kind in [*((w, "cost") for w in COSTS), *((w, "gain") for w in GAINS)]:
@@ -166,7 +168,7 @@ def number_of(table: pl.LazyFrame, name: str) -> pl.Expr:
 
 
 def is_bad(raw: pl.Expr, value: pl.Expr, table: pl.LazyFrame, name: str) -> pl.Expr:
-    """Cells that hold something which is neither a number nor a word for nothing."""
+    """Cells that hold neither a number nor a word for a missing value."""
     import polars as pl
 
     too_large = value.abs() > LARGEST_REWARD
@@ -182,7 +184,7 @@ def is_bad(raw: pl.Expr, value: pl.Expr, table: pl.LazyFrame, name: str) -> pl.E
 
 
 def refuse_bad(path: Path, table: pl.LazyFrame, name: str, bad: pl.Series) -> None:
-    """Name the first cell that is no number."""
+    """Refuse the first cell that is no number, with its row."""
     count = int(bad.sum())
     if not count:
         return

@@ -1,6 +1,6 @@
-"""Tables as people have them: commas, semicolons with decimal commas, tabs, byte-order marks, UTF-16, gzip.
+"""File formats: CSV with any separator, decimal commas, byte-order marks, UTF-16, gzip; Parquet; Arrow.
 
-What cannot be read is refused with the number of the line.
+Text that cannot be read is refused with the number of the line.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORM = "a header with the names of the columns, then a row per record"
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How a text file is to be taken apart."""
+    """Encoding, separator and decimal mark of a text file."""
 
     encoding: str
     separator: str
@@ -39,7 +39,7 @@ class TextFormat:
 
 
 def is_log(path: str | Path) -> bool:
-    """Whether a file is, by its name, a table of recorded rewards."""
+    """Whether a file is a table, by the ending of its name."""
     return suffix_of(Path(path)) in (*TEXT, *PARQUET, *ARROW)
 
 
@@ -51,7 +51,7 @@ def suffix_of(path: Path) -> str:
 
 @contextmanager
 def scanned(path: Path) -> Iterator[pl.LazyFrame]:
-    """The table, to be read lazily; columns of a text file are text, so that a bad cell can be named."""
+    """The table as a lazy frame; columns of a text file are text, so that errors can name a cell."""
     import polars as pl
 
     if not is_log(path):
@@ -72,6 +72,7 @@ def scanned(path: Path) -> Iterator[pl.LazyFrame]:
 
 
 def _scan(path: Path, folder: Path) -> pl.LazyFrame:
+    """The lazy frame of a file, unpacked and decoded if needed."""
     import polars as pl
 
     kind, plain = suffix_of(path), path
@@ -134,6 +135,7 @@ def text_format(path: Path, head: bytes) -> TextFormat:
 
 
 def _magic(path: Path, size: int = 4) -> bytes:
+    """The first bytes of a file."""
     with path.open("rb") as file:
         return file.read(size)
 
@@ -193,6 +195,7 @@ def _longest_line(path: Path) -> str:
 
 
 def _first_bad_line(path: Path) -> int | None:
+    """The first line that is no UTF-8."""
     with _opened(path) as file:
         for number, line in enumerate(file, 1):
             try:
@@ -203,6 +206,7 @@ def _first_bad_line(path: Path) -> int | None:
 
 
 def _is_number(text: str) -> bool:
+    """Whether a text is a number, with a point or a comma."""
     try:
         float(text.replace(",", "."))
     except ValueError:

@@ -1,8 +1,7 @@
-"""Logs: who tried which arm when, and what came of it; read from long or wide tables.
+"""Logs: agent, arm, time and reward of every decision, from long or wide tables.
 
-Logs from files: long (time, agent, arm, reward) or wide (a column per arm, perhaps agent and time).
-
-Everything is read by lazy scans into plain columns; 10⁷ rows take a few hundred megabytes.
+Long: columns time, agent, arm, reward. Wide: a column per arm, optionally agent and time. Files are scanned
+lazily into columns; 10⁷ rows take a few hundred megabytes.
 """
 
 from __future__ import annotations
@@ -43,12 +42,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Log:
-    """One line per value, oldest first: agent[i] tried arm[i] at time[i] and got value[i]."""
+    """One row per value, oldest first: agent[i] tried arm[i] at time[i] and got value[i]."""
 
     name: str
     arms: tuple[str, ...]
     agents: tuple[str, ...] | None
-    """The names of the agents; None where the file does not say who measured what."""
+    """The names of the agents; None if the file has no column for them."""
     objective: Objective
     unit: str
     time: Floats
@@ -58,7 +57,7 @@ class Log:
     timed: bool
     """Whether the file had a time; else the order of its rows stands in."""
     notes: tuple[str, ...] = ()
-    """What a reader of the advice has to know about how the file was read."""
+    """Notes on how the file was read, for the reader of the advice."""
 
     @property
     def n_agents(self) -> int:
@@ -91,13 +90,13 @@ class Log:
         return np.bincount(cells, minlength=self.n_agents * self.n_arms).reshape(self.n_agents, self.n_arms)
 
     def taken(self, rows: NDArray[Any]) -> Log:
-        """The log with these lines only, in this order."""
+        """The log with these rows only, in this order."""
         return replace(
             self, time=self.time[rows], agent=self.agent[rows], arm=self.arm[rows], value=self.value[rows]
         )
 
     def without_agents(self, out: NDArray[np.bool_]) -> Log:
-        """The log without some agents; the others are numbered anew."""
+        """The log without some agents; the others are renumbered."""
         assert self.agents is not None
         found, number = self.taken(~out[self.agent]), np.cumsum(~out) - 1
         names = tuple(name for name, left_out in zip(self.agents, out, strict=True) if not left_out)
@@ -106,7 +105,7 @@ class Log:
 
 LEAST_ROWS = 100
 MOST_ARMS = 1_000
-# A wide column of which most cells are words is no arm.
+# A wide column of which more cells than this share hold no number is no arm.
 MOSTLY = 0.5
 
 
@@ -117,7 +116,28 @@ def read_log(
     objective: Objective | None = None,
     unit: str = "",
 ) -> Log:
-    """The log in a file. Missing cells and rows without a reward are left out, and said."""
+    """Read a log from a file. Missing cells and rows without a reward are left out, with a note.
+
+    Args:
+        path: CSV, TSV, Parquet or Arrow, optionally compressed (.gz).
+        columns: Roles of the columns; by default found from their names.
+        objective: "maximise" or "minimise"; `ObjectiveNeededError` if missing.
+        unit: Unit of the values, for example "ms"; default none.
+
+    Returns:
+        The log in the order of time.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder) / "mirrors.csv"
+        ...     text = "north,south\\n" + "20,30\\n21,29\\n" * 30
+        ...     _ = path.write_text(text)
+        ...     read_log(path, objective="minimise", unit="ms").arms
+        ('north', 'south')
+
+    Reference: docs/advice.md.
+    """
     path = Path(path)
     objective = None if objective is None else checked_objective(objective)
     with scanned(path) as table:
@@ -136,6 +156,7 @@ def read_log(
 
 
 def _in_order(log: Log) -> Log:
+    """The log sorted by time."""
     if len(log.time) < 2 or bool((log.time[1:] >= log.time[:-1]).all()):
         return log
     return log.taken(np.argsort(log.time, kind="stable"))
@@ -145,6 +166,7 @@ def _in_order(log: Log) -> Log:
 
 
 def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
+    """The log of a table with one row per decision."""
     import polars as pl
 
     (reward,) = roles.values
@@ -200,6 +222,7 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
 
 
 def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
+    """The log of a table with one column per arm."""
     import polars as pl
 
     wanted: list[pl.Expr] = []
@@ -291,6 +314,7 @@ def _natural(name: str) -> list[tuple[int, int, str]]:
 
 
 def _ignored(roles: Roles) -> list[str]:
+    """A note on the columns that are not used."""
     if not roles.ignored:
         return []
     shown = ", ".join(repr(name) for name in roles.ignored[:8]) + (", ..." if len(roles.ignored) > 8 else "")

@@ -27,61 +27,70 @@ if TYPE_CHECKING:
     from rumormill.arms.objective import Objective
     from rumormill.graphs import Network
 
-Column = str | None
+Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG|SPEC",
+        help="A log (CSV, TSV, Parquet, Arrow; .gz too) or an experiment (name or TOML file).",
+        show_default=False,
+    ),
+]
+Minimise = Annotated[
+    bool | None,
+    typer.Option(
+        "--minimise/--maximise", help="Is less better, or more? Needed for logs.", show_default=False
+    ),
+]
+Unit = Annotated[str, typer.Option(help="The unit of the values, for example ms.")]
+Links = Annotated[
+    str | None,
+    typer.Option(
+        help='Who is linked to whom: "erdos_renyi n=50 p=0.1", or a file. Logs: all; specs: their own.'
+    ),
+]
+TimeColumn = Annotated[str | None, typer.Option(help="The column with the time of the decision.")]
+AgentColumn = Annotated[str | None, typer.Option(help="The column that says who measured.")]
+ArmColumn = Annotated[str | None, typer.Option(help="Long form: the column with the arm.")]
+RewardColumn = Annotated[str | None, typer.Option(help="Long form: the column with the outcome.")]
+Arms = Annotated[
+    list[str] | None, typer.Option(help="An arm to take (a column of the wide form); repeatable. All.")
+]
+Ignore = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeatable.")]
+Estimators = Annotated[
+    list[str] | None, typer.Option(help="A mean to try; repeatable. All but catoni, which is very slow.")
+]
+Scale = Annotated[str | None, typer.Option(help="The scale of a spec whose network is meant.")]
+Horizon = Annotated[int | None, typer.Option(min=2, help="Specs: rounds of the simulations (1000).")]
+Trials = Annotated[
+    int | None, typer.Option(min=5, help="Specs: trials per setting (16); three times that in the final.")
+]
+Out = Annotated[Path | None, typer.Option(help="Folder of page and figures; runs/advice-NAME by default.")]
+Write = Annotated[
+    Path | None, typer.Option(help="Write the advice as a mesh file to act on, for example mesh.toml.")
+]
+Like = Annotated[Path | None, typer.Option(help="A mesh file: is its setting still right for this log?")]
 
 
 def advise(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="LOG|SPEC",
-            help="A log (CSV, TSV, Parquet, Arrow; .gz too) or an experiment (name or TOML file).",
-            show_default=False,
-        ),
-    ],
-    minimise: Annotated[
-        bool | None,
-        typer.Option(
-            "--minimise/--maximise", help="Is less better, or more? Needed for logs.", show_default=False
-        ),
-    ] = None,
-    unit: Annotated[str, typer.Option(help="The unit of the values, for example ms.")] = "",
-    network: Annotated[
-        str | None,
-        typer.Option(
-            help='Who is linked to whom: "erdos_renyi n=50 p=0.1", or a file. Logs: all; specs: their own.'
-        ),
-    ] = None,
-    time_column: Annotated[str | None, typer.Option(help="The column with the time of the decision.")] = None,
-    agent_column: Annotated[str | None, typer.Option(help="The column that says who measured.")] = None,
-    arm_column: Annotated[str | None, typer.Option(help="Long form: the column with the arm.")] = None,
-    reward_column: Annotated[str | None, typer.Option(help="Long form: the column with the outcome.")] = None,
-    column: Annotated[
-        list[str] | None, typer.Option(help="An arm to take (a column of the wide form); repeatable. All.")
-    ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="A column to leave out; repeatable.")] = None,
-    estimator: Annotated[
-        list[str] | None,
-        typer.Option(help="A mean to try; repeatable. All but catoni, which is very slow."),
-    ] = None,
-    scale: Annotated[str | None, typer.Option(help="The scale of a spec whose network is meant.")] = None,
-    horizon: Annotated[
-        int | None, typer.Option(min=2, help="Specs: rounds of the simulations (1000).")
-    ] = None,
-    trials: Annotated[
-        int | None, typer.Option(min=5, help="Specs: trials per setting (16); three times that in the final.")
-    ] = None,
+    source: Source,
+    minimise: Minimise = None,
+    unit: Unit = "",
+    network: Links = None,
+    time_column: TimeColumn = None,
+    agent_column: AgentColumn = None,
+    arm_column: ArmColumn = None,
+    reward_column: RewardColumn = None,
+    column: Arms = None,
+    ignore: Ignore = None,
+    estimator: Estimators = None,
+    scale: Scale = None,
+    horizon: Horizon = None,
+    trials: Trials = None,
     seed: Seed = 0,
     jobs: Jobs = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Folder of page and figures; runs/advice-NAME by default.")
-    ] = None,
-    write: Annotated[
-        Path | None, typer.Option(help="Write the advice as a mesh file to act on, for example mesh.toml.")
-    ] = None,
-    like: Annotated[
-        Path | None, typer.Option(help="A mesh file: is its setting still right for this log?")
-    ] = None,
+    out: Out = None,
+    write: Write = None,
+    like: Like = None,
     json: Json = False,
 ) -> None:
     """Recommend policy, γ, estimator and constants, or to stay alone.
@@ -121,7 +130,7 @@ def advise(
 
 
 def _read(source: str, columns: Any, way: Objective | None, unit: str) -> Log:
-    """The log; where a name only hints at the objective and somebody is there, they are asked."""
+    """The log; where a name suggests the objective, an interactive user is asked to confirm it."""
     from rumormill.advice.reading.columns import ObjectiveNeededError
     from rumormill.advice.reading.log import read_log
 
@@ -177,7 +186,7 @@ def _advise_log(
 
 
 def _for_live(path: Path) -> str:
-    """What live nodes will say to the file."""
+    """Whether live nodes accept the file, and the next command."""
     from rumormill.mesh.file import read_mesh
 
     try:
@@ -194,8 +203,7 @@ def _for_live(path: Path) -> str:
 
 def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
     """Page and figures; what cannot be written is said and spoils nothing else."""
-    from rumormill.advice.figures import model_figure, price_figure
-    from rumormill.advice.page import write_page
+    from rumormill.advice.page import model_figure, price_figure, write_page
     from rumormill.plotting.rendering import save
 
     steps: list[Callable[[], list[Path]]] = [
@@ -252,7 +260,7 @@ def _advise_spec(
     json: bool,
 ) -> None:
     from rumormill.advice import advise as advising
-    from rumormill.advice.figures import pareto_figure
+    from rumormill.advice.page import pareto_figure
     from rumormill.advice.problem import QUICK_ESTIMATORS
     from rumormill.experiments.spec.reading import at_scale, named_spec, read_spec
     from rumormill.plotting.rendering import save
