@@ -45,7 +45,7 @@ def agents() -> list[Any]:
 
 
 def rows_of(agent: Any) -> Any:
-    return ROWS if agent.gate.rows else ()
+    return ROWS if agent.validator.rows else ()
 
 
 def plain(agent: Any) -> Any:

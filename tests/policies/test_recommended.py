@@ -23,7 +23,7 @@ def test_the_paper_is_the_class_itself() -> None:
     for cls in (rm.KMPUCB, rm.DecentralizedMPUCB, rm.CentralizedMPUCB, rm.RobustUCB):
         policy = cls()
         assert policy.estimator == rm.TrimmedMean()
-        assert (policy.c, policy.zeta, policy.confidence, policy.manners.start) == (
+        assert (policy.c, policy.zeta, policy.confidence, policy.start_and_quiet.start) == (
             None,
             None,
             "paper",

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rumormill.arms import RewardStream
 from rumormill.engine.reference import BLOCK, Game, PlayedRound, checked_arm, checked_batch, checked_delivery
 from rumormill.policies import Agent
-from rumormill.protocol import Carrier, Conditions, Lie, Message, Relay
+from rumormill.protocol import Carrier, Conditions, FalseReport, Message, Relay
 
 ABSENT = -1
 """The action of an agent that does not pull: it is away, or it lies."""
@@ -19,7 +19,7 @@ ABSENT = -1
 class Liar:
     """Passes on honestly what it hears, and says the same of every round."""
 
-    def __init__(self, agent: int, gamma: int, lie: Lie, with_rows: bool) -> None:
+    def __init__(self, agent: int, gamma: int, lie: FalseReport, with_rows: bool) -> None:
         self._agent, self._lie, self._with_rows = agent, lie, with_rows
         self._relay = Relay(agent, gamma)
 
@@ -113,11 +113,11 @@ class ImperfectGame(Game):
             if self._gamma is not None:
                 self._told.pop(t - self._gamma, None)
         elif self._false[(t - 1) % BLOCK, v]:
-            return corruption.spoilt(message, self._conditions.drawn_for(v, t))
+            return corruption.corrupted(message, self._conditions.drawn_for(v, t))
         return message
 
     def _as_heard(self, v: int, message: Message) -> Message:
         """What the receiver understands."""
         if self._corruption is None or not self._conditions.corrupt_for(v, message.origin, message.round):
             return message
-        return self._corruption.spoilt(message, self._conditions.drawn_for(message.origin, message.round))
+        return self._corruption.corrupted(message, self._conditions.drawn_for(message.origin, message.round))

@@ -94,7 +94,7 @@ def prepare(
     if not isinstance(network, Network):
         raise InputError(f"network is a {type(network).__name__}: give rm.Network(graph)")
     world = World() if world is None else world
-    policy.require_bearable(world)
+    policy.require_supported(world)
     plan = policy.plan(network) if plan is None else plan
     if world.liars and getattr(plan, "gamma", None) is None:
         raise InputError(

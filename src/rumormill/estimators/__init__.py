@@ -1,6 +1,6 @@
 """Robust means: each file has the definition over a list, the online form and the theory constants."""
 
-from rumormill.estimators.base import Estimator, IndexedEstimator, OnlineMean, Terms, Theory
+from rumormill.estimators.base import Estimator, OnlineMean, OwnIndexEstimator, Terms, Theory
 from rumormill.estimators.catoni import Catoni
 from rumormill.estimators.catoni_bound import CatoniBound
 from rumormill.estimators.clipped import ClippedMean
@@ -23,7 +23,7 @@ __all__ = [
     "EmpiricalMean",
     "Estimator",
     "HuberSGD",
-    "IndexedEstimator",
+    "OwnIndexEstimator",
     "MedianBound",
     "MedianOfMeans",
     "OnlineMean",

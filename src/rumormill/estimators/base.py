@@ -184,7 +184,7 @@ def check_kind(state: dict[str, Any], kind: str) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndexedEstimator(Estimator):
+class OwnIndexEstimator(Estimator):
     """An estimator whose streams answer `index(L)`; `mean(L)` is the estimate that the index is built on."""
 
     brings_index = True

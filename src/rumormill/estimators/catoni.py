@@ -33,7 +33,7 @@ from rumormill.estimators.base import (
     check_level,
     theory_power,
 )
-from rumormill.estimators.storage import OnlineKept, outgrown
+from rumormill.estimators.storage import StoreAllMean, outgrown
 from rumormill.formulas import catoni_curvature, catoni_defined, catoni_psi, catoni_step, catoni_width
 from rumormill.validate import between
 
@@ -87,7 +87,7 @@ def _factor(moments: Moments) -> float:
     return 1.1 * math.pow(math.pow(2.0, eps) * catoni_curvature(eps), 1.0 / p) * p * math.pow(eps, -eps / p)
 
 
-class OnlineCatoni(OnlineKept):
+class OnlineCatoni(StoreAllMean):
     """Catoni's mean of a stream: keeps every sample; a question is a few Newton steps over all of them."""
 
     def __init__(self, eps: float, v: float, samples: Sequence[float] = (), *, slack: float = 0.0) -> None:

@@ -26,13 +26,13 @@ from numpy.typing import NDArray
 
 from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
-    IndexedEstimator,
+    OwnIndexEstimator,
     Terms,
     check_kind,
     check_level,
     require_moments,
 )
-from rumormill.estimators.storage import SLACK, OnlineKept, outgrown
+from rumormill.estimators.storage import SLACK, StoreAllMean, outgrown
 from rumormill.formulas import bound_allowance, bound_phi, bound_reach, bound_width, catoni_curvature
 
 PRECISION = 1e-13
@@ -40,7 +40,7 @@ MOST_STEPS = 200
 
 
 @dataclass(frozen=True, kw_only=True)
-class CatoniBound(IndexedEstimator):
+class CatoniBound(OwnIndexEstimator):
     """The root of a one-sided sum; needs the central moment rho. Keeps every sample."""
 
     has_lemma = True
@@ -54,7 +54,7 @@ class CatoniBound(IndexedEstimator):
         return OnlineCatoniBound(float(moments.eps), float(moments.rho))
 
 
-class OnlineCatoniBound(OnlineKept):
+class OnlineCatoniBound(StoreAllMean):
     """The bound of a stream, and at how many samples and which L it was worked out."""
 
     def __init__(self, eps: float, rho: float, samples: Sequence[float] = ()) -> None:

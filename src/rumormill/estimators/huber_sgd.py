@@ -24,8 +24,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from rumormill.estimators.base import (
-    IndexedEstimator,
     OnlineMean,
+    OwnIndexEstimator,
     Terms,
     check_kind,
     check_level,
@@ -38,7 +38,7 @@ PILOT = 15
 
 
 @dataclass(frozen=True, kw_only=True)
-class HuberSGD(IndexedEstimator):
+class HuberSGD(OwnIndexEstimator):
     """The centre of a symmetric law, one clipped step per sample."""
 
     scale: float | None = None

@@ -20,8 +20,8 @@ from typing import Any, Self
 
 from rumormill.errors import InputError
 from rumormill.estimators.base import (
-    IndexedEstimator,
     OnlineMean,
+    OwnIndexEstimator,
     Terms,
     check_kind,
     check_level,
@@ -33,7 +33,7 @@ from rumormill.validate import between
 
 
 @dataclass(frozen=True, kw_only=True)
-class MedianBound(IndexedEstimator):
+class MedianBound(OwnIndexEstimator):
     """An upper bound on the median, which is the mean of a symmetric law."""
 
     scale: float = 1.0

@@ -24,14 +24,14 @@ import numpy as np
 
 from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
-    IndexedEstimator,
+    OwnIndexEstimator,
     Terms,
     check_kind,
     check_level,
     fair_share,
     require_moments,
 )
-from rumormill.estimators.storage import SLACK, OnlineKept, outgrown
+from rumormill.estimators.storage import SLACK, StoreAllMean, outgrown
 from rumormill.formulas import mr_bonus, mr_curvature, mr_psi, mr_width
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, whole
 
@@ -40,7 +40,7 @@ FEW = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class MRUCB(IndexedEstimator):
+class MRUCB(OwnIndexEstimator):
     """Needs the order of a moment that exists, a scale and, in a game, the horizon. Keeps every sample."""
 
     c: float = 1.0
@@ -76,7 +76,7 @@ class MRUCB(IndexedEstimator):
         return self._fed(samples, L, Terms(moments=moments, horizon=1)).mean(L)
 
 
-class OnlineMR(OnlineKept):
+class OnlineMR(StoreAllMean):
     """The mean of a stream, and at how many samples it was worked out."""
 
     def __init__(self, p: float, c: float, budget: float, samples: Sequence[float] = ()) -> None:

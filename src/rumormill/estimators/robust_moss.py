@@ -22,8 +22,8 @@ from typing import Any, Self
 
 from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
-    IndexedEstimator,
     OnlineMean,
+    OwnIndexEstimator,
     Terms,
     check_kind,
     check_level,
@@ -36,7 +36,7 @@ from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between,
 
 
 @dataclass(frozen=True, kw_only=True)
-class RobustMOSS(IndexedEstimator):
+class RobustMOSS(OwnIndexEstimator):
     """Needs moments and, in a game, the horizon. `group` replaces the number of agents in reach."""
 
     a: float = 1.1

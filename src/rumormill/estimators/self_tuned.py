@@ -22,8 +22,8 @@ from typing import Any, Self
 
 from rumormill.errors import InputError
 from rumormill.estimators.base import (
-    IndexedEstimator,
     OnlineMean,
+    OwnIndexEstimator,
     Terms,
     check_kind,
     check_level,
@@ -39,7 +39,7 @@ ROOM_WITHOUT_HORIZON = 64
 
 
 @dataclass(frozen=True, kw_only=True)
-class SelfTuned(IndexedEstimator):
+class SelfTuned(OwnIndexEstimator):
     """Clipped at its own threshold; safe with skew down to tails of about 1.5."""
 
     C: float = 2.0

@@ -24,7 +24,7 @@ from rumormill.formulas import sketch_add, sketch_clipsum, sketch_root
 SLACK = 0.02
 
 
-class KeptSamples:
+class StoredSamples:
     """Samples in order of arrival."""
 
     def __init__(self, samples: Sequence[float] = ()) -> None:
@@ -43,7 +43,7 @@ class KeptSamples:
         self._room[self.count] = x
         self.count += 1
 
-    def extend(self, other: KeptSamples) -> None:
+    def extend(self, other: StoredSamples) -> None:
         """The other's behind the own."""
         n = self.count + other.count
         self._reserve(n)
@@ -57,11 +57,11 @@ class KeptSamples:
             self._room = wider
 
 
-class OnlineKept(OnlineMean):
+class StoreAllMean(OnlineMean):
     """A mean over samples that are all kept."""
 
     def __init__(self, samples: Sequence[float] = ()) -> None:
-        self._samples = KeptSamples(samples)
+        self._samples = StoredSamples(samples)
 
     @property
     @abstractmethod

@@ -96,7 +96,7 @@ TIMEOUT_S = 30.0
 
 
 @dataclass(frozen=True)
-class GraphFile:
+class PublishedGraph:
     """A published edge list; the checksum is that of the unpacked text."""
 
     name: str
@@ -106,13 +106,13 @@ class GraphFile:
 
 
 KNOWN = (
-    GraphFile(
+    PublishedGraph(
         "p2p-Gnutella04",
         "p2p-Gnutella04.txt",
         "28e94e1b8587104b6b853ba5bd153efa88e047c368a719c46cf194a07f68aefb",
         "file-sharing hosts of August 2002: 10,876 nodes, 39,994 links",
     ),
-    GraphFile(
+    PublishedGraph(
         "ego-Facebook",
         "facebook_combined.txt",
         "f41c026ed8af3cc3359f1ca5573d0605fb09ae0eefa34544b820fd8c6e2ef296",
@@ -137,7 +137,7 @@ def folders() -> list[Path]:
     return [*([Path(named)] if named else []), cache_folder()]
 
 
-def graph_file(name: str) -> GraphFile:
+def published_graph(name: str) -> PublishedGraph:
     """The known file of this name."""
     for known in KNOWN:
         if name in (known.name, known.filename):
@@ -150,7 +150,7 @@ def graph_file(name: str) -> GraphFile:
 
 def locate(name: str) -> Path | None:
     """The file, plain or gzip, in the first folder that has it; its content is not looked at."""
-    known = graph_file(name)
+    known = published_graph(name)
     for folder in folders():
         for path in (folder / known.filename, folder / f"{known.filename}.gz"):
             if path.is_file():
@@ -162,7 +162,7 @@ def find(name: str) -> Path:
     """The file of a known graph, with its checksum verified; the path of any other file as it is."""
     if Path(name).is_file():
         return Path(name)
-    known = graph_file(name)
+    known = published_graph(name)
     path = locate(name)
     if path is None:
         looked = " and ".join(str(folder) for folder in folders())
@@ -181,7 +181,7 @@ def find(name: str) -> Path:
 
 def download(name: str, *, base_url: str | None = None, folder: Path | None = None) -> Path:
     """Fetch a graph file into the cache; it gets its name only when it is whole and its checksum right."""
-    known = graph_file(name)
+    known = published_graph(name)
     url = f"{(base_url or BASE_URL).rstrip('/')}/{known.filename}.gz"
     text = _unpacked(_fetch(url), url)
     _verify(known, text, f"{url} is not the published {known.name}", "try again, or another --url")
@@ -249,7 +249,7 @@ def _unpacked(raw: bytes, where: str) -> bytes:
     return text
 
 
-def _verify(known: GraphFile, text: bytes, what: str, fix: str) -> None:
+def _verify(known: PublishedGraph, text: bytes, what: str, fix: str) -> None:
     found = hashlib.sha256(text).hexdigest()
     if found != known.sha256:
         raise DataError(f"{what}: sha256 {found[:12]}… instead of {known.sha256[:12]}…; {fix}")

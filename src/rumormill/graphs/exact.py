@@ -23,7 +23,7 @@ from rumormill.validate import positive
 
 
 @dataclass(frozen=True)
-class Answer:
+class SolverAnswer:
     """The variables that are true in the best solution; a proven bound, None if time ran out before any."""
 
     chosen: tuple[int, ...]
@@ -43,7 +43,7 @@ def cp_model() -> Any:
     return cp_model
 
 
-def solve(model: Any, variables: Sequence[Any], hint: Iterable[int], time_limit: float) -> Answer:
+def solve(model: Any, variables: Sequence[Any], hint: Iterable[int], time_limit: float) -> SolverAnswer:
     """Solve a model over 0/1 variables, starting from a known solution given as its true variables.
 
     One worker, so that the same question gets the same answer unless time runs out first.
@@ -59,9 +59,9 @@ def solve(model: Any, variables: Sequence[Any], hint: Iterable[int], time_limit:
     status = solver.solve(model)
     if status in (cp.OPTIMAL, cp.FEASIBLE):
         chosen = tuple(i for i, variable in enumerate(variables) if solver.boolean_value(variable))
-        return Answer(chosen, float(solver.best_objective_bound))
+        return SolverAnswer(chosen, float(solver.best_objective_bound))
     if status == cp.UNKNOWN:  # no time even to look at the hint: it still stands
-        return Answer(tuple(sorted(known)), None)
+        return SolverAnswer(tuple(sorted(known)), None)
     raise SolverError(f"the exact solver ended with status {solver.status_name(status)}; use method='greedy'")
 
 

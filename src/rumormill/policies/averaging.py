@@ -24,7 +24,7 @@ from rumormill.graphs import Network, consensus_weights
 from rumormill.policies.base import Policy
 from rumormill.policies.message_passing_agent import first_best
 from rumormill.policies.seat import Seat
-from rumormill.protocol import Gate, Imperfect, Message, World
+from rumormill.protocol import Imperfect, Message, MessageValidator, World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refused
 
 
@@ -112,7 +112,7 @@ class AveragingPolicy(Policy):
     def plan_key(self) -> object:
         return "averages without a spectrum"
 
-    def require_bearable(self, world: World) -> None:
+    def require_supported(self, world: World) -> None:
         require_both_ways(self.label, world)
 
     @abstractmethod
@@ -138,7 +138,7 @@ class AveragingAgent:
         self.sums = [0.0] * seat.n_arms
         self.counts = [0.0] * seat.n_arms
         self.last: Message | None = None
-        self.gate = neighbours_gate(seat)
+        self.validator = neighbour_validator(seat)
         self.now = self.refused = 0
 
     def choose(self, t: int) -> int:
@@ -165,7 +165,7 @@ class AveragingAgent:
         return [self.last] if self.last is not None and self.n_agents > 1 else []
 
     def receive(self, messages: Sequence[Message]) -> None:
-        sound = [message for message in messages if self.gate.admits(message, self.now)]
+        sound = [message for message in messages if self.validator.accepts(message, self.now)]
         self.refused += len(messages) - len(sound)
         rows = newest_rows(sound)
         for arm in range(self.n_arms):
@@ -185,9 +185,9 @@ class AveragingAgent:
         self.last = None if state["last"] is None else Message.from_plain(state["last"])
 
 
-def neighbours_gate(seat: Seat, *, signed_counts: bool = False) -> Gate:
+def neighbour_validator(seat: Seat, *, signed_counts: bool = False) -> MessageValidator:
     """Only neighbours are heard, and every message has rows."""
-    return Gate(
+    return MessageValidator(
         n_arms=seat.n_arms,
         origins=frozenset(seat.neighbours) if seat.neighbours else None,
         n_agents=seat.n_agents,

@@ -88,7 +88,7 @@ class Policy(metaclass=NamedArguments):
         del moments
         return {}
 
-    def require_bearable(self, world: World) -> None:
+    def require_supported(self, world: World) -> None:
         """Raise InputError if the policy breaks where the world is not perfect in this way."""
         del world  # flooding bears everything
 

@@ -135,7 +135,7 @@ class CentralizedAgent(DecentralizedAgent):
     def decide(self, t: int) -> int:
         if self.heard is None or t <= self.distance or self._left_alone(t, self.heard.round):
             return super().decide(t)
-        if self.manners.quiet is not None:
+        if self.start_and_quiet.quiet is not None:
             self.samples.estimates(t)  # what it would prefer itself says what is worth telling
         return self.heard.arm
 
@@ -144,8 +144,8 @@ class CentralizedAgent(DecentralizedAgent):
             return self.deaf
         return self.patience is not None and t - newest > self.distance + self.patience
 
-    def tells(self, t: int, arm: int) -> bool:
-        return self.leader == self.agent or super().tells(t, arm)
+    def sends(self, t: int, arm: int) -> bool:
+        return self.leader == self.agent or super().sends(t, arm)
 
     def use(self, message: Message) -> None:
         self.take(message.origin, message.arm, message.reward)

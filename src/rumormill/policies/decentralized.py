@@ -22,7 +22,7 @@ from typing import Any, ClassVar, Literal
 from rumormill.counter_rng import key_with, uniform_at
 from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
-from rumormill.policies.message_passing_agent import Passer
+from rumormill.policies.message_passing_agent import MessagePassingAgent
 from rumormill.policies.message_passing_policy import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
@@ -129,7 +129,7 @@ class DecentralizedMPUCB(MessagePassingPolicy):
         )
 
 
-class DecentralizedAgent(Passer):
+class DecentralizedAgent(MessagePassingAgent):
     """Algorithm 1 for one agent."""
 
     def __init__(

@@ -20,7 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from rumormill.policies.message_passing_agent import Passer, Rows
+from rumormill.policies.message_passing_agent import MessagePassingAgent, Rows
 from rumormill.policies.message_passing_policy import HopPart, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.origin_median import Count, OriginSamples
 from rumormill.policies.seat import Seat
@@ -61,7 +61,7 @@ class KMPUCB(MessagePassingPolicy):
         return GuardedAgent(self, seat, self.hops(seat), f) if f else KMPAgent(self, seat, self.hops(seat))
 
 
-class KMPAgent(Passer):
+class KMPAgent(MessagePassingAgent):
     """The appendix's algorithm for one agent."""
 
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, samples: Any = None) -> None:
@@ -92,7 +92,7 @@ class KMPAgent(Passer):
 
     def use(self, message: Message) -> None:
         self.take(message.origin, message.arm, message.reward)
-        if self.gate.overclaims(message):
+        if self.validator.overclaims(message):
             self.relay.refused += 1
         else:
             self.hear(message)
@@ -140,7 +140,7 @@ class GuardedAgent(KMPAgent):
                 values[arm] = min(values[arm], said[len(said) // 2])
         return self.by_origin.best(values)
 
-    def take_own(self, arm: int, reward: float) -> None:
+    def add_own(self, arm: int, reward: float) -> None:
         self.by_origin.add(self.agent, arm, reward, self.now)
 
     def take(self, origin: int, arm: int, reward: float) -> None:

@@ -11,7 +11,7 @@ from rumormill.estimators import Radius, Terms
 from rumormill.formulas import log_confidence, shared_arm, worth_telling
 from rumormill.policies.message_passing_policy import HopPart, RobustPolicy
 from rumormill.policies.seat import Seat
-from rumormill.protocol import Gate, Message, Relay
+from rumormill.protocol import Message, MessageValidator, Relay
 from rumormill.protocol.message import plain_rows, rows_from_plain
 
 
@@ -100,16 +100,16 @@ class Samples:
 Rows = tuple[tuple[float, float], ...]
 
 
-class Passer(ABC):
+class MessagePassingAgent(ABC):
     """An agent with samples of its own and of others, that floods messages."""
 
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, samples: Any = None) -> None:
         self.agent = seat.agent
         self.n_arms = seat.n_arms
-        self.manners = policy.manners
+        self.start_and_quiet = policy.start_and_quiet
         self.samples: Samples = Samples(policy, seat) if samples is None else samples
         self.relay = Relay(seat.agent, gamma)
-        self.gate = gate_of(policy, seat, gamma)
+        self.validator = message_validator(policy, seat, gamma)
         self.now = 0
 
     def choose(self, t: int) -> int:
@@ -119,7 +119,7 @@ class Passer(ABC):
 
     def _first(self, t: int) -> int:
         """The arm of one of the first K rounds; -1 if the agent may decide already."""
-        if self.manners.start == "round-robin":
+        if self.start_and_quiet.start == "round-robin":
             return t - 1
         return shared_arm(t, self.agent, [n for _, n in self.samples.estimates(t)])
 
@@ -129,17 +129,17 @@ class Passer(ABC):
 
     def observe(self, t: int, arm: int, reward: float) -> None:
         self.now = max(self.now, t)
-        if self.tells(t, arm):  # judged by what was known before the pull
+        if self.sends(t, arm):  # judged by what was known before the pull
             self.relay.post(self.message(t, arm, reward))
-        self.take_own(arm, reward)
+        self.add_own(arm, reward)
 
-    def take_own(self, arm: int, reward: float) -> None:
+    def add_own(self, arm: int, reward: float) -> None:
         """One more sample of one's own."""
         self.samples.add(arm, reward)
 
-    def tells(self, t: int, arm: int) -> bool:
+    def sends(self, t: int, arm: int) -> bool:
         """Whether the pull of this round is told."""
-        quiet = self.manners.quiet
+        quiet = self.start_and_quiet.quiet
         if quiet is None or t <= self.n_arms or not self.samples.latest:
             return True
         means, counts = zip(*self.samples.latest, strict=True)
@@ -153,7 +153,7 @@ class Passer(ABC):
         return self.relay.outgoing(t)
 
     def receive(self, messages: Sequence[Message]) -> None:
-        for message in self.relay.accept(messages, self.gate, self.now):
+        for message in self.relay.accept(messages, self.validator, self.now):
             self.use(message)
 
     @property
@@ -190,13 +190,13 @@ class Passer(ABC):
         self.samples.latest = rows_from_plain(state.get("latest", ()))
 
 
-def gate_of(policy: RobustPolicy, seat: Seat, gamma: int) -> Gate:
+def message_validator(policy: RobustPolicy, seat: Seat, gamma: int) -> MessageValidator:
     """What an agent knows of the messages that can reach it, from its seat and its part of the plan."""
     part = seat.part if isinstance(seat.part, HopPart) else HopPart(gamma)
     origins: dict[int, int] | Collection[int] | None = part.origins
     if origins is None and gamma == 1 and seat.neighbours:
         origins = frozenset(seat.neighbours)
-    return Gate(
+    return MessageValidator(
         n_arms=seat.n_arms,
         origins=origins,
         n_agents=seat.n_agents,

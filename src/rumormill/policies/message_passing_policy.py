@@ -57,7 +57,7 @@ class HopPlan:
 
 
 @dataclass(frozen=True)
-class Manners:
+class StartAndQuiet:
     """How an agent begins, and how quiet it is."""
 
     start: Start = "round-robin"
@@ -125,9 +125,9 @@ class RobustPolicy(Policy):
         return found | ({"c": radius.constant} if radius.zeta is None else {"zeta": radius.zeta})
 
     @property
-    def manners(self) -> Manners:
+    def start_and_quiet(self) -> StartAndQuiet:
         """How its agents begin, and how quiet they are."""
-        return Manners()
+        return StartAndQuiet()
 
     def plan(self, network: Network) -> HopPlan:
         return HopPlan(0)
@@ -165,8 +165,8 @@ class MessagePassingPolicy(RobustPolicy):
         one_of("start", self.start, STARTS)
 
     @property
-    def manners(self) -> Manners:
-        return Manners(self.start, self.quiet)
+    def start_and_quiet(self) -> StartAndQuiet:
+        return StartAndQuiet(self.start, self.quiet)
 
     def plan(self, network: Network) -> HopPlan:
         gamma = network.resolve_gamma(self.gamma)

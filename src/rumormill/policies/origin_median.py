@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Literal
 
 from rumormill.estimators import Estimator, Radius, TrimmedMean
 from rumormill.formulas import log_confidence, origin_clip, snake_group
-from rumormill.policies.message_passing_agent import Passer, first_best
+from rumormill.policies.message_passing_agent import MessagePassingAgent, first_best
 from rumormill.policies.message_passing_policy import MessagePassingPolicy, RobustPolicy
 from rumormill.policies.seat import Seat
 from rumormill.validate import one_of, whole
@@ -151,7 +151,7 @@ class OriginMedianUCB(MessagePassingPolicy):
         return OriginMedianAgent(self, seat, self.hops(seat), samples)
 
 
-class OriginMedianAgent(Passer):
+class OriginMedianAgent(MessagePassingAgent):
     """One agent; its samples are kept apart by origin."""
 
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, samples: OriginSamples) -> None:
@@ -161,7 +161,7 @@ class OriginMedianAgent(Passer):
     def decide(self, t: int) -> int:
         return self.by_origin.best(self.by_origin.indices(t))
 
-    def take_own(self, arm: int, reward: float) -> None:
+    def add_own(self, arm: int, reward: float) -> None:
         self.by_origin.add(self.agent, arm, reward, self.now)
 
     def take(self, origin: int, arm: int, reward: float) -> None:

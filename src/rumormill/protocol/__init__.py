@@ -1,12 +1,12 @@
 """Messages, hop budget, flooding, de-duplication, and what the world does to them. No transport."""
 
-from rumormill.protocol.adversary import Byzantine, Corruption, Lie
+from rumormill.protocol.adversary import Byzantine, Corruption, FalseReport
 from rumormill.protocol.channel import Carrier, Channel, Imperfect, PerfectCarrier, PerfectChannel
 from rumormill.protocol.churn import Churn
 from rumormill.protocol.faults import Conditions, World
 from rumormill.protocol.message import Message, wire_size
 from rumormill.protocol.relay import Relay
-from rumormill.protocol.validation import Gate
+from rumormill.protocol.validation import MessageValidator
 
 __all__ = [
     "Byzantine",
@@ -15,9 +15,9 @@ __all__ = [
     "Churn",
     "Conditions",
     "Corruption",
-    "Gate",
+    "MessageValidator",
     "Imperfect",
-    "Lie",
+    "FalseReport",
     "Message",
     "PerfectCarrier",
     "PerfectChannel",

@@ -58,7 +58,7 @@ class Corruption(metaclass=NamedArguments):
             return x + self.shift
         return self.scale * x if self.scale is not None else drawn
 
-    def spoilt(self, message: Message, drawn: float) -> Message:
+    def corrupted(self, message: Message, drawn: float) -> Message:
         """The message with its reward falsified, and its rows if they are to be."""
         rows = message.rows
         if self.rows:
@@ -69,7 +69,7 @@ class Corruption(metaclass=NamedArguments):
 
 
 @dataclass(frozen=True)
-class Lie:
+class FalseReport:
     """What liars say of every round."""
 
     arm: int
@@ -115,7 +115,7 @@ class Byzantine(metaclass=NamedArguments):
         assert isinstance(self.agents, tuple)
         return self.agents
 
-    def lie(self, source: RewardSource) -> Lie:
+    def lie(self, source: RewardSource) -> FalseReport:
         """What is said of these arms; rewards and means are those that agents maximise."""
         slander = self.attack == "slander"
         arm = int(np.argmin(source.gaps) if slander else np.argmax(source.gaps))
@@ -123,4 +123,4 @@ class Byzantine(metaclass=NamedArguments):
         usual = {"promote": best + 1.0, "slander": -5.0, "flood": 1000.0}[self.attack]
         said = -CLAIMED_MEAN if slander else CLAIMED_MEAN
         means = tuple(said if k == arm else -said for k in range(source.n_arms))
-        return Lie(arm, usual if self.size is None else self.size, means)
+        return FalseReport(arm, usual if self.size is None else self.size, means)

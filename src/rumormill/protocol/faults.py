@@ -18,7 +18,7 @@ from rumormill.arms import RewardSource, RewardStream, stream_of
 from rumormill.counter_rng import CORRUPT, key_of, key_with, uniform_at
 from rumormill.errors import InputError
 from rumormill.graphs import Network
-from rumormill.protocol.adversary import Byzantine, Corruption, Lie
+from rumormill.protocol.adversary import Byzantine, Corruption, FalseReport
 from rumormill.protocol.channel import Carrier, Channel, Imperfect, PerfectChannel
 from rumormill.protocol.churn import (
     Absence,
@@ -131,7 +131,9 @@ class Conditions:
         self.lies: NDArray[np.bool_] = np.zeros(n_agents, dtype=np.bool_)
         """Who lies."""
         self.lies[list(world.liars)] = True
-        self.lie: Lie | None = world.byzantine.lie(source) if world.byzantine and world.liars else None
+        self.lie: FalseReport | None = (
+            world.byzantine.lie(source) if world.byzantine and world.liars else None
+        )
 
     @property
     def even(self) -> bool:

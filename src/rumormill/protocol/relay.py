@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from rumormill.protocol.message import Message
-from rumormill.protocol.validation import Gate
+from rumormill.protocol.validation import MessageValidator
 from rumormill.validate import is_whole
 
 
@@ -36,17 +36,19 @@ class Relay:
         self._to_send = []
         return sending
 
-    def accept(self, messages: Iterable[Message], gate: Gate | None = None, now: int = 0) -> list[Message]:
-        """The news among what came in this round, in order of arrival: oldest first, then by origin.
+    def accept(
+        self, messages: Iterable[Message], validator: MessageValidator | None = None, now: int = 0
+    ) -> list[Message]:
+        """New messages among those that arrived in this round: by round of origin, then by origin.
 
-        Oldest first puts every sample behind those that its choice depended on. What the gate turns away at
-        the end of round `now` is counted, and neither remembered nor passed on.
+        In this order every sample follows those that its choice depended on. Messages that the validator
+        rejects at the end of round `now` are counted in `refused`, not stored and not forwarded.
         """
         news, agent, seen = [], self._agent, self._seen
         for m in in_order(messages):
             if m.origin == agent or seen.has(m.origin, m.round):
                 continue
-            if gate is not None and not gate.admits(m, now):
+            if validator is not None and not validator.accepts(m, now):
                 self.refused += 1
                 continue
             seen.add(m.origin, m.round)

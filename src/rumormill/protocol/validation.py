@@ -16,7 +16,7 @@ _count = operator.itemgetter(1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gate:
+class MessageValidator:
     """What an agent knows of the messages it may get; None where it does not know."""
 
     n_arms: int
@@ -30,7 +30,7 @@ class Gate:
     signed_counts: bool = False
     """Whether the second number of a row may be negative: it is a count, or part of one."""
 
-    def admits(self, message: Message, now: int) -> bool:
+    def accepts(self, message: Message, now: int) -> bool:
         """Whether the message may be believed at the end of round `now`."""
         try:  # every message that is news comes by here: one expression, the likely types first
             origin, round_, arm, rows = message.origin, message.round, message.arm, message.rows

@@ -82,7 +82,7 @@ class MessagePassingLayout:
         distance = np.zeros(n_agents, dtype=np.int32) if leader_distance is None else leader_distance
         # A follower decides for itself only in rounds K < t <= distance; but with a shared start or quiet
         # talk it matters what it has heard itself.
-        manners = policy.manners
+        manners = policy.start_and_quiet
         decides = (leader_of < 0) | (distance > n_arms)
         if manners.start == "shared" or manners.quiet is not None:
             decides[:] = True
@@ -117,7 +117,7 @@ class MessagePassingLayout:
     @property
     def divides(self) -> bool:
         """Whether the threads of a crew can share one trial: very many agents, and few links."""
-        manners, hearing = self.policy.manners, self.hearing
+        manners, hearing = self.policy.start_and_quiet, self.hearing
         plain = manners.start == "round-robin" and manners.quiet is None and not self.has_leaders
         sparse = bool((hearing.dense < 0).all())
         many = crowd.MANY_AGENTS <= self.network.n_agents < MOST_ORIGINS
@@ -141,7 +141,7 @@ class MessagePassingLayout:
         return MessagePassingTrial(self, rules, room, output)
 
     def _rules(self, source: RewardSource, horizon: int) -> tuple[Rules, Room]:
-        policy, hearing, manners = self.policy, self.hearing, self.policy.manners
+        policy, hearing, manners = self.policy, self.hearing, self.policy.start_and_quiet
         estimator, moments = policy.estimator, self._moments(source)
         levels = confidence_levels(policy.confidence, horizon, self.network.n_agents)
         most_samples = horizon * (1 + int(self.heard.max(initial=0)))

@@ -108,7 +108,7 @@ def check_policies(point: SweepPoint) -> None:
         try:
             policy.require_moments_below(bandit.tail_index)
             policy.require_usable(moments)
-            policy.require_bearable(world)
+            policy.require_supported(world)
         except InputError as error:
             raise InputError(f"policies[{number}] ({part.label}): {error}") from None
 

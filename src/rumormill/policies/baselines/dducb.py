@@ -26,7 +26,13 @@ from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.formulas import chebyshev_step, consensus_average, delayed_index, delayed_scale
 from rumormill.graphs import Network, second_size
-from rumormill.policies.averaging import heard_sums, link_weight, neighbours_gate, newest_rows, root_moment
+from rumormill.policies.averaging import (
+    heard_sums,
+    link_weight,
+    neighbour_validator,
+    newest_rows,
+    root_moment,
+)
 from rumormill.policies.base import Policy
 from rumormill.policies.message_passing_agent import first_best
 from rumormill.policies.seat import Seat
@@ -111,7 +117,7 @@ class DDUCB(Policy):
         forward, back = stage_steps(second_size(network), network.n_agents, self.accelerated)
         return DelayedPlan(weight, tuple(forward), tuple(back))
 
-    def require_bearable(self, world: World) -> None:
+    def require_supported(self, world: World) -> None:
         known = world.messages_arrive or not isinstance(world.channel, Imperfect)
         if not (known and world.all_present and world.truthful):
             raise InputError(
@@ -157,7 +163,7 @@ class DelayedAgent:
         self.seen = seat.n_arms
         self.round = self.step = self.arm = 0
         self.last = (0, 0.0)
-        self.gate = neighbours_gate(seat, signed_counts=True)
+        self.validator = neighbour_validator(seat, signed_counts=True)
         self.refused = 0
 
     def choose(self, t: int) -> int:
@@ -196,7 +202,7 @@ class DelayedAgent:
         if self.round == self.n_arms:
             self.use = [value / self.n_agents for value in self.mix]
             return
-        sound = [message for message in messages if self.gate.admits(message, self.round)]
+        sound = [message for message in messages if self.validator.accepts(message, self.round)]
         self.refused += len(messages) - len(sound)
         self._mix(newest_rows(sound))
         self.step += 1

@@ -269,12 +269,12 @@ class SampledFamily(Family):
             "delay": self.gap_sum * (m - groups) * max(self.gamma - 1, 0),
             "start": self.gap_sum * (groups + 2 * m),
         }
-        if self.policy.manners.quiet is not None:  # pulls of a favourite that nobody is told of
+        if self.policy.start_and_quiet.quiet is not None:  # pulls of a favourite that nobody is told of
             terms["untold"] = m * self.learning
         return terms
 
     def first_rounds(self, agents: int) -> Parts:
-        if self.policy.manners.start == "round-robin":
+        if self.policy.start_and_quiet.start == "round-robin":
             return super().first_rounds(agents)
         total = agents * self.horizon * float(self.bandit.gaps.max())
         text = "The horizon ends within the first K rounds of a shared start: no more than the worst arm."
@@ -291,7 +291,7 @@ class SampledFamily(Family):
         if self.policy.confidence == "anytime":
             return self.gap_sum * (math.pi**2 / 3 * float(weight.sum()))
         # With a shared start an agent may decide as soon as it has heard of every arm.
-        first = 2 if self.policy.manners.start == "shared" else self.bandit.n_arms + 1
+        first = 2 if self.policy.start_and_quiet.start == "shared" else self.bandit.n_arms + 1
         t = np.arange(first, self.horizon + 1, dtype=np.float64)
         total = 0.0
         for r in np.unique(heard).tolist():
@@ -312,7 +312,7 @@ class SampledFamily(Family):
     def rests_on(self, *own: Assumption) -> list[Assumption]:
         """What the family says of itself, then the moments, the constant and the schedule."""
         quiet = []
-        if self.policy.manners.quiet is not None:
+        if self.policy.start_and_quiet.quiet is not None:
             text = "Quiet talk: what is told obeys the bound, and every agent may learn once more for itself."
             quiet = [Assumption(text)]
         return [*own, *quiet, self.moments_hold(self.moments), self._constant_covered(), self._schedule()]
