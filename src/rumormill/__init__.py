@@ -83,7 +83,7 @@ if TYPE_CHECKING:
     from rumormill.policies import RobustGossip as RobustGossip
     from rumormill.policies import RobustUCB as RobustUCB
     from rumormill.policies import Seat as Seat
-    from rumormill.policies.recommended import recommended as recommended
+    from rumormill.policies.kmp import recommended as recommended
     from rumormill.protocol import Byzantine as Byzantine
     from rumormill.protocol import Carrier as Carrier
     from rumormill.protocol import Channel as Channel

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from rumormill.errors import InputError
 from rumormill.graphs import Network
-from rumormill.graphs import neighbourhoods as rooms
+from rumormill.graphs import adjacency as rooms
 from rumormill.graphs import network as networks
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from rumormill.policies.base import Seat
 from rumormill.policies.origin_median import OriginSamples
-from rumormill.policies.seat import Seat
 
 ENGINES: tuple[Literal["reference", "auto"], ...] = ("reference", "auto")
 # What the compiled engine cannot play goes to the reference engine, with a notice.

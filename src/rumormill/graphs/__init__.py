@@ -1,8 +1,8 @@
 """Networks of agents: who hears whom, in how many hops, and who leads."""
 
+from rumormill.graphs.adjacency import Neighbourhoods
 from rumormill.graphs.cover import Cover, clique_cover, verify_cover
 from rumormill.graphs.leaders import Assignment, LeaderSet, assign_followers, dominating_set, independent_set
-from rumormill.graphs.neighbourhoods import Neighbourhoods
 from rumormill.graphs.network import Network
 from rumormill.graphs.spectrum import (
     consensus_epsilon,

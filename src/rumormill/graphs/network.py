@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -12,9 +12,15 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.graphs import adjacency as adj
-from rumormill.graphs.adjacency import Adjacency, frozen
+from rumormill.graphs.adjacency import (
+    Adjacency,
+    Neighbourhoods,
+    frozen,
+    hops_from,
+    longest_distance,
+    neighbourhoods,
+)
 from rumormill.graphs.datasets import read_edges
-from rumormill.graphs.neighbourhoods import Neighbourhoods, hops_from, longest_distance, neighbourhoods
 from rumormill.seeds import RandomSource as Rng
 from rumormill.seeds import generator
 from rumormill.text import plural, shown
@@ -373,10 +379,12 @@ class Network(metaclass=NamedArguments):
         return _drawn("BalancedTree", 0, branching=branching, height=height)
 
 
-def _drawn(family: str, rng: Any, **settings: Any) -> Network:
-    """A network of a family: the short ways above are all here."""
-    from rumormill.graphs import topologies
+# The families of graphs/topologies.py by name. That module, which builds networks and so imports this one,
+# fills the table.
+FAMILIES: dict[str, Callable[..., Any]] = {}
 
-    described = getattr(topologies, family)(**settings)
-    network: Network = described.build(generator(rng))
+
+def _drawn(family: str, rng: Any, **settings: Any) -> Network:
+    """A network of a family, drawn with this source of randomness."""
+    network: Network = FAMILIES[family](**settings).build(generator(rng))
     return network

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.graphs.datasets import find
-from rumormill.graphs.network import Network
+from rumormill.graphs.network import FAMILIES, Network
 from rumormill.seeds import fresh_seed
 from rumormill.text import amount, memory
 from rumormill.validate import NamedArguments, probability, refused, truth, whole
@@ -390,3 +390,19 @@ def _drawn(
     raise InputError(
         f"{family!r} gave no connected graph in {DRAWS} draws: {advice}, or pass connected=False"
     )
+
+
+# The short ways of Network: Network.ring(5) is Ring(n=5).build(...).
+_SHORT = (
+    BalancedTree,
+    BarabasiAlbert,
+    Complete,
+    ErdosRenyi,
+    Grid,
+    Path,
+    RandomRegular,
+    Ring,
+    Star,
+    WattsStrogatz,
+)
+FAMILIES.update({family.__name__: family for family in _SHORT})

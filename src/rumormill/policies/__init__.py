@@ -1,17 +1,25 @@
 """The agents, one file per family; each reads like its pseudo-code."""
 
 from rumormill.policies.averaging import ConsensusPlan
-from rumormill.policies.base import Agent, NoPlan, OwnPolicy, Plan, Policy, as_policy, policy_name, seated
+from rumormill.policies.base import (
+    Agent,
+    NoPlan,
+    OwnPolicy,
+    Plan,
+    Policy,
+    Seat,
+    as_policy,
+    policy_name,
+    seated,
+)
 from rumormill.policies.baselines import DDUCB, CoopUCB2, DelayedPlan, RobustGossip
 from rumormill.policies.centralized import CentralizedMPUCB, LeaderPlan
 from rumormill.policies.consensus import ConsensusUCB
 from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
-from rumormill.policies.kmp import KMPUCB
+from rumormill.policies.kmp import KMPUCB, recommended
 from rumormill.policies.message_passing_policy import HopPart, HopPlan, RobustPolicy
 from rumormill.policies.origin_median import OriginMedianUCB
-from rumormill.policies.recommended import recommended
 from rumormill.policies.robust import RobustUCB
-from rumormill.policies.seat import Seat
 
 __all__ = [
     "Agent",

@@ -21,9 +21,8 @@ from rumormill.arms import Moments
 from rumormill.errors import InputError
 from rumormill.formulas import IDS_PER_BLOCK, consensus_average, consensus_index, source_clip
 from rumormill.graphs import Network, consensus_weights
-from rumormill.policies.base import Policy
+from rumormill.policies.base import Policy, Seat
 from rumormill.policies.message_passing_agent import first_best
-from rumormill.policies.seat import Seat
 from rumormill.protocol import Imperfect, Message, MessageValidator, World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refused
 

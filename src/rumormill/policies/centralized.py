@@ -25,9 +25,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.graphs import Network, assign_followers, dominating_set, independent_set
+from rumormill.policies.base import Seat
 from rumormill.policies.decentralized import DecentralizedAgent
 from rumormill.policies.message_passing_policy import HopPart, HopPlan, MessagePassingPolicy
-from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.validate import is_number, refused
 

@@ -22,9 +22,9 @@ from typing import Any, ClassVar, Literal
 from rumormill.counter_rng import key_with, uniform_at
 from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
+from rumormill.policies.base import Seat
 from rumormill.policies.message_passing_agent import MessagePassingAgent
 from rumormill.policies.message_passing_policy import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
-from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.protocol.relay import in_order
 from rumormill.validate import refused, truth, whole

@@ -20,13 +20,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from rumormill.estimators import ClippedMean, HuberSGD, SelfTuned
+from rumormill.policies.base import Seat
 from rumormill.policies.message_passing_agent import MessagePassingAgent, Rows
 from rumormill.policies.message_passing_policy import HopPart, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.origin_median import Count, OriginSamples
-from rumormill.policies.seat import Seat
 from rumormill.protocol import Message
 from rumormill.protocol.message import plain_rows, rows_from_plain
-from rumormill.validate import is_whole, refused
+from rumormill.validate import is_whole, refused, truth
 
 # How the guard keeps samples apart by origin.
 GUARD_SPARE = 1
@@ -145,3 +146,20 @@ class GuardedAgent(KMPAgent):
 
     def take(self, origin: int, arm: int, reward: float) -> None:
         self.by_origin.add(origin, arm, reward, self.now)
+
+
+def recommended(*, symmetric: bool = False, proven: bool = False) -> KMPUCB:
+    """A policy for rewards of which little is known.
+
+    Nothing said: no moments are needed, skewed laws are allowed. `symmetric`: the laws are symmetric about
+    their means, whatever their tails; least regret, and wrong for skewed ones. `proven`: at the constant of a
+    lemma, with known moments. The paper's own settings are those of the class itself, `rm.KMPUCB()`.
+
+    >>> recommended().estimator.needs_moments
+    False
+    """
+    if truth("proven", proven):
+        return KMPUCB(estimator=ClippedMean(), c="theory")
+    if truth("symmetric", symmetric):
+        return KMPUCB(estimator=HuberSGD(), start="shared")
+    return KMPUCB(estimator=SelfTuned())

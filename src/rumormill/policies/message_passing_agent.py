@@ -9,8 +9,8 @@ from typing import Any
 
 from rumormill.estimators import Radius, Terms
 from rumormill.formulas import log_confidence, shared_arm, worth_telling
+from rumormill.policies.base import Seat
 from rumormill.policies.message_passing_policy import HopPart, RobustPolicy
-from rumormill.policies.seat import Seat
 from rumormill.protocol import Message, MessageValidator, Relay
 from rumormill.protocol.message import plain_rows, rows_from_plain
 

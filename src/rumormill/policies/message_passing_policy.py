@@ -10,8 +10,7 @@ from rumormill.errors import InputError
 from rumormill.estimators import Estimator, Radius, TrimmedMean
 from rumormill.formulas import CONFIDENCES, Confidence
 from rumormill.graphs import Neighbourhoods, Network
-from rumormill.policies.base import Policy
-from rumormill.policies.seat import Seat
+from rumormill.policies.base import Policy, Seat
 from rumormill.validate import LARGEST_CONSTANT, between, is_whole, one_of, refused
 
 Start = Literal["round-robin", "shared"]

@@ -27,9 +27,9 @@ from typing import Any, ClassVar, Literal
 
 from rumormill.estimators import Estimator, Radius, TrimmedMean
 from rumormill.formulas import log_confidence, origin_clip, snake_group
+from rumormill.policies.base import Seat
 from rumormill.policies.message_passing_agent import MessagePassingAgent, first_best
 from rumormill.policies.message_passing_policy import MessagePassingPolicy, RobustPolicy
-from rumormill.policies.seat import Seat
 from rumormill.validate import one_of, whole
 
 Estimate = tuple[float, float]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from rumormill.policies.base import Seat
 from rumormill.policies.decentralized import DecentralizedAgent
 from rumormill.policies.message_passing_policy import RobustPolicy
-from rumormill.policies.seat import Seat
 
 
 @dataclass(frozen=True, kw_only=True)

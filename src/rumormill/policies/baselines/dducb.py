@@ -33,9 +33,8 @@ from rumormill.policies.averaging import (
     newest_rows,
     root_moment,
 )
-from rumormill.policies.base import Policy
+from rumormill.policies.base import Policy, Seat
 from rumormill.policies.message_passing_agent import first_best
-from rumormill.policies.seat import Seat
 from rumormill.protocol import Imperfect, Message, World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between, refused, truth
 
