@@ -9,14 +9,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError, SolverError
 from rumormill.graphs.adjacency import Adjacency, frozen
-from rumormill.graphs.exact import cp_model, solve
+from rumormill.graphs.exact import exact_cover
 from rumormill.graphs.independent_sets import anneal, greedy_independent
 from rumormill.graphs.network import Network
 from rumormill.seeds import RandomSource as Rng
@@ -31,8 +31,6 @@ FEW_GROUPS = 500
 # Rounds of regrouping after the first colouring: gains fade after a dozen; fewer on many agents.
 MOST_REGROUPINGS = 20
 REGROUPED_AGENTS = 200_000
-# Clauses of the exact model; more do not fit into memory or any patience.
-MOST_CLAUSES = 5_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +72,7 @@ def clique_cover(
     colours = _greedy(power, stream, len(alone))
     bound = len(alone)
     if method == "exact" and len(np.unique(colours)) > bound:
-        colours, bound = _exact(power, colours, alone, time_limit)
+        colours, bound = exact_cover(power, colours, alone, time_limit)
     groups = _as_groups(colours)
     try:
         verify_cover(network, gamma, groups)
@@ -241,61 +239,3 @@ def saturated(power: Adjacency) -> NDArray[np.int64]:
         for other in fits[v]:
             candidates[other].discard(v)
     return group_of
-
-
-def _strangers(power: Adjacency) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Every pair of agents that do not hear each other, smaller id first."""
-    apart = ~power.dense()
-    low, high = np.nonzero(np.triu(apart, k=1))
-    return low, high
-
-
-def _exact(
-    power: Adjacency, colours: NDArray[np.int64], alone: Sequence[int], time_limit: float
-) -> tuple[NDArray[np.int64], int]:
-    cp = cp_model()
-    n, most = power.n_agents, _n_groups(colours)
-    # Agents that are pairwise strangers open groups 0, 1, ...: only their listeners may join them.
-    may_join = np.ones((n, most), np.bool_)
-    for g, v in enumerate(alone):
-        may_join[:, g] = False
-        may_join[power.row(v), g] = True
-        may_join[v] = False
-        may_join[v, g] = True
-    low, high = _strangers(power)
-    n_clauses = sum(int((may_join[low, g] & may_join[high, g]).sum()) for g in range(most))
-    if n_clauses > MOST_CLAUSES:
-        raise InputError(
-            f"an exact cover of {n} agents is out of reach: {n_clauses} clauses, at most {MOST_CLAUSES} are "
-            "allowed; use method='greedy'"
-        )
-    model = cp.CpModel()
-    pairs = [(v, g) for v, g in np.argwhere(may_join).tolist()]
-    joins = {pair: model.new_bool_var(f"{pair}") for pair in pairs}
-    used = [model.new_bool_var(f"{g} used") for g in range(most)]
-    for v in range(n):
-        model.add_exactly_one(joins[v, g] for g in np.flatnonzero(may_join[v]).tolist())
-    for (_, g), join in joins.items():
-        model.add_implication(join, used[g])
-    for g in range(most):
-        both = may_join[low, g] & may_join[high, g]
-        for v, w in zip(low[both].tolist(), high[both].tolist(), strict=True):
-            model.add_bool_or(~joins[v, g], ~joins[w, g])
-    for g in range(most - 1):
-        model.add_implication(used[g + 1], used[g])
-    model.minimize(sum(used))
-    # A known cover, its groups renumbered to match, is where the search starts.
-    known = _alone_first(colours, alone)[colours]
-    hint = [i for i, (v, g) in enumerate(pairs) if known[v] == g] + [len(pairs) + g for g in range(most)]
-    answer = solve(model, [*joins.values(), *used], hint, time_limit)
-    found = np.array([pairs[i][1] for i in answer.chosen if i < len(pairs)])
-    return np.unique(found, return_inverse=True)[1], max(len(alone), answer.at_least())
-
-
-def _alone_first(colours: NDArray[np.int64], alone: Sequence[int]) -> NDArray[np.int64]:
-    """New numbers for the groups, so that the i-th agent of `alone` is in group i."""
-    first = colours[list(alone)]
-    rest = np.setdiff1d(np.arange(_n_groups(colours)), first)
-    rank = np.empty(_n_groups(colours), np.int64)
-    rank[np.concatenate([first, rest])] = np.arange(len(rank))
-    return rank
