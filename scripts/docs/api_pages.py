@@ -11,7 +11,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any
 
-from scripts.docs.settings import described, table
+from scripts.docs.settings import described, parameters, sections, table
 
 import rumormill
 from rumormill import catalogue
@@ -108,7 +108,7 @@ def _thing(name: str, thing: Any) -> list[str]:
         for one in (catalogue.settings(thing) if hasattr(thing, "__dataclass_fields__") else [])
         if one.name in said
     ]
-    if rows:
+    if rows and not parameters(_own_doc(thing)):
         parts.append(table(["parameter", "type", "default", "meaning"], rows))
     for member, value in _members(thing):
         doc = inspect.getdoc(value)
@@ -191,9 +191,18 @@ def _written(kind: Any) -> str:
 
 
 def markdown(doc: str) -> str:
-    """A docstring as Markdown: examples become blocks of code."""
+    """A docstring as Markdown: parameters become a list, other headings bold, examples blocks of code."""
+    parts = sections(doc)
+    text = parts.pop("")
+    if "Parameters" in parts:
+        said = parameters(doc)
+        parts["Parameters"] = "\n".join(f"- `{name}`: {said[name]}" for name in said)
+    return "\n\n".join([_with_code(text), *(f"**{head}**\n\n{_with_code(parts[head])}" for head in parts)])
+
+
+def _with_code(text: str) -> str:
     lines, inside = [], False
-    for line in doc.splitlines():
+    for line in text.splitlines():
         starts = line.lstrip().startswith(">>>")
         if starts and not inside:
             lines.append("```pycon")

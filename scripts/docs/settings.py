@@ -1,4 +1,4 @@
-"""What is said about the fields of a class: the text under each, here or in a class above it."""
+"""What is said about the fields of a class: its section "Parameters", or the text under each field."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ WORDS = {int: "whole number", float: "number", str: "text", bool: "true or false
 
 
 def described(cls: type) -> dict[str, str]:
-    """The text under each field."""
+    """The description of every field, of the class itself before those of its bases."""
     found: dict[str, str] = {}
     for each in reversed(cls.__mro__):
         if not each.__module__.startswith("rumormill"):
@@ -30,7 +30,33 @@ def described(cls: type) -> dict[str, str]:
                 and isinstance(text.value, ast.Constant)
             ):
                 found[field.target.id] = " ".join(str(text.value.value).split())
+        found |= parameters(ast.get_docstring(tree) or "")
     return found
+
+
+def parameters(doc: str) -> dict[str, str]:
+    """The section "Parameters" of a docstring: the text under each name."""
+    found: dict[str, list[str]] = {}
+    name = ""
+    for line in sections(doc).get("Parameters", "").splitlines():
+        if line and not line.startswith(" "):
+            name = line.partition(" : ")[0]
+        elif name and line.strip():
+            found.setdefault(name, []).append(line.strip())
+    return {name: " ".join(lines) for name, lines in found.items()}
+
+
+def sections(doc: str) -> dict[str, str]:
+    """The sections of a docstring by heading, underlined by hyphens; "" is the part before the first."""
+    found: dict[str, list[str]] = {"": []}
+    heading, lines = "", doc.splitlines()
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+        if line and after == "-" * len(line):
+            heading = line
+            found[heading] = []
+        elif not (line and line == "-" * len(heading)):
+            found[heading].append(line)
+    return {heading: "\n".join(lines).strip() for heading, lines in found.items()}
 
 
 def in_words(kind: Any) -> str:

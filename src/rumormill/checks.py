@@ -173,7 +173,7 @@ def _plain(values: Any) -> NDArray[np.float64]:
 def _reachable(start: Any, name: str) -> Iterator[tuple[Any, str, Any]]:
     """Everything that can be reached from an object through attributes, items, closures and bound methods.
 
-    Modules, classes and the globals of functions are left out: they belong to everybody.
+    Modules, classes and the globals of functions are skipped: they are shared by all.
     """
     seen: set[int] = set()
     waiting: list[tuple[str, Any]] = [(name, start)]

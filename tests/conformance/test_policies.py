@@ -125,7 +125,7 @@ def test_bears_an_imperfect_world_or_refuses_it(name: str, table: dict[str, Any]
                 rm.simulate(BANDIT, PATH, policy, **game, **world)
             continue
         if name == "dducb" and "churn" in world:
-            with pytest.raises(rm.InputError, match="DDUCB bears a perfect world only"):
+            with pytest.raises(rm.InputError, match="DDUCB requires a fault-free channel"):
                 rm.simulate(BANDIT, PATH, policy, **game, **world)
             continue
         result = rm.simulate(BANDIT, PATH, policy, **game, **world)

@@ -81,7 +81,7 @@ def test_what_is_refused(arms: dict[str, Any], message: str) -> None:
 
 def test_no_bounds_for_arms_that_vary() -> None:
     source = build_bandit(spec_of(**SEASON), 0)
-    with pytest.raises(rm.InputError, match="the same for all and for ever"):
+    with pytest.raises(rm.InputError, match="the same means for all agents and rounds"):
         rm.theory.regret_bound(source, rm.Network.ring(6), rm.KMPUCB(gamma=1), 100)
 
 

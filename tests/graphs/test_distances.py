@@ -68,8 +68,8 @@ def test_the_ways_through_a_full_matrix_and_bit_sets_agree(graph: nx.Graph, gamm
     network = Network(graph)
     full = hops_by_networkx(graph)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rooms, "DEAR_FOR_ROWS", -1.0)
-        patch.setattr(rooms, "DEAR_FOR_DIAMETER", -1.0)
+        patch.setattr(rooms, "EXPENSIVE_FOR_ROWS", -1.0)
+        patch.setattr(rooms, "EXPENSIVE_FOR_DIAMETER", -1.0)
         patch.setattr(rooms, "SOURCES_AT_ONCE", 3)
         check_rows(rooms.neighbourhoods(network.power(1), gamma), full, gamma)
         assert rooms.longest_distance(network.power(1)) == (full.max(), full.max())

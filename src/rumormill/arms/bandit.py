@@ -79,14 +79,23 @@ class VaryingSource(RewardSource, Protocol):
 class Bandit(metaclass=NamedArguments):
     """At least two arms with known laws. Arms of one location-scale family share their draws.
 
-    `eps` fixes the order 1 + eps of the moment bounds; left out, it follows from the tails.
-    A bandit whose means are all equal is refused: no arm is better, so there is nothing to regret.
-    `objective="minimise"`: the laws are those of costs, and the lowest mean is the best.
+    A bandit whose means are all equal is refused: regret would be zero for every policy.
 
-    >>> from rumormill.arms import Gaussian
-    >>> Bandit([Gaussian(loc=0.25), Gaussian(loc=1.0)]).gaps.tolist()
+    Parameters
+    ----------
+    arms : sequence of Arm
+        The law of every arm.
+    eps : float, optional
+        Order of the moment bounds minus one; by default it follows from the tail index.
+    objective : "maximise" | "minimise", default "maximise"
+        With "minimise" the laws are those of costs, and the lowest mean is the best.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.Bandit([rm.Gaussian(loc=0.25), rm.Gaussian(loc=1.0)]).gaps.tolist()
     [0.75, 0.0]
-    >>> Bandit([Gaussian(loc=0.25), Gaussian(loc=1.0)], objective="minimise").gaps.tolist()
+    >>> rm.Bandit([rm.Gaussian(loc=0.25), rm.Gaussian(loc=1.0)], objective="minimise").gaps.tolist()
     [0.0, 0.75]
     """
 

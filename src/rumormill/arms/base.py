@@ -1,4 +1,4 @@
-"""What every reward law offers: mean, tail index, moments, samples; and the moment bounds policies need."""
+"""The abstract reward law (mean, tail index, moments, samples) and bounds on moments."""
 
 from __future__ import annotations
 
@@ -28,9 +28,26 @@ from rumormill.validate import eps as check_eps
 
 @dataclass(frozen=True, kw_only=True)
 class Moments(metaclass=NamedArguments):
-    """Bounds that hold for every arm, with p = 1 + eps.
+    """Bounds on the moments of all arms, of order p = 1 + eps.
 
-    u bounds the raw moment E|X|^p, rho the central moment E|X - mean|^p.
+    Parameters
+    ----------
+    eps : float
+        Order of the moments minus one, in (0, 1]
+    u : float
+        Bound on the raw moment E|X|^p of every arm, in (unit of rewards)^p
+    rho : float
+        Bound on the central moment E|X - mean|^p of every arm, in (unit of rewards)^p
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.Moments(eps=0.5, u=2.0, rho=1.5).p
+    1.5
+
+    References
+    ----------
+    Bubeck, Cesa-Bianchi and Lugosi (2013), "Bandits with heavy tail".
     """
 
     eps: float
@@ -56,10 +73,10 @@ ACCEPTED = 1e-8
 def integrate(
     f: Callable[[float], float], low: float, high: float, *, size: float = 0.0, **options: Any
 ) -> float:
-    """∫ f from low to high, exact enough for a sum of magnitude `size` (by default: for itself)."""
+    """∫ f from low to high, with an error that is negligible beside `size` (default: the integral itself)."""
     from scipy.integrate import quad
 
-    # With full output the integrator reports trouble in its answer, not as a warning.
+    # With full output quad returns its message instead of warning.
     value, error, *_ = quad(
         f, low, high, epsabs=WANTED * size, epsrel=WANTED, limit=1000, full_output=1, **options
     )
@@ -69,10 +86,17 @@ def integrate(
 
 
 class Arm(metaclass=NamedArguments):
-    """The law of one arm's reward X. Subclasses are frozen and checked on construction.
+    """Reward law of one arm; the abstract class of all laws.
 
-    An own law is a frozen dataclass with `mean`, `tail_index`, `sample` and `_moment`; a spec names it as
-    "module:Class".
+    A user-defined law is a frozen dataclass with `mean`, `tail_index`, `sample` and `_moment`; a spec names
+    it as "module:Class".
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> law = rm.StudentT(df=3.0, loc=1.0)
+    >>> isinstance(law, rm.Arm), law.mean, law.tail_index
+    (True, 1.0, 3.0)
     """
 
     @property
@@ -129,7 +153,7 @@ class Arm(metaclass=NamedArguments):
 
 @dataclass(frozen=True, kw_only=True)
 class Moved(Arm):
-    """Another law, moved: what `at_mean` gives for laws without a location of their own."""
+    """Another law plus a constant: the result of `at_mean` for laws without a location parameter."""
 
     law: Arm
     by: float
@@ -154,13 +178,13 @@ class Moved(Arm):
 
 
 def require_finite(law: str, **values: float) -> None:
-    """Refuse parameters that no reward may have: they are finite, and not beyond all measure."""
+    """Refuse parameters outside the range of rewards: finite, at most 1e100 in size."""
     for name, value in values.items():
         reward(f"{law}: {name}", value)
 
 
 def require_positive(law: str, **values: float) -> None:
-    """Refuse parameters that are not above zero and of a size that rewards may have."""
+    """Refuse parameters that are not above zero or larger than any reward."""
     for name, value in values.items():
         if not (is_number(value) and 0 < value <= LARGEST_REWARD):
             raise refused(f"{law}: {name}", value, f"a number above 0, at most {LARGEST_REWARD:g}")

@@ -21,14 +21,22 @@ from rumormill.validate import inside, rewards_in_range
 class Gaussian(Arm):
     """The normal law with mean loc and standard deviation scale.
 
-    >>> round(Gaussian(loc=3.0, scale=2.0).moment(2), 9)
+    Parameters
+    ----------
+    loc : float, default 0.0
+        Mean, in the unit of rewards
+    scale : float, default 1.0
+        Standard deviation, in the unit of rewards
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> round(rm.Gaussian(loc=3.0, scale=2.0).moment(2), 9)
     13.0
     """
 
     loc: float = 0.0
-    """The mean."""
     scale: float = 1.0
-    """The standard deviation."""
 
     def __post_init__(self) -> None:
         require_finite("Gaussian", loc=self.loc)
@@ -66,15 +74,27 @@ class Gaussian(Arm):
 class LogNormal(Arm):
     """shift + exp(N) with N Gaussian of mean mu and standard deviation sigma.
 
-    All moments are finite, but they grow so fast that the law behaves like a heavy tail for a while.
+    All moments are finite, but grow so fast that samples of moderate size look heavy-tailed.
+
+    Parameters
+    ----------
+    mu : float, default 0.0
+        The mean of the logarithm.
+    sigma : float, default 1.0
+        The standard deviation of the logarithm.
+    shift : float, default 0.0
+        Added to every draw.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.LogNormal(sigma=1.0).at_mean(2.0).mean
+    2.0
     """
 
     mu: float = 0.0
-    """The mean of the logarithm."""
     sigma: float = 1.0
-    """The standard deviation of the logarithm."""
     shift: float = 0.0
-    """Added to every draw."""
 
     def __post_init__(self) -> None:
         require_finite("LogNormal", mu=self.mu, shift=self.shift)
@@ -129,14 +149,27 @@ class LogNormal(Arm):
 
 @dataclass(frozen=True, kw_only=True)
 class TwoPoint(Arm):
-    """`high` with the given probability, else `low`."""
+    """`high` with the given probability, else `low`.
+
+    Parameters
+    ----------
+    low : float, default 0.0
+        The smaller value.
+    high : float, default 1.0
+        The larger value.
+    probability : float
+        The probability of the larger value.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.TwoPoint(probability=0.25, high=4.0).mean
+    1.0
+    """
 
     low: float = 0.0
-    """The smaller value."""
     high: float = 1.0
-    """The larger value."""
     probability: float
-    """The probability of the larger value."""
 
     def __post_init__(self) -> None:
         require_finite("TwoPoint", low=self.low, high=self.high)
@@ -170,15 +203,34 @@ class TwoPoint(Arm):
 
 
 def two_point_pair(gap: float, eps: float) -> tuple[TwoPoint, TwoPoint]:
-    """The two laws no policy can tell apart quickly, from the lower bound for heavy tails.
+    """The two laws of the lower bound for heavy tails, which no policy can distinguish quickly.
 
     With g = (2 gap)^(1/eps) both put the rest of their mass on 0 and some on 1/g: the first g^(1+eps)
     (mean 2 gap, E|X|^(1+eps) = 1), the second g^(1+eps) - gap g (mean gap, E|X|^(1+eps) = 1/2).
     The lower bound itself is stated for gaps below 1/4; the laws exist below 1/2.
 
-    >>> better, worse = two_point_pair(gap=0.125, eps=1.0)
+    Parameters
+    ----------
+    gap : float
+        Difference of the two means, in (0, 1/2).
+    eps : float
+        Order of the bounded moment minus one, in (0, 1].
+
+    Returns
+    -------
+    (TwoPoint, TwoPoint)
+        The better and the worse law.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> better, worse = rm.two_point_pair(gap=0.125, eps=1.0)
     >>> better.mean, worse.mean, better.moment(2)
     (0.25, 0.125, 1.0)
+
+    References
+    ----------
+    Bubeck, Cesa-Bianchi and Lugosi (2013), theorem 2.
     """
     inside("gap", gap, 0, 0.5)
     check_eps("eps", eps)
@@ -195,12 +247,19 @@ def two_point_pair(gap: float, eps: float) -> tuple[TwoPoint, TwoPoint]:
 class Empirical(Arm):
     """Draws with replacement from given data; its mean and moments are those of the data.
 
-    >>> Empirical([1.0, 2.0, 6.0]).mean
+    Parameters
+    ----------
+    data : Sequence[float] | NDArray[np.float64]
+        Values to draw from, in the unit of rewards; finite, at least one
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.Empirical([1.0, 2.0, 6.0]).mean
     3.0
     """
 
     data: Sequence[float] | NDArray[np.float64]
-    """The values that are drawn from."""
 
     def __post_init__(self) -> None:
         try:
@@ -245,14 +304,26 @@ class StudentT(Arm):
     """loc + scale T with T of Student's law with df degrees of freedom (any number above 0).
 
     E|X|^p is finite for p < df; for df <= 1 there is no mean.
+
+    Parameters
+    ----------
+    df : float
+        The degrees of freedom, above 1: the tail index.
+    loc : float, default 0.0
+        The mean.
+    scale : float, default 1.0
+        Factor on T, in the unit of rewards
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.StudentT(df=2.5).tail_index
+    2.5
     """
 
     df: float
-    """The degrees of freedom, above 1: the tail index."""
     loc: float = 0.0
-    """The mean."""
     scale: float = 1.0
-    """The scale."""
 
     def __post_init__(self) -> None:
         require_positive("StudentT", df=self.df, scale=self.scale)
@@ -313,16 +384,25 @@ class Pareto(Arm):
     E|X|^p is finite for p < tail; for tail <= 1 there is no mean. The mean is
     shift + scale tail / (tail - 1); `Pareto.with_mean` chooses the shift for a wanted mean.
 
-    >>> Pareto.with_mean(0.5, tail=3.0).shift
+    Parameters
+    ----------
+    tail : float
+        The tail index, above 1.
+    scale : float, default 1.0
+        The smallest value, before the shift.
+    shift : float, default 0.0
+        Added to every draw.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.Pareto.with_mean(0.5, tail=3.0).shift
     -1.0
     """
 
     tail: float
-    """The tail index, above 1."""
     scale: float = 1.0
-    """The smallest value, before the shift."""
     shift: float = 0.0
-    """Added to every draw."""
 
     def __post_init__(self) -> None:
         require_positive("Pareto", tail=self.tail, scale=self.scale)

@@ -1,7 +1,7 @@
-"""Which way is better: rewards are maximised, costs (latency, loss, error) minimised.
+"""Whether larger or smaller values are better: rewards are maximised, costs (latency, loss, error) minimised.
 
-Agents always maximise. Where costs are given, they are negated on their way to the agents and nowhere else:
-means, gaps and regret stay in the unit of whoever gave them.
+Agents always maximise. Costs are negated on their way to the agents and nowhere else: means, gaps and regret
+stay in the unit of the caller.
 """
 
 from __future__ import annotations

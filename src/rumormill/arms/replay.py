@@ -16,16 +16,26 @@ from rumormill.validate import eps as check_eps
 
 
 class Replay(metaclass=NamedArguments):
-    """Rewards from a table [round, agent, arm]: every engine and policy sees the very same ones.
+    """Rewards from a table [round, agent, arm]: every engine and policy gets the same ones.
 
-    `means` are the true means, from which regret is counted: one per arm, or [agent, arm], or [round, agent,
-    arm]; without them the average of each arm over the table stands in. Equal means are allowed (regret is
-    then zero). `objective="minimise"` takes a table of costs as it is. All moments of a table are finite, so
-    `tail_index` is infinite and the default eps is 1.
+    All moments of a table are finite: `tail_index` is infinite and the default eps is 1. Equal means are
+    allowed; regret is then zero.
 
-    >>> Replay([[[1.0, 2.0]], [[3.0, 6.0]]]).means.tolist()
+    Parameters
+    ----------
+    table : array of shape (rounds, agents, arms)
+        The recorded rewards; costs with objective="minimise".
+    means : array of shape (arms,), (agents, arms) or (rounds, agents, arms), optional
+        True means, from which regret is computed; by default the average of each arm over the table.
+    objective : "maximise" | "minimise", default "maximise"
+        Which values are better.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.Replay([[[1.0, 2.0]], [[3.0, 6.0]]]).means.tolist()
     [2.0, 4.0]
-    >>> Replay([[[1.0, 2.0]], [[3.0, 6.0]]], objective="minimise").gaps.tolist()
+    >>> rm.Replay([[[1.0, 2.0]], [[3.0, 6.0]]], objective="minimise").gaps.tolist()
     [0.0, 2.0]
     """
 

@@ -26,22 +26,36 @@ class AlphaStable(Arm):
     """The stable law S(alpha, beta, scale, loc) in Nolan's parametrisation 1.
 
     Its characteristic function is exp(i loc s - |scale s|^alpha (1 - i beta sign(s) tan(pi alpha / 2)))
-    for alpha != 1, and exp(i loc s - |scale s| (1 + i beta (2/pi) sign(s) ln|s|)) for alpha = 1. So
-    alpha in (0, 2] is the weight of the tails, beta in [-1, 1] the skew, and for alpha > 1 the mean is
-    loc, whatever beta. For alpha <= 1 there is no mean. alpha = 2 is the Gaussian N(loc, 2 scale^2).
+    for alpha != 1, and exp(i loc s - |scale s| (1 + i beta (2/pi) sign(s) ln|s|)) for alpha = 1. For
+    alpha > 1 the mean is loc, for every beta; for alpha <= 1 there is no mean. alpha = 2 is the Gaussian
+    N(loc, 2 scale^2).
 
-    >>> round(AlphaStable(alpha=1.9).moment(1.8), 3)
+    Parameters
+    ----------
+    alpha : float
+        Tail index, in (0, 2]; moments of order below alpha are finite
+    loc : float, default 0.0
+        Location, in the unit of rewards; the mean for alpha > 1
+    scale : float, default 1.0
+        Scale, in the unit of rewards
+    beta : float, default 0.0
+        Skewness, from -1 to 1
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> round(rm.AlphaStable(alpha=1.9).moment(1.8), 3)
     3.385
+
+    References
+    ----------
+    Nolan (2020), "Univariate Stable Distributions"; draws by Chambers, Mallows and Stuck (1976).
     """
 
     alpha: float
-    """The tail index, above 1 and at most 2; moments below it exist."""
     loc: float = 0.0
-    """The location; the mean of a symmetric law."""
     scale: float = 1.0
-    """The scale."""
     beta: float = 0.0
-    """The skew, from -1 to 1."""
 
     def __post_init__(self) -> None:
         above("AlphaStable: alpha", self.alpha, 0, 2)

@@ -1,8 +1,8 @@
-"""Bandits that are not the same for everybody, or not for ever: by cluster, by piece, by season, by trend.
+"""Bandits whose means differ between agents or rounds: clusters, pieces, seasons, trends.
 
 Each is a source of rewards like `Bandit`, and they nest: a season on top of clusters, pieces of seasons.
-Regret is counted twice then: against every agent's own best arm of the moment, and against the one arm
-that is best for all over the whole game.
+Regret is then computed twice: against every agent's own best arm of the round, and against the one arm
+that is best for all agents over the whole horizon.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Array = NDArray[np.float64]
 
 
 class Varying(metaclass=NamedArguments):
-    """What all bandits here share. `means` and `gaps` are averages; `expected` has them exactly."""
+    """Abstract class of bandits whose means vary. `means` and `gaps` are averages; `expected` is exact."""
 
     varies = True
     objective: Objective
@@ -81,14 +81,23 @@ Source = Bandit | Varying
 
 
 class Clusters(Varying):
-    """Every agent plays the bandit of its cluster; without `members` every agent has its own.
+    """Every agent plays the bandit of its cluster.
 
-    Agents that are in no cluster play `others`; without it every agent must be in one.
+    Parameters
+    ----------
+    bandits : sequence of Bandit
+        One bandit per cluster, all with the same number of arms.
+    members : sequence of sequences of int, optional
+        The agents of every cluster; by default agent v plays bandit v.
+    others : Bandit, optional
+        The bandit of agents in no cluster; without it every agent must be in one.
 
-    >>> from rumormill.arms import Gaussian
-    >>> north = Bandit([Gaussian(loc=0.0), Gaussian(loc=1.0)])
-    >>> south = Bandit([Gaussian(loc=1.0), Gaussian(loc=0.0)])
-    >>> Clusters([north, south], members=[[0, 1], [2]]).expected(0, 1, 3)[0].tolist()
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> north = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
+    >>> south = rm.Bandit([rm.Gaussian(loc=1.0), rm.Gaussian(loc=0.0)])
+    >>> rm.Clusters([north, south], members=[[0, 1], [2]]).expected(0, 1, 3)[0].tolist()
     [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]
     """
 
@@ -166,7 +175,21 @@ class Clusters(Varying):
 
 
 class Piecewise(Varying):
-    """One bandit after another: `pieces` are (first round, bandit), rounds counted from 1."""
+    """A bandit that changes at given rounds.
+
+    Parameters
+    ----------
+    pieces : sequence of (int, Bandit)
+        Pairs (first round, bandit), rounds counted from 1, increasing; the first pair starts in round 1.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> before = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
+    >>> after = rm.Bandit([rm.Gaussian(loc=2.0), rm.Gaussian(loc=1.0)])
+    >>> rm.Piecewise([(1, before), (3, after)]).expected(1, 3, 1)[:, 0].tolist()
+    [[0.0, 1.0], [2.0, 1.0]]
+    """
 
     def __init__(self, pieces: Sequence[tuple[int, Source]]) -> None:
         try:
@@ -214,13 +237,13 @@ class Piecewise(Varying):
 
 
 class Moving(Varying):
-    """A bandit whose means are moved, the same for all agents, by an offset that depends on the round."""
+    """A bandit whose means are shifted by an offset that depends on the round, the same for all agents."""
 
     source: Source
 
     @abstractmethod
     def offsets(self, start: int, stop: int) -> Array:
-        """By how much the means are moved in rounds start..stop-1: (rounds, arms)."""
+        """Shift of the means in rounds start..stop-1: (rounds, arms)."""
 
     @abstractmethod
     def extremes(self) -> list[Array]:
@@ -250,7 +273,26 @@ class Moving(Varying):
 
 
 class Seasonal(Moving):
-    """Means that swing: mean + amplitude sin(2π (t / period + phase)), amplitude and phase by arm."""
+    """A bandit with periodic means: mean + amplitude sin(2π (t / period + phase)).
+
+    Parameters
+    ----------
+    bandit : Bandit
+        The bandit whose means are shifted.
+    amplitude : float or one per arm
+        Largest shift, in the unit of rewards.
+    period : float
+        Length of a season, in rounds.
+    phase : float or one per arm, default 0.0
+        Phase, as a fraction of the period.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
+    >>> rm.Seasonal(bandit, amplitude=[2.0, 0.0], period=4).expected(0, 1, 1)[0, 0].tolist()
+    [2.0, 1.0]
+    """
 
     def __init__(
         self, bandit: Source, *, amplitude: ArrayLike, period: float, phase: ArrayLike = 0.0
@@ -272,7 +314,24 @@ class Seasonal(Moving):
 
 
 class Trend(Moving):
-    """Means that move in a line to `to` within so many rounds, and stay there."""
+    """A bandit whose means change linearly to `to` within the first rounds, and are constant afterwards.
+
+    Parameters
+    ----------
+    bandit : Bandit
+        The bandit whose means are shifted.
+    to : float or one per arm
+        Final means, in the unit of rewards.
+    rounds : int
+        Number of rounds until the final means are reached.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
+    >>> rm.Trend(bandit, to=[2.0, 1.0], rounds=3).expected(0, 3, 1)[:, 0, 0].tolist()
+    [0.0, 1.0, 2.0]
+    """
 
     def __init__(self, bandit: Source, *, to: ArrayLike, rounds: int) -> None:
         self._take(bandit)

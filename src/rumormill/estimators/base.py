@@ -1,4 +1,4 @@
-"""What every robust mean offers: definition over a list, online form, constants of its lemma, own index."""
+"""Abstract classes of robust means: the estimator, its online form, the constants of its lemma."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Theory:
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """What is known where a stream begins: in a game all of it, elsewhere what the caller knows."""
+    """What is known when a stream starts. In a game all fields are set."""
 
     moments: Moments | None = None
     last_L: float = math.inf
@@ -42,32 +42,44 @@ class Terms:
 
 
 class OnlineMean(ABC):
-    """One stream of samples. L = ln(1/delta) is given with each question and must never shrink."""
+    """Online estimate of one stream of samples; the abstract class of all streams.
+
+    L = ln(1/delta) is an argument of every query and must not decrease.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> stream = rm.TrimmedMean().online(rm.Moments(eps=0.5, u=2.0, rho=1.5))
+    >>> for x in (1.0, 0.5, 900.0):
+    ...     stream.update(x)
+    >>> stream.count, stream.mean(2.0)
+    (3, 0.5)
+    """
 
     @property
     @abstractmethod
     def count(self) -> int:
-        """How many samples came in, kept or not."""
+        """Number of samples so far, stored or not."""
 
     @abstractmethod
     def update(self, x: float) -> None:
-        """Take the next sample, in order of arrival."""
+        """Add the next sample, in arrival order."""
 
     @abstractmethod
     def mean(self, L: float) -> float:
         """The estimate at confidence L; +inf where the estimator is not defined."""
 
     def index(self, L: float) -> float:
-        """The upper confidence index at L, of an estimator that brings its own; +inf: pull the arm."""
+        """The UCB index at L, of an estimator that computes its own; +inf: pull the arm."""
         raise TypeError(f"{type(self).__name__} has no index of its own: its radius comes from a Radius")
 
     def merge(self, other: Self) -> None:
-        """Append the other stream behind this one. Not every law allows it."""
+        """Append the samples of another stream. Not every estimator allows it."""
         raise TypeError(f"{type(self).__name__} cannot be merged")
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on later, as plain numbers, strings and lists."""
+        """The state as plain numbers, strings and lists; `from_state` restores it."""
 
     @classmethod
     @abstractmethod
@@ -76,7 +88,21 @@ class OnlineMean(ABC):
 
 
 class Estimator(metaclass=NamedArguments):
-    """A robust mean as a frozen description; `online` starts a stream, `of` is the definition."""
+    """Robust mean estimator; the abstract class of all estimators. A frozen description without state.
+
+    `of` is the definition over a list of samples, `online` starts a stream that computes the same one sample
+    at a time, `theory` has the constants of the concentration lemma. A user-defined estimator is a frozen
+    dataclass; a spec names it as "module:Class".
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> estimator = rm.MedianOfMeans()
+    >>> estimator.of([1.0, 2.0, 3.0, 1000.0], L=1.0, moments=rm.Moments(eps=0.5, u=2.0, rho=1.5))
+    251.5
+    >>> estimator.has_lemma, estimator.needs_moments, estimator.bounded_memory
+    (True, True, False)
+    """
 
     # Facts about the estimator. Where one depends on a parameter, the subclass has a property of that name.
     has_lemma: bool = True
@@ -112,10 +138,10 @@ class Estimator(metaclass=NamedArguments):
 
     @abstractmethod
     def of(self, samples: Sequence[float], L: float, moments: Moments) -> float:
-        """The definition, over samples in order of arrival; +inf where it is not defined."""
+        """The definition, over samples in arrival order; +inf where it is not defined."""
 
     def of_rows(self, samples: NDArray[np.float64], L: float, moments: Moments) -> NDArray[np.float64]:
-        """The definition over every row, up to rounding; whole arrays where that is faster."""
+        """The definition for every row of an array, up to rounding; vectorised where that is faster."""
         return np.array([self.of(row, L, moments) for row in samples.tolist()])
 
     def lemma_covers(self, c: float, moments: Moments) -> bool:
@@ -124,10 +150,10 @@ class Estimator(metaclass=NamedArguments):
 
     @abstractmethod
     def online(self, moments: Moments, *, last_L: float = float("inf")) -> OnlineMean:
-        """A fresh stream. No question will be asked beyond last_L: storage may rely on it."""
+        """A new stream. No query exceeds last_L, which bounds what has to be stored."""
 
     def stream_for(self, terms: Terms) -> OnlineMean:
-        """A fresh stream for a game; estimators that use more than the moments read it from the terms."""
+        """A new stream for a game; estimators that need more than moments read it from the terms."""
         return self.online(require_moments(self, terms.moments), last_L=terms.last_L)
 
 
@@ -145,7 +171,7 @@ def check_level(L: float) -> None:
 
 
 def check_sample(x: float) -> float:
-    """The sample as a plain float; refuse one that no mean can use."""
+    """The sample as a float; refused if not finite or too large."""
     x = float(x)
     if not -LARGEST_REWARD <= x <= LARGEST_REWARD:
         raise InputError(
@@ -185,7 +211,7 @@ def check_kind(state: dict[str, Any], kind: str) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class OwnIndexEstimator(Estimator):
-    """An estimator whose streams answer `index(L)`; `mean(L)` is the estimate that the index is built on."""
+    """An estimator whose streams compute `index(L)`; `mean(L)` is the estimate that the index is built on."""
 
     brings_index = True
     has_lemma = False
@@ -227,7 +253,7 @@ class OwnIndexEstimator(Estimator):
 
 
 def fair_share(estimator: Estimator, terms: Terms, group: int | None) -> float:
-    """T group / K, the samples of an arm that a fair share would give; `group` replaces that of the terms."""
+    """T group / K, the number of samples per arm if all arms were pulled equally often."""
     if terms.horizon is None:
         name = type(estimator).__name__
         raise InputError(f"{name} needs to know the number of rounds: give the seat a horizon")

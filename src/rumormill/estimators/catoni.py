@@ -42,10 +42,40 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Catoni(Estimator):
-    """Catoni's mean for a finite variance (eps = 1), and its extension to eps < 1."""
+    """Catoni's mean for a finite variance (eps = 1), and its extension to eps < 1.
+
+    Parameters
+    ----------
+    slack : float, default 0.0
+        Relative growth of n or L after which the root is recomputed; 0: at every call, as in the
+        paper.
+    has_lemma : bool, default True
+        Whether `theory` is backed by a concentration lemma; a baseline has none.
+    brings_index : bool, default False
+        Whether streams compute `index(L)` themselves; the policy then takes neither c nor zeta.
+    needs_moments : bool, default True
+        Whether moment bounds are required.
+    needs_horizon : bool, default False
+        Whether the number of rounds is required.
+    bounded_memory : bool, default False
+        Whether a stream stores far fewer values than it has samples; a node accepts no other
+        estimator.
+    symmetric_only : bool, default False
+        Whether the guarantee holds only for laws that are symmetric about their mean.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.Catoni().theory(rm.Moments(eps=1.0, u=2.0, rho=1.5)).c
+    4.0
+
+    References
+    ----------
+    Catoni (2012), "Challenging the empirical mean and empirical variance"; Bubeck, Cesa-Bianchi and Lugosi
+    (2013), lemma 3.
+    """
 
     slack: float = 0.0
-    """By how much n or L may grow before the root is worked out again; 0: always (the paper)."""
 
     def __post_init__(self) -> None:
         between("slack", self.slack, 0, 1)

@@ -41,7 +41,18 @@ MOST_STEPS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class CatoniBound(OwnIndexEstimator):
-    """The root of a one-sided sum; needs the central moment rho. Keeps every sample."""
+    """Upper confidence bound, the root of a one-sided sum; needs the central moment rho, stores every sample.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.CatoniBound().brings_index, rm.CatoniBound().bounded_memory
+    (True, False)
+
+    References
+    ----------
+    After Bhatt et al. (2022) and Wang and Ramdas (2023); the constants are derived in docs/semantics.md.
+    """
 
     has_lemma = True
     slack = SLACK

@@ -38,7 +38,7 @@ from rumormill.estimators.storage import TopSketch
 from rumormill.formulas import clip_level, clip_room, clipping_curvature, clipping_factor, clipping_point
 
 LEAST_ROOM = 128
-# Without a horizon: 2 ln t is below it for every t that anybody will live to see.
+# Without a horizon: 2 ln t is below it for t < 7e10.
 LARGEST_LEVEL = 50.0
 
 
@@ -56,7 +56,14 @@ def clip_budget(u: float, p: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class ClippedMean(Estimator):
-    """The clipped mean, with the smallest constant that holds for every law with these moments."""
+    """The clipped mean, with the smallest constant that holds for every law with these moments.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> round(rm.ClippedMean().theory(rm.Moments(eps=1.0, u=2.0, rho=1.5)).c, 3)
+    2.411
+    """
 
     bounded_memory = True
 

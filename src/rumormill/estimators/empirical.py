@@ -31,7 +31,14 @@ from rumormill.estimators.base import (
 
 @dataclass(frozen=True, kw_only=True)
 class EmpiricalMean(Estimator):
-    """The plain average, for comparison."""
+    """The plain average, a baseline without a lemma.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.EmpiricalMean().has_lemma
+    False
+    """
 
     has_lemma = False
     bounded_memory = True

@@ -4,15 +4,15 @@
     index   = theta_n + coeff scale sqrt(L/n)
 
 With coeff = sqrt(2) sqrt(E psi²)/P(|X| < lam scale), about 2, the index is valid for symmetric laws; 1 is
-what the figures use. Regret O(sqrt(K T ln T)) for any symmetric tail. Under skew it converges to something
-else than the mean, and may prefer the wrong arm for ever.
+what the figures use. Regret O(sqrt(K T ln T)) for any symmetric tail. For skewed laws it does not converge to
+the mean, so the wrong arm may be preferred permanently.
 
-`scale` is given (then theta_0 = 0), or 1.4826 times the median distance of the first 15 samples from their
-median, which is then theta_0; until then the index is +inf, and the 15 samples take their steps afterwards,
-in order. The order of arrival matters, so streams cannot be merged.
+`scale` is given (then theta_0 = 0), or 1.4826 times the median absolute deviation of the first 15 samples,
+whose median is then theta_0; until then the index is +inf, and the 15 samples take their steps afterwards, in
+order. The arrival order matters, so streams cannot be merged.
 
-If 8 of the 15 are the same, their median distance is 0, and with it no step would ever be made: then the
-mean distance counts, times sqrt(pi/2). If all 15 are, so does that of all samples, as soon as one differs.
+If 8 of the 15 are equal, their median absolute deviation is 0: then the mean absolute deviation is used,
+times sqrt(pi/2). If all 15 are equal, so is that of all samples, from the first different one on.
 
 What differs from the printed text: steps of 1/i instead of a constant one; no smoothing of medians.
 """
@@ -39,14 +39,46 @@ PILOT = 15
 
 @dataclass(frozen=True, kw_only=True)
 class HuberSGD(OwnIndexEstimator):
-    """The centre of a symmetric law, one clipped step per sample."""
+    """The centre of a symmetric law, one clipped gradient step per sample.
+
+    Parameters
+    ----------
+    scale : float | None, default None
+        Scale of the rewards; by default from the first 15 samples.
+    lam : float, default 3.0
+        Clipping threshold of a step, in units of the scale.
+    coeff : float, default 1.0
+        Factor on the radius.
+    has_lemma : bool, default True
+        Whether `theory` is backed by a concentration lemma; a baseline has none.
+    brings_index : bool, default False
+        Whether streams compute `index(L)` themselves; the policy then takes neither c nor zeta.
+    needs_moments : bool, default True
+        Whether moment bounds are required.
+    needs_horizon : bool, default False
+        Whether the number of rounds is required.
+    bounded_memory : bool, default False
+        Whether a stream stores far fewer values than it has samples; a node accepts no other
+        estimator.
+    symmetric_only : bool, default False
+        Whether the guarantee holds only for laws that are symmetric about their mean.
+    slack : float, default 0.0
+        Relative growth of n or L after which the estimate is recomputed; 0: at every call.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.HuberSGD().symmetric_only, rm.HuberSGD().bounded_memory
+    (True, True)
+
+    References
+    ----------
+    After Dorn et al. (2024).
+    """
 
     scale: float | None = None
-    """The scale of the rewards; from the first 15 samples if left out."""
     lam: float = 3.0
-    """Where steps are clipped, in units of the scale."""
     coeff: float = 1.0
-    """The factor on the radius."""
 
     needs_moments = False
     bounded_memory = True
@@ -63,7 +95,7 @@ class HuberSGD(OwnIndexEstimator):
 
 
 class OnlineHuber(OnlineMean):
-    """One number that walks."""
+    """The current estimate, and the first 15 samples until the scale is known."""
 
     def __init__(self, scale: float | None, lam: float, coeff: float) -> None:
         self._scale, self._lam, self._coeff = scale, lam, coeff

@@ -1,9 +1,9 @@
-"""The median bound: an order statistic for an index. For symmetric laws; no moment, any tail.
+"""The median bound: an order statistic as index. For symmetric laws; no moment, any tail.
 
     index(L) = X_(j), the j-th smallest of n samples, j = ceil(n/2 + sqrt(n L/2));      +inf if j > n
 
 If X is symmetric about mu, P(X_(j) < mu) <= P(Bin(n, 1/2) >= j) <= e^-L, for any tail, even without a mean.
-For skewed laws it compares medians, not means, and may prefer the wrong arm for ever.
+For skewed laws it compares medians, not means, and may prefer the wrong arm permanently.
 
 Samples are counted in 4096 bins, even around 0 and logarithmic outside; the index is the upper edge of the
 bin of X_(j), so it stays valid, at most 0.7 % of max(scale, |x|) too high. `scale` is the order of
@@ -34,10 +34,36 @@ from rumormill.validate import between
 
 @dataclass(frozen=True, kw_only=True)
 class MedianBound(OwnIndexEstimator):
-    """An upper bound on the median, which is the mean of a symmetric law."""
+    """An upper bound on the median, which is the mean of a symmetric law.
+
+    Parameters
+    ----------
+    scale : float, default 1.0
+        Width of the bins near zero, in the unit of rewards: the typical size of a reward.
+    has_lemma : bool, default True
+        Whether `theory` is backed by a concentration lemma; a baseline has none.
+    brings_index : bool, default False
+        Whether streams compute `index(L)` themselves; the policy then takes neither c nor zeta.
+    needs_moments : bool, default True
+        Whether moment bounds are required.
+    needs_horizon : bool, default False
+        Whether the number of rounds is required.
+    bounded_memory : bool, default False
+        Whether a stream stores far fewer values than it has samples; a node accepts no other
+        estimator.
+    symmetric_only : bool, default False
+        Whether the guarantee holds only for laws that are symmetric about their mean.
+    slack : float, default 0.0
+        Relative growth of n or L after which the estimate is recomputed; 0: at every call.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.MedianBound(scale=0.1).symmetric_only
+    True
+    """
 
     scale: float = 1.0
-    """The width of the bins near zero: about the size of a usual reward."""
 
     has_lemma = True
     needs_moments = False
@@ -52,7 +78,7 @@ class MedianBound(OwnIndexEstimator):
 
 
 class OnlineMedian(OnlineMean):
-    """A histogram, and a place in it that moves by whole bins."""
+    """A histogram, and the bin of the last order statistic."""
 
     def __init__(self, scale: float) -> None:
         self._scale = scale

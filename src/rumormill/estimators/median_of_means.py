@@ -39,7 +39,18 @@ from rumormill.formulas import add_to_prefix, group_count
 
 @dataclass(frozen=True, kw_only=True)
 class MedianOfMeans(Estimator):
-    """The median of the means of consecutive groups."""
+    """The median of the means of consecutive groups.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.MedianOfMeans().theory(rm.Moments(eps=1.0, u=2.0, rho=1.5)).c
+    192.0
+
+    References
+    ----------
+    Bubeck, Cesa-Bianchi and Lugosi (2013), lemma 2.
+    """
 
     def moment(self, moments: Moments) -> float:
         return moments.rho

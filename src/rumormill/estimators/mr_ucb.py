@@ -41,14 +41,46 @@ FEW = 50
 
 @dataclass(frozen=True, kw_only=True)
 class MRUCB(OwnIndexEstimator):
-    """Needs the order of a moment that exists, a scale and, in a game, the horizon. Keeps every sample."""
+    """Minimax index; needs the order of a finite moment, a scale and the horizon. Stores every sample.
+
+    Parameters
+    ----------
+    c : float, default 1.0
+        Scale of the rewards, about u^(1/p)/2.
+    p : float | None, default None
+        Order of the moment, above 1 and at most 2; by default that of the moment bounds.
+    group : int | None, default None
+        Number of agents whose samples a stream gets; by default the agents within reach.
+    has_lemma : bool, default True
+        Whether `theory` is backed by a concentration lemma; a baseline has none.
+    brings_index : bool, default False
+        Whether streams compute `index(L)` themselves; the policy then takes neither c nor zeta.
+    needs_moments : bool, default True
+        Whether moment bounds are required.
+    needs_horizon : bool, default False
+        Whether the number of rounds is required.
+    bounded_memory : bool, default False
+        Whether a stream stores far fewer values than it has samples; a node accepts no other
+        estimator.
+    symmetric_only : bool, default False
+        Whether the guarantee holds only for laws that are symmetric about their mean.
+    slack : float, default 0.0
+        Relative growth of n or L after which the estimate is recomputed; 0: at every call.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.MRUCB().needs_moments, rm.MRUCB(p=1.5).needs_moments
+    (True, False)
+
+    References
+    ----------
+    Lee and Lim (2022), "Minimax optimal bandits for heavy tail rewards".
+    """
 
     c: float = 1.0
-    """The scale of rewards, about u^(1/p)/2."""
     p: float | None = None
-    """The order of the moment, above 1 and at most 2; from the moments if left out."""
     group: int | None = None
-    """A number in place of the agents within reach."""
 
     needs_horizon = True
     slack = SLACK
@@ -69,7 +101,7 @@ class MRUCB(OwnIndexEstimator):
         return OnlineMR(p, float(self.c), fair_share(self, terms, self.group))
 
     def online(self, moments: Moments | None, *, last_L: float = math.inf) -> OnlineMR:
-        """Outside a game nobody knows the horizon: there is no bonus."""
+        """Outside a game the horizon is unknown: there is no bonus."""
         return self.stream_for(Terms(moments=moments, horizon=1))
 
     def of(self, samples: Sequence[float], L: float, moments: Moments | None) -> float:

@@ -1,10 +1,10 @@
-"""The confidence radius: the one place where its formula is written.
+"""The confidence radius.
 
     radius(n, L) = m^(1/p) (c (L + shift) / n)^(eps/p)      with a constant c (shift = 0 unless c is theory's)
                  = zeta m^(1/p) (L / n)^(eps/p)             with a factor zeta, that is c = zeta^(p/eps)
 
-It is computed as scale(L) * n^(-eps/p), in this order and with `math.pow`, so that whoever tabulates the
-two factors gets the same bits.
+It is computed as scale(L) * n^(-eps/p), in this order and with `math.pow`, so that lookup tables of the two
+factors give the same bits.
 """
 
 from __future__ import annotations

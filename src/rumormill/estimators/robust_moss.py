@@ -1,4 +1,4 @@
-"""Robust MOSS (Wei and Srivastava 2020): samples clipped once, on arrival, and a bonus that ends in time.
+"""Robust MOSS (Wei and Srivastava 2020): samples clipped once, on arrival, and a bonus that depends on T.
 
 With phi(n) = max(ln(T group/(K n)), 1)/n and h(i) the smallest power of a above i, the i-th sample counts as
 clip(X_i, +-u^(1/p) phi(h(i))^(-1/p)), and
@@ -7,10 +7,10 @@ clip(X_i, +-u^(1/p) phi(h(i))^(-1/p)), and
 
 It depends on the horizon T, not on L. Minimax regret u^(1/p) K^(eps/p) T^(1/p), with a = 1.1, eta = 2.2.
 
-What differs from the printed text: a learner gets the samples of `group` agents, so that it may have T
-group of them, not T; with group = 1 the bonus would vanish too early and learning could stop. In a game the
-group is everybody within gamma hops, oneself included. Sums only: O(1), nothing is stored; streams cannot
-be merged, since every sample was clipped by its rank.
+What differs from the printed text: a learner gets the samples of `group` agents, so that it may have T group
+of them, not T; with group = 1 the bonus would vanish too early and learning could stop. In a game the group
+is the number of agents within gamma hops, itself included. Sums only: O(1) memory; streams cannot be merged,
+since every sample was clipped by its rank.
 """
 
 from __future__ import annotations
@@ -37,16 +37,49 @@ from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between,
 
 @dataclass(frozen=True, kw_only=True)
 class RobustMOSS(OwnIndexEstimator):
-    """Needs moments and, in a game, the horizon. `group` replaces the number of agents in reach."""
+    """Samples clipped on arrival and a bonus of MOSS; needs moments and the horizon.
+
+    Parameters
+    ----------
+    a : float, default 1.1
+        Base of the powers at which the clipping threshold changes, above 1.
+    eta : float, default 2.2
+        The factor on the radius is 1 + eta.
+    zeta : float | None, default None
+        Factor on the radius in place of 1 + eta.
+    group : int | None, default None
+        Number of agents whose samples a stream gets; by default the agents within reach.
+    has_lemma : bool, default True
+        Whether `theory` is backed by a concentration lemma; a baseline has none.
+    brings_index : bool, default False
+        Whether streams compute `index(L)` themselves; the policy then takes neither c nor zeta.
+    needs_moments : bool, default True
+        Whether moment bounds are required.
+    needs_horizon : bool, default False
+        Whether the number of rounds is required.
+    bounded_memory : bool, default False
+        Whether a stream stores far fewer values than it has samples; a node accepts no other
+        estimator.
+    symmetric_only : bool, default False
+        Whether the guarantee holds only for laws that are symmetric about their mean.
+    slack : float, default 0.0
+        Relative growth of n or L after which the estimate is recomputed; 0: at every call.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.RobustMOSS().factor, rm.RobustMOSS(zeta=0.5).factor
+    (3.2, 0.5)
+
+    References
+    ----------
+    Wei and Srivastava (2020), "Minimax policy for heavy-tailed bandits".
+    """
 
     a: float = 1.1
-    """The base of the powers at which the threshold moves, above 1."""
     eta: float = 2.2
-    """The factor 1 + eta on the radius."""
     zeta: float | None = None
-    """A factor on the radius in place of 1 + eta."""
     group: int | None = None
-    """A number in place of the agents within reach."""
 
     needs_horizon = True
     bounded_memory = True
@@ -74,7 +107,7 @@ class RobustMOSS(OwnIndexEstimator):
         return OnlineMOSS(self.a, self.factor, root, moments.p, self.budget(terms))
 
     def online(self, moments: Moments | None, *, last_L: float = math.inf) -> OnlineMOSS:
-        """Outside a game nobody knows the horizon: the logarithm counts as 1."""
+        """Outside a game the horizon is unknown: the logarithm counts as 1."""
         return self.stream_for(Terms(moments=moments, horizon=1))
 
     def of(self, samples: Sequence[float], L: float, moments: Moments | None) -> float:
@@ -82,7 +115,7 @@ class RobustMOSS(OwnIndexEstimator):
 
 
 class OnlineMOSS(OnlineMean):
-    """A sum of samples that were clipped as they came."""
+    """A sum of samples clipped on arrival."""
 
     def __init__(self, a: float, factor: float, root: float, p: float, budget: float) -> None:
         self._a, self._factor, self._root, self._p, self._budget = a, factor, root, p, budget

@@ -40,18 +40,48 @@ ROOM_WITHOUT_HORIZON = 64
 
 @dataclass(frozen=True, kw_only=True)
 class SelfTuned(OwnIndexEstimator):
-    """Clipped at its own threshold; safe with skew down to tails of about 1.5."""
+    """Mean clipped at a threshold computed from the samples; calibrated for skewed tails down to index 1.5.
+
+    Parameters
+    ----------
+    C : float, default 2.0
+        Factor on the radius M L / n.
+    kappa : float, default 1.0
+        The threshold M solves Σ min(y²/M², 1) = kappa L.
+    omega : float, default 16.0
+        Upper clipping threshold, in units of M.
+    guard : float, default 4.0
+        The index is infinite while n <= guard L.
+    pilot : int, default 15
+        Number of first samples whose median is the centre; 0 or odd.
+    has_lemma : bool, default True
+        Whether `theory` is backed by a concentration lemma; a baseline has none.
+    brings_index : bool, default False
+        Whether streams compute `index(L)` themselves; the policy then takes neither c nor zeta.
+    needs_moments : bool, default True
+        Whether moment bounds are required.
+    needs_horizon : bool, default False
+        Whether the number of rounds is required.
+    bounded_memory : bool, default False
+        Whether a stream stores far fewer values than it has samples; a node accepts no other
+        estimator.
+    symmetric_only : bool, default False
+        Whether the guarantee holds only for laws that are symmetric about their mean.
+    slack : float, default 0.0
+        Relative growth of n or L after which the estimate is recomputed; 0: at every call.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.SelfTuned().needs_moments, rm.SelfTuned.symmetric().omega
+    (False, 1.0)
+    """
 
     C: float = 2.0
-    """The factor on the radius M L/n."""
     kappa: float = 1.0
-    """Σ min(y²/M², 1) = kappa · L defines the threshold M."""
     omega: float = 16.0
-    """How much further out, in units of M, the upper side is clipped."""
     guard: float = 4.0
-    """The index is infinite up to guard · L samples."""
     pilot: int = 15
-    """How many first samples give the centre."""
 
     needs_moments = False
     bounded_memory = True

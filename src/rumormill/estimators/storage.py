@@ -1,11 +1,4 @@
-"""How samples are stored: all of them (store_all), or a sketch of the largest ones.
-
-TopSketch: clipped means with any threshold, O(1) amortised per sample, a few samples in memory.
-
-It keeps the m samples of largest |y| and the sums of y and y² over all others. A clipped sum is exact for
-every threshold above the least listed sample; so is the M that solves sum min(y²/M², 1) = c, while c < m.
-Unlike a mean trimmed by rank it is mergeable and does not mind the order of arrival (up to rounding).
-"""
+"""Storage of samples: all of them in arrival order, or a sketch of the largest ones."""
 
 from __future__ import annotations
 
@@ -25,7 +18,7 @@ SLACK = 0.02
 
 
 class StoredSamples:
-    """Samples in order of arrival."""
+    """All samples in arrival order, in an array that doubles when it is full."""
 
     def __init__(self, samples: Sequence[float] = ()) -> None:
         self.count = len(samples)
@@ -34,17 +27,17 @@ class StoredSamples:
 
     @property
     def values(self) -> NDArray[np.float64]:
-        """All of them."""
+        """The samples."""
         return self._room[: self.count]
 
     def add(self, x: float) -> None:
-        """One more."""
+        """Append one sample."""
         self._reserve(self.count + 1)
         self._room[self.count] = x
         self.count += 1
 
     def extend(self, other: StoredSamples) -> None:
-        """The other's behind the own."""
+        """Append the samples of another store."""
         n = self.count + other.count
         self._reserve(n)
         self._room[self.count : n] = other.values
@@ -58,7 +51,7 @@ class StoredSamples:
 
 
 class StoreAllMean(OnlineMean):
-    """A mean over samples that are all kept."""
+    """Stream of an estimator that stores every sample."""
 
     def __init__(self, samples: Sequence[float] = ()) -> None:
         self._samples = StoredSamples(samples)
@@ -88,12 +81,17 @@ class StoreAllMean(OnlineMean):
 
 
 def outgrown(now: float, last: float, slack: float = SLACK) -> bool:
-    """Whether what was worked out at `last` is too old."""
+    """Whether n or L has grown by more than the slack since the last computation."""
     return now > (1.0 + slack) * last
 
 
 class TopSketch:
-    """The sketch of one stream; room is m."""
+    """Clipped sums for any threshold, O(1) amortised per sample, bounded memory.
+
+    Stores the m samples of largest |y| (m is `room`) and the sums of y and y² over all others. A clipped sum
+    is exact for every threshold above the least stored sample; so is the M that solves sum min(y²/M², 1) = c,
+    while c < m. Mergeable, and independent of the arrival order up to rounding.
+    """
 
     def __init__(self, room: int) -> None:
         self.count = 0
@@ -103,7 +101,7 @@ class TopSketch:
         self._squares = 0.0
 
     def add(self, y: float) -> None:
-        """One more sample."""
+        """Add one sample."""
         self.count += 1
         self._filled, self._rest, self._squares = sketch_add(
             self._top, self._filled, y, self._rest, self._squares
@@ -118,7 +116,7 @@ class TopSketch:
         return sketch_root(self._top, self._filled, self._squares, c)
 
     def merge(self, other: TopSketch) -> None:
-        """Add what the other has seen; both have one centre and one size."""
+        """Add the samples of another sketch with the same centre and room."""
         count = self.count + other.count
         self._rest += other._rest
         self._squares += other._squares
@@ -127,7 +125,7 @@ class TopSketch:
         self.count = count
 
     def state(self) -> dict[str, Any]:
-        """Everything needed to go on later, as plain data."""
+        """The state as plain data."""
         return {
             "room": len(self._top),
             "count": self.count,

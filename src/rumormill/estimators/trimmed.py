@@ -39,10 +39,40 @@ from rumormill.validate import one_of
 
 @dataclass(frozen=True, kw_only=True)
 class TrimmedMean(Estimator):
-    """The trimmed mean; variant "literal" is the printed, wrong Algorithm 3 (with the same constant)."""
+    """The trimmed mean; variant "literal" is the printed, wrong Algorithm 3 (with the same constant).
+
+    Parameters
+    ----------
+    variant : "exact" | "literal", default "exact"
+        The trimmed mean ("exact"), or the printed Algorithm 3 ("literal"), which is wrong.
+    has_lemma : bool, default True
+        Whether `theory` is backed by a concentration lemma; a baseline has none.
+    brings_index : bool, default False
+        Whether streams compute `index(L)` themselves; the policy then takes neither c nor zeta.
+    needs_moments : bool, default True
+        Whether moment bounds are required.
+    needs_horizon : bool, default False
+        Whether the number of rounds is required.
+    bounded_memory : bool, default False
+        Whether a stream stores far fewer values than it has samples; a node accepts no other
+        estimator.
+    symmetric_only : bool, default False
+        Whether the guarantee holds only for laws that are symmetric about their mean.
+    slack : float, default 0.0
+        Relative growth of n or L after which the estimate is recomputed; 0: at every call.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.TrimmedMean().of([1.0, 0.5, 900.0], L=2.0, moments=rm.Moments(eps=0.5, u=2.0, rho=1.5))
+    0.5
+
+    References
+    ----------
+    Bubeck, Cesa-Bianchi and Lugosi (2013), lemma 1.
+    """
 
     variant: Literal["exact", "literal"] = "exact"
-    """The right one ("exact"), or the printed Algorithm 3 ("literal"), which is wrong."""
 
     bounded_memory = True
 
@@ -88,7 +118,7 @@ class TrimmedMean(Estimator):
 
 
 class _RankedStream(OnlineMean):
-    """What both variants share: ranks, a running sum, and a level L that may only grow."""
+    """Ranks, a running sum, and a level L that may only grow: shared by both variants."""
 
     kind: ClassVar[str]
 
@@ -112,9 +142,9 @@ class _RankedStream(OnlineMean):
         return len(self._heap)
 
     def merge(self, other: Self) -> None:
-        """Not lawful: each sample is judged by its rank in the one stream."""
+        """Not possible: the trimming rule depends on the rank of a sample in its stream."""
         raise InputError(
-            "trimmed means cannot be merged: a sample is judged by its rank of arrival, which merging "
+            "trimmed means cannot be merged: trimming depends on the rank of arrival, which merging "
             "changes, and trimmed samples are gone; update() one stream with the samples of both"
         )
 
@@ -167,7 +197,7 @@ class OnlineTrimmed(_RankedStream):
 
     kind: ClassVar[str] = "trimmed"
 
-    # Only a stream that nobody asks gets here: see _forget_certain.
+    # Samples without a query after which _forget_certain runs.
     _PATIENCE = 1 << 16
 
     def __init__(self, u: float, p: float, *, last_L: float = math.inf) -> None:
@@ -207,7 +237,7 @@ class OnlineTrimmed(_RankedStream):
         return self._sum / self._count if self._count else math.inf
 
     def _forget_certain(self) -> None:
-        """Bound the memory of a stream that is fed but not asked: add what no future L can remove."""
+        """Bound the memory of a stream without queries: add what no future L can remove."""
         waiting = []
         for entry in self._pending:
             if entry[0] >= self._last_L:

@@ -1,4 +1,4 @@
-"""Networks of agents: who hears whom, in how many hops, and who leads."""
+"""Networks of agents: neighbourhoods, clique covers, leaders, spectra."""
 
 from rumormill.graphs.adjacency import Neighbourhoods
 from rumormill.graphs.cover import Cover, clique_cover, verify_cover

@@ -1,4 +1,10 @@
-"""Who hears whom, as compressed sparse rows: distances, powers and diameters work on these."""
+"""CSR adjacency, the agents within gamma hops of each agent, and the diameter.
+
+In an undirected graph a neighbour of an agent at distance d is at distance d-1, d or d+1, so the next
+frontier is the product of the last one with the adjacency matrix, less the last two frontiers. The cost
+is that of the pairs in reach: no n x n matrix is needed. Only where a large share of all pairs is in reach
+and the network is not too large, breadth-first searches into a full matrix are faster.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +64,7 @@ class Adjacency:
 
     @cached_property
     def masks(self) -> list[int]:
-        """The rows as whole numbers: bit w of masks[v] says that v hears w. Only for some thousand agents."""
+        """The rows as bitmasks: bit w of masks[v] is set iff v and w are linked. For some thousand agents."""
         packed = np.packbits(self.dense(), axis=1, bitorder="little")
         return [int.from_bytes(row.tobytes(), "little") for row in packed]
 
@@ -93,14 +99,14 @@ def from_edges(n_agents: int, edges: NDArray[np.int64]) -> tuple[Adjacency, int,
 
 # A full matrix is used up to this size: 300 MB while it is made.
 MATRIX_AGENTS = 6_000
-# Steps per pair of agents from which a frontier is too dear: beside a full matrix, and beside bit sets.
-DEAR_FOR_ROWS = 2.0
-DEAR_FOR_DIAMETER = 0.1
+# Steps per pair of agents from which a frontier is too expensive, beside a full matrix and bit sets.
+EXPENSIVE_FOR_ROWS = 2.0
+EXPENSIVE_FOR_DIAMETER = 0.1
 # More steps than these in one frontier take longer than spreading bits from the outermost agents.
 STEPS_FOR_DIAMETER = 3_000_000
 # What a pair in reach takes while the frontiers are made and put together.
 BYTES_PER_PAIR = 50
-# How many agents are asked how far they hear before all are; always the same ones.
+# Number of agents sampled to estimate the size of neighbourhoods; the seed is fixed.
 SAMPLED, SEED = 16, 1
 # Agents whose messages are followed together when only the diameter is asked for.
 SOURCES_AT_ONCE = 1_024
@@ -119,11 +125,11 @@ class Neighbourhoods:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """How many agents each agent hears; this is its degree in the power graph."""
+        """Number of agents within reach of each agent; this is its degree in the power graph."""
         return np.diff(self.indptr)
 
     def row(self, v: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-        """The agents that v hears and their distances."""
+        """The agents within reach of v and their distances."""
         span = slice(self.indptr[v], self.indptr[v + 1])
         return self.indices[span], self.distances[span]
 
@@ -136,7 +142,7 @@ class Neighbourhoods:
         return int(distances[found[0]]) if len(found) else None
 
     def power(self) -> Adjacency:
-        """The power graph: an edge between any two agents that hear each other."""
+        """The power graph: an edge between any two agents within reach of each other."""
         rows = np.repeat(np.arange(len(self.sizes)), self.sizes)
         order = np.lexsort((self.indices, rows))
         return Adjacency(self.indptr, frozen(self.indices[order]))
@@ -148,8 +154,8 @@ def neighbourhoods(adjacency: Adjacency, gamma: int) -> Neighbourhoods:
     layers: list[Layer] = []
     walk = frontiers(adjacency)
     while len(layers) < gamma:
-        dear = layers and _steps_per_pair(adjacency, layers[-1]) > DEAR_FOR_ROWS
-        if dear and adjacency.n_agents <= MATRIX_AGENTS:
+        expensive = layers and _steps_per_pair(adjacency, layers[-1]) > EXPENSIVE_FOR_ROWS
+        if expensive and adjacency.n_agents <= MATRIX_AGENTS:
             return _from_matrix(_distance_matrix(adjacency), gamma)
         layer = next(walk, None)
         if layer is None:
@@ -159,7 +165,7 @@ def neighbourhoods(adjacency: Adjacency, gamma: int) -> Neighbourhoods:
 
 
 def _refuse_without_memory(adjacency: Adjacency, gamma: int) -> None:
-    """Refuse a reach that would not fit, before it is worked out: it is that of some agents, times all."""
+    """Refuse a gamma whose neighbourhoods would not fit into memory, estimated from a sample of agents."""
     n = adjacency.n_agents
     if gamma < 2 or n <= MATRIX_AGENTS:
         return
@@ -260,7 +266,7 @@ def longest_distance(adjacency: Adjacency, work: float = math.inf) -> tuple[int,
 
     They differ only where finding it out would take more than so many operations.
     """
-    longest, most = 0, min(DEAR_FOR_DIAMETER * adjacency.n_agents**2, STEPS_FOR_DIAMETER)
+    longest, most = 0, min(EXPENSIVE_FOR_DIAMETER * adjacency.n_agents**2, STEPS_FOR_DIAMETER)
     for layer in frontiers(adjacency):
         longest += 1
         steps = _steps(adjacency, layer)

@@ -1,7 +1,7 @@
-"""Clique covers: agents in groups, so that in a group everyone hears everyone within gamma hops.
+"""Clique covers: a partition of the agents into groups whose members are within gamma hops of each other.
 
-A cover by few cliques is a colouring of the complement graph with few colours: agents of one colour are
-one group. The least possible number is at least the size of any independent set.
+A clique cover is a colouring of the complement graph: agents of one colour are one group. Its least size, the
+clique cover number, is at least the size of any independent set.
 """
 
 from __future__ import annotations
@@ -56,10 +56,18 @@ def clique_cover(
     time_limit: float = 10.0,
     rng: Rng | None = None,
 ) -> Cover:
-    """Partition the agents into few groups in which everyone hears everyone within gamma hops.
+    """Partition the agents into few groups whose members are within gamma hops of each other.
 
-    "greedy" keeps the best of several colourings; "exact" needs OR-Tools and stops at time_limit seconds
-    with the best cover found. rng (default 0) orders the greedy attempts.
+    Parameters
+    ----------
+    gamma : int or "half-diameter"
+        Hop budget.
+    method : "greedy" | "exact"
+        "greedy" keeps the best of several colourings; "exact" needs OR-Tools.
+    time_limit : float
+        Seconds after which "exact" returns the best cover found.
+    rng : source of randomness, default 0
+        Orders the greedy attempts.
     """
     power = network.power(gamma)
     if method not in ("greedy", "exact"):
@@ -112,7 +120,7 @@ def verify_cover(
 
 
 def _check_cliques(power: Adjacency, group_of: NDArray[np.int64], gamma: int) -> None:
-    """In a clique everybody hears as many of it as there are others."""
+    """Refuse groups with two members that are not linked: in a clique every degree is its size minus one."""
     tails = np.repeat(np.arange(power.n_agents), power.degrees)
     heard = np.bincount(tails[group_of[tails] == group_of[power.indices]], minlength=power.n_agents)
     size = np.bincount(group_of + 1)[group_of + 1]
@@ -159,12 +167,12 @@ def _n_groups(colours: NDArray[np.int64]) -> int:
 
 
 def first_fit(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Each agent, in this order, joins the first group whose members all hear it, or opens one."""
+    """Each agent, in this order, joins the first group whose members are all linked to it, or opens one."""
     return (fit_by_masks if power.n_agents <= MASKED_AGENTS else fit_by_counts)(power, order)
 
 
 def fit_by_masks(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """first_fit where every group keeps, as bits, who hears all its members."""
+    """first_fit where every group stores, as a bitmask, the agents linked to all its members."""
     hears, degree = power.masks, power.degrees.tolist()
     group_of = [-1] * power.n_agents
     common: list[int] = []

@@ -1,4 +1,4 @@
-"""Graph files: edge lists, the published graphs, where they are looked for and how to get them."""
+"""Edge-list files, the published graphs, where they are looked for and how to download them."""
 
 from __future__ import annotations
 

@@ -1,19 +1,4 @@
-"""Heuristics for independent and dominating sets: greedy, simulated annealing (QUBO), local search.
-
-Independent sets as quadratic binary optimisation: minimise -sum w_i x_i + sum over links P_ij x_i x_j.
-
-With P_ij = min(w_i, w_j) + 1 breaking a link always pays, yet the valleys stay shallow enough to cross:
-a larger common penalty gives clearly worse sets. The best sample may still hold linked agents, so every
-sample is repaired and then completed greedily.
-
-Heavy independent sets by local search: a greedy start, exchanges that pay, small pushes out of valleys.
-
-As in the iterated local search of Nogueira, Pinheiro and Subramanian (2018), two exchanges are made until
-neither pays: an agent for all its neighbours in the set, and two agents for the only neighbour in the set
-that both have. Then an agent that was long outside is put in by force and the exchanges go on; what such a
-push lost is taken back more often than not. All chance comes from one fixed seed: the same graph gets the
-same set.
-"""
+"""Heuristics for independent and dominating sets: greedy, simulated annealing (QUBO), local search."""
 
 from __future__ import annotations
 
@@ -94,7 +79,7 @@ def _without_needless(power: Adjacency, chosen: list[int]) -> list[int]:
 
 
 def disjoint_reaches(power: Adjacency) -> int:
-    """How many agents were found with no listener in common: each needs a dominator of its own."""
+    """Number of agents with pairwise disjoint closed neighbourhoods: each needs a dominator of its own."""
     taken = np.zeros(power.n_agents, np.bool_)
     count = 0
     for v in np.argsort(power.degrees, kind="stable"):
@@ -106,7 +91,7 @@ def disjoint_reaches(power: Adjacency) -> int:
 
 
 def linked_pair(power: Adjacency, chosen: Iterable[int]) -> tuple[int, int] | None:
-    """Two of these agents that hear each other, or None if the set is independent."""
+    """Two of these agents that are linked, or None if the set is independent."""
     inside = np.zeros(power.n_agents, np.bool_)
     members = list(chosen)
     inside[members] = True
@@ -118,7 +103,7 @@ def linked_pair(power: Adjacency, chosen: Iterable[int]) -> tuple[int, int] | No
 
 
 def not_reached(power: Adjacency, chosen: Iterable[int]) -> NDArray[np.int64]:
-    """The agents that are neither in the set nor hear one of it."""
+    """The agents that are neither in the set nor linked to one of it."""
     reached = np.zeros(power.n_agents, np.bool_)
     for v in chosen:
         reached[v] = True
@@ -140,7 +125,13 @@ REPAIRED = 20
 
 
 def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[int]:
-    """The heaviest independent set among the repaired samples of simulated annealing."""
+    """The heaviest independent set among the repaired samples of simulated annealing.
+
+    The QUBO: minimise -sum w_i x_i + sum over links P_ij x_i x_j. With P_ij = min(w_i, w_j) + 1 removing a
+    violated link always pays, yet local minima stay shallow enough to leave: a larger common penalty gives
+    clearly worse sets. The best sample may still contain linked agents, so samples are repaired and completed
+    greedily.
+    """
     if not power.n_edges:
         return list(range(power.n_agents))
     n = power.n_agents
@@ -149,7 +140,7 @@ def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[in
     drawn, energies = samples(power, weights, seed, reads, sweeps)
     rows = dict.fromkeys(drawn[i].tobytes() for i in np.argsort(energies, kind="stable"))
     found = [np.frombuffer(row, np.int8) for row in list(rows)[:REPAIRED]]
-    # Most need no repair: whoever is in hears nobody who is, whoever is out hears one. A product tells.
+    # Most are maximal independent sets: no member is linked to a member, every other agent is.
     near = power.matrix(np.int32) @ np.array(found, np.int32).T
     sound = [bool(((near[:, i] > 0) != (row > 0)).all()) for i, row in enumerate(found)]
     sets = [
@@ -162,7 +153,7 @@ def anneal(power: Adjacency, weights: NDArray[np.float64], seed: int) -> list[in
 def samples(
     power: Adjacency, weights: NDArray[np.float64], seed: int, reads: int, sweeps: int
 ) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
-    """Who is in (1) at the end of each read, (reads, agents), and its energy; beginnings are drawn too."""
+    """Membership (0/1) at the end of each read, (reads, agents), and its energy; random initial states."""
     from rumormill.kernels.annealing import anneal_sets
 
     n = power.n_agents
@@ -182,7 +173,7 @@ def samples(
 
 
 def complete(power: Adjacency, weights: NDArray[np.float64], sample: NDArray[np.int64]) -> list[int]:
-    """Repair a sample by leaving out the agents that break most for their weight, then fill it up."""
+    """Remove the agents with most violated links for their weight, then complete the set greedily."""
     inside = np.zeros(power.n_agents, np.bool_)
     inside[sample] = True
     broken = np.array([int(inside[power.row(v)].sum()) for v in sample], np.float64)
@@ -202,7 +193,7 @@ SEED = 2018
 MOST_PUSHES = 400
 LINKS = 5_000_000
 # Which losses are kept after a push: measured in shares of the mean weight of a leader.
-BEARABLE = 0.3
+ACCEPTED_LOSS = 0.3
 # Weights are sums: differences below this share of the total are rounding.
 GRAIN = 1e-12
 
@@ -210,12 +201,18 @@ Ids = NDArray[np.integer[Any]]
 
 
 def search_independent(power: Adjacency, weights: NDArray[np.float64]) -> list[int]:
-    """The heaviest independent set that was met; no agent can be added."""
+    """A heavy maximal independent set by iterated local search.
+
+    After Nogueira, Pinheiro and Subramanian (2018). Two exchanges are made until neither pays: an agent for
+    all its neighbours in the set, and two agents for the only neighbour in the set that both have. Then an
+    agent that was outside for long is inserted by force and the exchanges go on; a loss is undone with a
+    probability that grows with it. The seed is fixed: the same graph gets the same set.
+    """
     rng = np.random.default_rng(SEED)
     now = _Exchange(power, weights, greedy_independent(power, weights))
     now.improve(np.arange(power.n_agents))
     best, heaviest = now.members(), now.weight
-    unit = BEARABLE * heaviest / len(best)
+    unit = ACCEPTED_LOSS * heaviest / len(best)
     out_since = np.zeros(power.n_agents, np.int64)
     for push in range(1, min(MOST_PUSHES, LINKS // (len(power.indices) + power.n_agents)) + 1):
         some = rng.integers(0, power.n_agents, 4)
@@ -235,7 +232,7 @@ def search_independent(power: Adjacency, weights: NDArray[np.float64]) -> list[i
 
 
 class _Exchange:
-    """An independent set, and what it costs to put each other agent in."""
+    """An independent set, and the weight that each insertion would remove."""
 
     def __init__(self, power: Adjacency, weights: NDArray[np.float64], chosen: list[int]) -> None:
         n = power.n_agents
@@ -262,12 +259,12 @@ class _Exchange:
         return [int(v) for v in np.flatnonzero(self.inside)]
 
     def improve(self, agents: Ids) -> None:
-        """Exchange while it pays; these agents, and those a neighbour leaves, are looked at."""
+        """Exchange while it pays, from these agents on to the neighbours of removed ones."""
         while len(agents):
             agents = self._pairs(self._singles(agents))
 
     def insert(self, v: int) -> Ids:
-        """Put v in for its neighbours in the set; whom these leave."""
+        """Insert v and remove its neighbours from the set; returns the neighbours of the removed agents."""
         row = self.power.row(v)
         left = [self._remove(u) for u in row[self.inside[row]].tolist()]
         self._add(v)

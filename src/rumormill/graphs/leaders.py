@@ -1,4 +1,4 @@
-"""Leaders: independent or dominating sets of the power graph, and which leader each agent follows."""
+"""Leaders: independent sets and dominating sets of the power graph, and which leader each agent follows."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ QUBO_AGENTS, QUBO_LINKS = 5_000, 200_000
 class LeaderSet:
     """A set of leaders with its weight (its size for a dominating set).
 
-    bound is what no set can pass: above the weight of an independent set, below the size of a dominating
-    one. optimal says that this set reaches it.
+    bound is an upper bound on the weight of any independent set, or a lower bound on the size of any
+    dominating set. optimal: this set attains it.
     """
 
     leaders: tuple[int, ...]
@@ -66,13 +66,24 @@ def independent_set(
     rng: Rng = 0,
     bounded: bool = True,
 ) -> LeaderSet:
-    """Leaders that do not hear each other, of large total weight; no agent can be added.
+    """Leaders out of reach of each other, of large total weight; no agent can be added.
 
-    The default weight of an agent is its degree in the power graph plus one. "qubo" anneals (the paper's way;
-    rng seeds it), "search" exchanges agents while it pays, "greedy" takes one after the other, "exact" proves
-    optimality within time_limit seconds or returns the best set and bound it has. "auto" is "qubo" where the
-    power graph has at most 5,000 agents and 200,000 links, else "search": the answer says which.
-    A bound on the weight takes as long as a search: bounded=False leaves it at infinity.
+    Parameters
+    ----------
+    gamma : int or "half-diameter"
+        Hop budget.
+    method : "auto" | "qubo" | "search" | "greedy" | "exact"
+        "qubo" is simulated annealing (the paper's way), "search" iterated local search; "exact" proves
+        optimality within time_limit or returns the best set and bound. "auto" is "qubo" where the power graph
+        has at most 5,000 agents and 200,000 links, else "search".
+    weights : array, optional
+        Weight of every agent; by default its degree in the power graph plus one.
+    time_limit : float
+        Seconds.
+    rng : source of randomness, default 0
+        Seed of the annealing.
+    bounded : bool
+        Compute a bound on the weight, which takes as long as a search; else it is infinite.
     """
     power = network.power(gamma)
     value = _weights(power, weights)
@@ -97,7 +108,7 @@ def independent_set(
 def dominating_set(
     network: Network, gamma: Gamma, *, method: Literal["greedy", "exact"] = "greedy", time_limit: float = 10.0
 ) -> LeaderSet:
-    """Few leaders such that every agent is one or hears one."""
+    """Few leaders such that every agent is one or is within reach of one."""
     power = network.power(gamma)
     chosen = greedy_dominating(power)
     bound = disjoint_reaches(power)

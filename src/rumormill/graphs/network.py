@@ -1,4 +1,4 @@
-"""Agents and who hears whom: the one network type that everything else takes."""
+"""Agents and their links: the network type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHOWN = 5
 
 
 def describe(network: Network) -> str:
-    """Size, degrees, diameter and, if it falls apart, which parts cannot hear each other."""
+    """Size, degrees, diameter and, if it is not connected, the components."""
     low, high = int(network.degrees.min()), int(network.degrees.max())
     lines = [
         f"{plural(network.n_agents, 'agent')}, {plural(network.n_edges, 'link')}, degrees {low} to {high}, "
@@ -42,7 +42,7 @@ def describe(network: Network) -> str:
     ]
     parts = network.components
     if len(parts) == 1:
-        lines.append("connected: everyone can hear everyone over enough hops")
+        lines.append("connected: there is a path between any two agents")
     else:
         lines.append(f"not connected: {len(parts)} parts cannot hear each other")
         lines += [f"  {plural(len(part), 'agent')}: {_labels(network, part)}" for part in parts[:SHOWN]]
@@ -67,11 +67,23 @@ FULL_MATRIX_AGENTS = 10_000
 
 
 class Network(metaclass=NamedArguments):
-    """An undirected graph of agents 0..n_agents-1, in the order in which their labels came.
+    """An undirected graph of agents 0..n_agents-1, numbered in the order of their labels.
 
     Directed links become undirected; self-loops and repeated links are dropped and counted. Link weights
-    play no part: distance is the number of hops. `notes` says what was left out of what was given. A
-    network never changes after it was made.
+    are ignored: distance is the number of hops. `notes` says what was dropped or ignored. Immutable.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        The graph; for pairs of labels or a file see `Network.from_edges`, for the usual families
+        `Network.ring`, `Network.erdos_renyi` and others.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> network = rm.Network.from_edges([("a", "b"), ("b", "c")])
+    >>> network.n_agents, network.diameter, network.neighbours(1).tolist()
+    (3, 2, [0, 2])
     """
 
     def __init__(self, graph: networkx.Graph) -> None:
@@ -165,7 +177,7 @@ class Network(metaclass=NamedArguments):
 
     @cached_property
     def components(self) -> list[NDArray[np.int64]]:
-        """The parts that cannot hear each other, largest first; one part when connected."""
+        """The connected components, largest first."""
         from scipy.sparse.csgraph import connected_components
 
         count, part = connected_components(self._adjacency.matrix(), directed=False)
@@ -176,7 +188,7 @@ class Network(metaclass=NamedArguments):
 
     @property
     def connected(self) -> bool:
-        """Whether every agent can hear every other over enough hops."""
+        """Whether there is a path between any two agents."""
         return len(self.components) == 1
 
     # --- distances ------------------------------------------------------------------------------------
@@ -189,7 +201,7 @@ class Network(metaclass=NamedArguments):
 
     @cached_property
     def diameter_between(self) -> tuple[int, int]:
-        """The diameter lies between these two: mostly the same, unless it takes minutes to find out."""
+        """Lower and upper bound of the diameter; they differ only where it would take minutes to compute."""
         return longest_distance(self._adjacency, DIAMETER_WORK)
 
     @cached_property
@@ -211,7 +223,7 @@ class Network(metaclass=NamedArguments):
                 )
             return (low + 1) // 2
         gamma = whole("gamma", gamma, 0)
-        # The exact diameter of a large network is dear: ask for it only when it can matter.
+        # The exact diameter of a large network is expensive: compute it only if gamma may exceed it.
         known = gamma == 0 or (gamma == 1 and self.n_edges > 0) or gamma <= self._distance_found
         return gamma if known else min(gamma, self.diameter)
 
@@ -245,7 +257,7 @@ class Network(metaclass=NamedArguments):
     # --- words and other forms ------------------------------------------------------------------------
 
     def describe(self) -> str:
-        """Size, degrees, diameter and, if it falls apart, which parts cannot hear each other."""
+        """Size, degrees, diameter and, if it is not connected, the components."""
         return describe(self)
 
     def to_networkx(self) -> networkx.Graph:
@@ -363,7 +375,7 @@ class Network(metaclass=NamedArguments):
     @staticmethod
     @named_arguments
     def complete(n: int) -> Network:
-        """Everyone is a neighbour of everyone."""
+        """Every two agents are neighbours."""
         return _drawn("Complete", 0, n=n)
 
     @staticmethod

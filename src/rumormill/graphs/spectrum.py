@@ -176,7 +176,7 @@ def second_size(network: Network) -> float:
 
 
 def _swings(network: Network, weight: float) -> bool:
-    """Whether -1 is an eigenvalue of P: on a regular bipartite network where nobody keeps anything."""
+    """Whether -1 is an eigenvalue of P: on a regular bipartite network with kappa = 1."""
     from scipy.sparse.csgraph import shortest_path
 
     degrees = network.degrees

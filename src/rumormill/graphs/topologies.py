@@ -1,4 +1,4 @@
-"""Where networks come from: the usual families, and files. Each is a frozen description with one `build`."""
+"""Families of networks, and files. Each is a frozen description with one `build`."""
 
 from __future__ import annotations
 
@@ -29,9 +29,18 @@ MOST_BYTES = 8e9
 
 
 class Topology(metaclass=NamedArguments):
-    """A family of networks. Own ones are frozen dataclasses with the same method.
+    """A family of networks; the abstract class of all families.
 
-    `random` says whether another generator gives another network; if not, none is drawn from.
+    A user-defined family is a frozen dataclass with `build(rng)`; `random` says whether it draws. A spec
+    names it as "module:Class".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rumormill as rm
+    >>> ring = rm.catalogue.make("network", {"kind": "ring", "n": 5})
+    >>> isinstance(ring, rm.Topology), ring.build(np.random.default_rng(1)).n_edges
+    (True, 5)
     """
 
     random: ClassVar[bool] = False
@@ -49,7 +58,7 @@ class Topology(metaclass=NamedArguments):
         return 0.0, 0.0
 
     def require_possible(self) -> None:
-        """Refuse what cannot fit into memory, in words, before it is tried."""
+        """Refuse a network that cannot fit into memory, before it is drawn."""
         agents, links = self.size()
         needed = BYTES_PER_AGENT * agents + BYTES_PER_LINK * links
         if needed > MOST_BYTES:
@@ -249,7 +258,7 @@ class Star(Topology):
 
 @dataclass(frozen=True, kw_only=True)
 class Complete(Topology):
-    """Everyone is a neighbour of everyone."""
+    """Every two agents are neighbours."""
 
     n: int
     """The number of agents."""

@@ -1,4 +1,4 @@
-"""Agents that average sums and counts with their neighbours: what consensus and its rivals share.
+"""Agents that average sums and counts with their neighbours: shared by consensus and its baselines.
 
     s_k(t) = P (s_k(t-1) + r ∘ ζ)        n_k(t) = P (n_k(t-1) + ζ)        P = I - κ/d_max · Laplacian
 
@@ -49,7 +49,7 @@ class ConsensusPlan:
 
 
 def link_weight(network: Network, kappa: float | None = None) -> float:
-    """κ/d_max; refused where averages would never meet."""
+    """κ/d_max; refused on networks that are not connected."""
     if not network.connected:
         raise InputError(
             f"consensus needs a connected network, this one has {len(network.components)} parts: "
@@ -78,7 +78,7 @@ class AveragingRule:
     p: float = 2.0
 
     def taken(self, t: int, reward: float, n: float, n_agents: int) -> float:
-        """What of a reward enters the average; n is the agent's count before the pull."""
+        """The part of a reward that enters the average; n is the count before the pull."""
         if self.clip is None:
             return reward
         most = source_clip(n, n_agents, self.clip(t), self.p)
@@ -87,12 +87,12 @@ class AveragingRule:
 
 @dataclass(frozen=True, kw_only=True)
 class AveragingPolicy(Policy):
-    """What policies that average sums and counts share; each brings its `rule`."""
+    """Base class of policies that average sums and counts; each has its own `rule`."""
 
     zeta: float = 1.0
-    """A factor on the radius."""
+    """Factor on the radius."""
     moments: Moments | None = None
-    """Bounds on the moments, where they are not those that the seat brings."""
+    """Bounds on the moments; by default those of the seat."""
 
     def __post_init__(self) -> None:
         between("zeta", self.zeta, LEAST_CONSTANT, LARGEST_CONSTANT)
@@ -105,7 +105,7 @@ class AveragingPolicy(Policy):
         return True
 
     def plan(self, network: Network) -> ConsensusPlan:
-        """Without ε_v: most rules do not know the spectrum."""
+        """Without ε_v: most rules do not use the spectrum."""
         return ConsensusPlan(link_weight(network), np.zeros(network.n_agents))
 
     def plan_key(self) -> object:
@@ -185,7 +185,7 @@ class AveragingAgent:
 
 
 def neighbour_validator(seat: Seat, *, signed_counts: bool = False) -> MessageValidator:
-    """Only neighbours are heard, and every message has rows."""
+    """Validator that accepts messages of neighbours with a row for every arm."""
     return MessageValidator(
         n_arms=seat.n_arms,
         origins=frozenset(seat.neighbours) if seat.neighbours else None,
@@ -196,28 +196,28 @@ def neighbour_validator(seat: Seat, *, signed_counts: bool = False) -> MessageVa
 
 
 def require_both_ways(policy: str, world: World) -> None:
-    """Refuse a world in which averages would lose or gain something."""
+    """Refuse a fault model under which averages would lose or gain mass."""
     channel = world.channel
     if isinstance(channel, Imperfect) and not channel.perfect:
-        keeps = "averages keep what they hold only if both directions of a link fail together"
+        keeps = "averages are preserved only if both directions of a link fail together"
         if channel.longest_delay:
-            raise InputError(f"{policy} does not bear delay: {keeps}, and nothing is late; take delay=0")
+            raise InputError(f"{policy} does not support delay: {keeps}, and nothing is late; take delay=0")
         if channel.p < 1 and (not channel.symmetric or channel.per != "link"):
-            raise InputError(f"{policy} does not bear this loss: {keeps}; take symmetric=True, per='link'")
+            raise InputError(f"{policy} does not support this loss: {keeps}; take symmetric=True, per='link'")
     if not world.truthful:
         raise InputError(
-            f"{policy} does not bear corruption or byzantine agents: what one says is averaged into what all "
-            "believe; take a message-passing policy"
+            f"{policy} does not support corruption or byzantine agents: a false message enters the averages "
+            "of all agents; take a message-passing policy"
         )
 
 
 def newest_rows(messages: Sequence[Message]) -> dict[int, tuple[tuple[float, float], ...]]:
-    """By origin. Two of one come together only if one was late: the newest holds, in either order."""
+    """Rows by origin; the newest, if a late message arrives together with another of its origin."""
     return {m.origin: m.rows for m in sorted(messages, key=lambda m: m.round)}
 
 
 def heard_sums(rows: dict[int, tuple[tuple[float, float], ...]], arm: int) -> tuple[float, float]:
-    """The sums over neighbours of both numbers of an arm, added in blocks of consecutive ids."""
+    """Sums over neighbours of both numbers of an arm, added in blocks of consecutive ids."""
     s, n = 0.0, 0.0
     for _, block in groupby(sorted(rows), key=lambda origin: origin // IDS_PER_BLOCK):
         block_s, block_n = 0.0, 0.0

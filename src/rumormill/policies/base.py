@@ -1,4 +1,4 @@
-"""What an agent is, and what a policy must offer."""
+"""The seat, the agent, the plan and the policy: abstract classes and the conversions to them."""
 
 from __future__ import annotations
 
@@ -21,28 +21,46 @@ AGENT_METHODS = ("choose", "observe", "outgoing", "receive")
 
 @dataclass(frozen=True, kw_only=True)
 class Seat(metaclass=NamedArguments):
-    """What an agent is born from. Nothing here leads to the bandit, the other agents or the network.
+    """What an agent knows before its first decision: the argument of `Policy.agent`.
 
-    >>> seat = Seat(agent=0, n_arms=3, neighbours=(1, 4), rng=np.random.default_rng(7))
+    Nothing in it leads to the bandit, the other agents or the network.
+
+    Parameters
+    ----------
+    agent : int
+        Own id.
+    n_arms : int
+        Number K of arms.
+    neighbours : tuple[int, ...], default ()
+        Ids of the agents one hop away.
+    rng : np.random.Generator, default lambda()
+        The only source of randomness the agent may use.
+    moments : Moments | None, default None
+        Bounds on the arms' moments; None: not known.
+    horizon : int | None, default None
+        Number of rounds; None: not known, or no end.
+    n_agents : int | None, default None
+        Number of agents; None: not known.
+    part : Any, default None
+        The agent's part of the policy's plan, `plan.part(agent)`; None without a plan.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rumormill as rm
+    >>> seat = rm.Seat(agent=0, n_arms=3, neighbours=(1, 4), rng=np.random.default_rng(7))
     >>> seat.horizon is None and seat.moments is None
     True
     """
 
     agent: int
-    """The own id."""
     n_arms: int
     neighbours: tuple[int, ...] = ()
-    """Whom the agent is linked to."""
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0), repr=False)
-    """The agent's own stream: the only randomness it may use."""
     moments: Moments | None = None
-    """Bounds on the arms' moments; None where nobody knows them."""
     horizon: int | None = None
-    """The number of rounds; None where there is no end."""
     n_agents: int | None = None
-    """How many agents there are; None where nobody counts them."""
     part: Any = None
-    """The agent's own part of the policy's plan: `plan.part(agent)`; None without a plan."""
 
     def __post_init__(self) -> None:
         whole("agent", self.agent, 0)
@@ -76,7 +94,7 @@ class Seat(metaclass=NamedArguments):
         return self.n_agents
 
     def require_part(self, kind: type) -> Any:
-        """The own part of the plan; refused if it is none of that kind."""
+        """The part of the plan; refused if it is not of this type."""
         if not isinstance(self.part, kind):
             raise InputError(
                 f"agent {self.agent} has the part {shown(self.part)}, which is no {kind.__name__}: give "
@@ -91,6 +109,14 @@ class Agent(Protocol):
 
     Every round t = 1, 2, ... the driver calls, in this order and once each: `choose`, `observe`,
     `outgoing`; when all agents have done so, `receive` with everything that arrived.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> policy = rm.RobustUCB(moments=rm.Moments(eps=0.5, u=2.0, rho=1.5))
+    >>> agent = policy.agent(rm.Seat(agent=0, n_arms=2))
+    >>> isinstance(agent, rm.Agent), agent.choose(1)
+    (True, 0)
     """
 
     def choose(self, t: int) -> int:
@@ -107,7 +133,15 @@ class Agent(Protocol):
 
 
 class Plan(Protocol):
-    """What a policy works out once for a network: cliques, leaders, weights."""
+    """What a policy computes once for a network: cliques, leaders, weights.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> plan = rm.KMPUCB(gamma=1).plan(rm.Network.ring(5))
+    >>> plan.part(0).gamma, plan.part(0).group
+    (1, 3)
+    """
 
     def part(self, agent: int) -> Any:
         """What one agent has to know of it."""
@@ -115,14 +149,24 @@ class Plan(Protocol):
 
 @dataclass(frozen=True)
 class NoPlan:
-    """For policies that need to work out nothing."""
+    """The plan of policies that need none."""
 
     def part(self, agent: int) -> None:
         return None
 
 
 class Policy(metaclass=NamedArguments):
-    """Frozen parameters that turn a seat into an agent. Own policies are frozen dataclasses too."""
+    """Frozen parameters from which agents are made; the abstract class of all policies.
+
+    A user-defined policy is a frozen dataclass with `agent(seat)`; a class of agents alone, whose constructor
+    takes a `Seat`, can stand for one. A spec names it as "module:Class".
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> isinstance(rm.KMPUCB(), rm.Policy)
+    True
+    """
 
     label: ClassVar[str] = ""
     """The name in tables and figures; left out, that of the class."""
@@ -134,11 +178,11 @@ class Policy(metaclass=NamedArguments):
         """The agent that takes this seat."""
 
     def plan(self, network: Network) -> Plan:
-        """What has to be worked out once for a network."""
+        """What has to be computed once for a network."""
         return NoPlan()
 
     def plan_key(self) -> Hashable:
-        """Policies with equal keys have the same plan on the same network: it is worked out once."""
+        """Policies with equal keys have the same plan on the same network, which is computed once."""
         return (type(self), self)
 
     def require_moments_below(self, tail_index: float) -> None:
@@ -151,22 +195,22 @@ class Policy(metaclass=NamedArguments):
             )
 
     def constants(self, moments: Moments) -> dict[str, str | int | float]:
-        """What its index is made of for arms with these moments, by name; nothing where it cannot say."""
+        """The constants of the index for arms with these moments, by name; empty where there are none."""
         del moments
         return {}
 
     def require_supported(self, world: World) -> None:
-        """Raise InputError if the policy breaks where the world is not perfect in this way."""
-        del world  # flooding bears everything
+        """Raise InputError if the policy does not support the fault model of this world."""
+        del world  # flooding supports every fault model
 
     def require_usable(self, moments: Moments) -> None:
         """Raise InputError if the policy cannot play arms with these moments."""
-        del moments  # a policy without a robust mean bears any
+        del moments  # a policy without a robust mean supports any
 
 
 @dataclass(frozen=True)
 class OwnPolicy(Policy):
-    """A class whose constructor takes a Seat (or anything that makes agents so), and its parameters."""
+    """A callable that takes a Seat and returns an agent, with its parameters."""
 
     make: Callable[..., Agent]
     parameters: tuple[tuple[str, Any], ...] = field(default=())
@@ -205,7 +249,7 @@ class DuckPolicy(Policy):
 
 
 def as_policy(given: Any) -> Policy:
-    """A policy from whatever can stand for one: a policy, a class of agents, an object with `agent`."""
+    """A policy from a policy, a class of agents, or an object with `agent`."""
     if isinstance(given, Policy):
         return given
     if isinstance(given, type) and (issubclass(given, Policy) or _has_agent(given)):

@@ -1,4 +1,4 @@
-"""Centralized MP-UCB (Algorithm 2): leaders learn, followers copy the newest leader action they heard.
+"""Centralized MP-UCB (Algorithm 2): leaders learn, followers copy the newest action of their leader.
 
 Round t <= K: arm t - 1. Leaders, and followers while t <= d(v, leader): the index of Algorithm 1 over all
 samples received. Later a follower plays what its leader played d(v, leader) rounds ago.
@@ -11,7 +11,8 @@ What differs from the printed text:
 - the weight of a vertex is its degree in G_γ plus one: plain degree would drop isolated vertices;
 - the newest action is the newest of the *leader*, not the newest of any message.
 
-A quiet leader would leave its followers behind, so leaders always tell; followers judge by what they know.
+With `quiet` leaders still send every pull, since followers copy it; followers apply the rule to their own
+samples.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ INDEPENDENT = ("independent", "qubo", "search")
 
 @dataclass(frozen=True)
 class LeaderPart(HopPart):
-    """Whom an agent follows (itself if it leads), and from how far."""
+    """The leader of an agent (itself if it leads), and the hops to it."""
 
     leader: int
     distance: int
@@ -65,25 +66,58 @@ class LeaderPlan(HopPlan):
 
 @dataclass(frozen=True, kw_only=True)
 class CentralizedMPUCB(MessagePassingPolicy):
-    """Leaders are an independent set of G_γ (the paper's choice), a dominating set, or given.
+    """Leaders are an independent set of G_γ (the paper's choice), a dominating set, or given; Algorithm 2.
 
-    patience: if the newest word of its leader is older than the distance to it by more than so many rounds,
-    a follower decides for itself until a newer one comes; None: it copies the old one for ever. Where
-    everything arrives in time, this never happens.
+    Parameters
+    ----------
+    leaders : "independent" | "qubo" | "search" | "dominating" | Sequence[int], default "independent"
+        The leaders: an "independent" set of large weight, found by annealing a "qubo" (the paper's
+        way, taken on all but large networks) or by local "search"; a "dominating" set; or these
+        agents.
+    patience : float | None, default PATIENCE
+        A follower decides for itself while the newest action of its leader is older than the distance
+        to it plus so many rounds; None: never.
+    estimator : Estimator, default TrimmedMean()
+        Robust mean that the index is built on.
+    c : float | "theory" | None, default None
+        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
+    zeta : float | None, default None
+        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
+        given.
+    confidence : "paper" | "anytime", default "paper"
+        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
+        bound of the proofs holds.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+    gamma : int | "half-diameter", default "half-diameter"
+        Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
+    quiet : float | None, default None
+        Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times
+        the samples of another arm; 1/4 is a good choice, None sends every pull.
+    start : "round-robin" | "shared", default "round-robin"
+        In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide
+        the arms and pull only those without a sample ("shared").
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.CentralizedMPUCB(gamma=1, leaders="dominating").plan(rm.Network.star(6)).leaders.tolist()
+    [0]
+
+    References
+    ----------
+    Dubey and Pentland (2020), "Cooperative multi-agent bandits with heavy tails", Algorithm 2.
     """
 
     label: ClassVar[str] = "Centralized"
     leaders: Literal["independent", "qubo", "search", "dominating"] | Sequence[int] = "independent"
-    """Who leads: an "independent" set of large weight, found by annealing a "qubo" (the paper's way, taken on
-    all but large networks) or by local "search"; a "dominating" set; or these agents."""
     patience: float | None = PATIENCE
-    """After how many silent rounds (beyond the distance) a follower decides for itself; None: never."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for_ever = self.patience is None or self.patience == math.inf
         if not (for_ever or (is_number(self.patience) and float(self.patience or 0) >= 0)):
-            raise refused("patience", self.patience, "a number of rounds >= 0, or None for ever")
+            raise refused("patience", self.patience, "a number of rounds >= 0, or None for no limit")
         if isinstance(self.leaders, str) and self.leaders in (*INDEPENDENT, "dominating"):
             return
         if isinstance(self.leaders, str) or not isinstance(self.leaders, Iterable):
@@ -109,7 +143,7 @@ class CentralizedMPUCB(MessagePassingPolicy):
 
     @property
     def independent(self) -> bool:
-        """Whether leaders do not hear each other."""
+        """Whether no leader is within reach of another."""
         return isinstance(self.leaders, str) and self.leaders in INDEPENDENT
 
     def plan_key(self) -> object:
@@ -121,7 +155,7 @@ class CentralizedMPUCB(MessagePassingPolicy):
 
 
 class CentralizedAgent(DecentralizedAgent):
-    """Algorithm 2 for one agent: Algorithm 1 without the clique filter, unless a leader has been heard."""
+    """Algorithm 2 for one agent: Algorithm 1 without the clique filter until the leader is heard of."""
 
     def __init__(self, policy: CentralizedMPUCB, seat: Seat, part: LeaderPart) -> None:
         super().__init__(policy, seat, part.gamma)
@@ -152,7 +186,7 @@ class CentralizedAgent(DecentralizedAgent):
         self.hear(message)
 
     def hear(self, message: Message) -> None:
-        """Note what another agent decided, if it is the leader's newest."""
+        """Store another agent's decision, if it is the leader's newest."""
         if message.origin == self.leader and (self.heard is None or message.round > self.heard.round):
             self.heard = message
 

@@ -42,17 +42,38 @@ GAMMA_C = 1.01
 
 @dataclass(frozen=True, kw_only=True)
 class ConsensusUCB(AveragingPolicy):
-    """Running consensus. `epsilon` (a number, or one per agent) replaces the spectral ε_v."""
+    """Running consensus on sums and counts.
+
+    Parameters
+    ----------
+    kappa : float | None, default None
+        Weight of the neighbours in P = I - kappa/d_max Laplacian; by default d_max/(d_max + 1).
+    epsilon : float | Sequence[float] | None, default None
+        A number, or one per agent, in place of the spectral ε_v, which is exact up to 5,000 agents
+        and beyond an estimate of an upper bound.
+    radius : "printed" | "variance" | "logarithmic", default "printed"
+        The printed radius, the "variance" one for every eps, or the "logarithmic" one of coop-UCB.
+    zeta : float, default 1.0
+        Factor on the radius.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.ConsensusUCB().plan(rm.Network.complete(4)).weight
+    0.25
+
+    References
+    ----------
+    Landgren, Srivastava and Leonard (2016), as adapted by Dubey and Pentland (2020).
+    """
 
     label: ClassVar[str] = "Consensus"
 
     kappa: float | None = None
-    """The weight of the neighbours in P = I - kappa/d_max Laplacian; d_max/(d_max + 1) if left out."""
     epsilon: float | Sequence[float] | None = None
-    """A number, or one per agent, in place of ε_v, which comes from the spectrum of P: exactly up to 5,000
-    agents, beyond as an estimate of an upper bound."""
     radius: Literal["printed", "variance", "logarithmic"] = "printed"
-    """The printed radius, the "variance" one for every eps, or the "logarithmic" one of coop-UCB."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

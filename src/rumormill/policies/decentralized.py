@@ -1,6 +1,6 @@
 """Decentralized MP-UCB (Algorithm 1).
 
-Index of arm k for agent v in round t > K, over all n samples it has (own and heard):
+Index of arm k for agent v in round t > K, over all n samples it has (own and received):
 
     mean_k + m^(1/p) (c L_t / n)^(eps/p)          L_t = 2 ln t
 
@@ -8,7 +8,7 @@ Regret O(χ̄(G_γ) K Δ^(-1/eps) ln T), with χ̄ the clique cover number of th
 
 What differs from the printed text:
 - CLIQUE(v, G_γ) is v's part in a *partition* of G_γ into cliques; the proof needs it, regret does not:
-  `clique_filter=False` listens to everybody in reach, and the same proof holds.
+  `clique_filter=False` uses the samples of all agents in reach, and the same proof holds.
 - χ̄ is called the clique number there; it is the clique cover number.
 """
 
@@ -34,14 +34,14 @@ Groups = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True)
 class CliquePart(HopPart):
-    """Whom an agent listens to: its clique, or None for everybody in reach."""
+    """The agents whose samples an agent uses: its clique, or None for all in reach."""
 
     clique: frozenset[int] | None
 
 
 @dataclass(frozen=True)
 class CliquePlan(HopPlan):
-    """The cliques whose members listen to each other; None when everybody in reach is heard."""
+    """The cliques whose members use each other's samples; None: those of all agents in reach."""
 
     groups: Groups | None
     even: bool = False
@@ -55,7 +55,7 @@ class CliquePlan(HopPlan):
         return CliquePart(self.gamma, clique, keep=self.keep(agent), **self.known(agent))
 
     def keep(self, agent: int) -> float:
-        """min_w |N_γ(w)| / |N_γ(v)| if agents throw away what others do not have, else 1."""
+        """min_w |N_γ(w)| / |N_γ(v)| with discard="RCL-LF", else 1."""
         if not self.even or self.near is None or not self.near.sizes[agent]:
             return 1.0
         return float(self.near.sizes.min() / self.near.sizes[agent])
@@ -63,22 +63,57 @@ class CliquePlan(HopPlan):
 
 @dataclass(frozen=True, kw_only=True)
 class DecentralizedMPUCB(MessagePassingPolicy):
-    """Every agent decides for itself; the cover is computed, or given as a list of groups.
+    """Every agent decides from the samples of its clique; Algorithm 1.
 
-    discard: "RCL-LF", use of what is heard only the share min_w |N_γ(w)| / |N_γ(v)|, drawn by
-    U(DISCARD; v, origin, round), from everybody in reach: there is no clique filter then. hold: a sample of
-    round t' is used from the end of round t' + hold - 1 on, not before; 1 is off.
+    Parameters
+    ----------
+    clique_filter : bool, default True
+        Use samples of the own clique only (the paper), or of all agents in reach.
+    cover : Sequence[Sequence[int]] | None, default None
+        The cliques, as lists of agents; computed if left out.
+    discard : "RCL-LF" | None, default None
+        "RCL-LF": use only the fraction min_w |N_γ(w)| / |N_γ(v)| of the received samples, drawn by
+        U(DISCARD; v, origin, round), from all agents in reach, so that all agents use about equally
+        many.
+    hold : int, default 1
+        A sample of round s is used from the end of round s + hold - 1 on; 1: at once.
+    estimator : Estimator, default TrimmedMean()
+        Robust mean that the index is built on.
+    c : float | "theory" | None, default None
+        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
+    zeta : float | None, default None
+        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
+        given.
+    confidence : "paper" | "anytime", default "paper"
+        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
+        bound of the proofs holds.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+    gamma : int | "half-diameter", default "half-diameter"
+        Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
+    quiet : float | None, default None
+        Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times
+        the samples of another arm; 1/4 is a good choice, None sends every pull.
+    start : "round-robin" | "shared", default "round-robin"
+        In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide
+        the arms and pull only those without a sample ("shared").
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.DecentralizedMPUCB(gamma=1).plan(rm.Network.path(4)).groups
+    ((0, 1), (2, 3))
+
+    References
+    ----------
+    Dubey and Pentland (2020), "Cooperative multi-agent bandits with heavy tails", Algorithm 1.
     """
 
     label: ClassVar[str] = "Decentralized"
     clique_filter: bool = True
-    """Listen to the own clique only (the paper), or to everybody in reach."""
     cover: Sequence[Sequence[int]] | None = None
-    """The cliques, as lists of agents; computed if left out."""
     discard: Literal["RCL-LF"] | None = None
-    """"RCL-LF": use only part of what is heard, so that everybody learns about equally much."""
     hold: int = 1
-    """A heard sample counts from this many rounds after its pull on; 1: at once."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,7 +135,7 @@ class DecentralizedMPUCB(MessagePassingPolicy):
 
     @property
     def filters(self) -> bool:
-        """Whether agents listen to their clique only."""
+        """Whether agents use the samples of their clique only."""
         return self.clique_filter and self.discard is None
 
     def plan(self, network: Network) -> CliquePlan:
@@ -142,13 +177,13 @@ class DecentralizedAgent(MessagePassingAgent):
         return self.samples.best(t, self.samples.rows(t))
 
     def take(self, origin: int, arm: int, reward: float) -> None:
-        """One more sample of another agent, known to be news."""
+        """Add a new sample of another agent."""
         if self.clique is None or origin in self.clique:
             self.samples.add(arm, reward)
 
 
 class HoldingAgent(DecentralizedAgent):
-    """Algorithm 1 for an agent that throws away some of what it hears, and keeps back the rest."""
+    """Algorithm 1 for an agent that discards some received samples, and uses the rest later."""
 
     def __init__(
         self,

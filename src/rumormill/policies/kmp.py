@@ -38,14 +38,49 @@ GUARD_COUNT: Count = "cautious"
 class KMPUCB(MessagePassingPolicy):
     """Every agent uses, arm by arm, the best informed estimate in reach.
 
-    guard: how many liars it must withstand; "auto", as many as its part of the plan reckons with (none, where
-    nobody says so). See `GuardedAgent`: with a guard the estimator is that of OriginMedianUCB.
+    Parameters
+    ----------
+    guard : int | "auto", default "auto"
+        Number of adversaries to withstand; "auto": the number declared in the plan (default 0). With
+        a guard the estimator is that of `OriginMedianUCB`.
+    estimator : Estimator, default TrimmedMean()
+        Robust mean that the index is built on.
+    c : float | "theory" | None, default None
+        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
+    zeta : float | None, default None
+        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
+        given.
+    confidence : "paper" | "anytime", default "paper"
+        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
+        bound of the proofs holds.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+    gamma : int | "half-diameter", default "half-diameter"
+        Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
+    quiet : float | None, default None
+        Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times
+        the samples of another arm; 1/4 is a good choice, None sends every pull.
+    start : "round-robin" | "shared", default "round-robin"
+        In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide
+        the arms and pull only those without a sample ("shared").
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> bandit = rm.Bandit([rm.StudentT(df=3.0, loc=loc) for loc in (0.0, 1.0)])
+    >>> result = rm.simulate(bandit, rm.Network.ring(5), rm.KMPUCB(gamma=1), horizon=50, rng=1)
+    >>> result.actions is None, result.regret.shape[0]
+    (True, 1)
+
+    References
+    ----------
+    Dubey and Pentland (2020), "Cooperative multi-agent bandits with heavy tails", appendix. With a guard:
+    docs/decisions/012-guard.md.
     """
 
     label: ClassVar[str] = "KMP"
     shares_rows: ClassVar[bool] = True
     guard: int | Literal["auto"] = "auto"
-    """How many liars it must withstand; "auto": as many as are reckoned with."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -54,7 +89,7 @@ class KMPUCB(MessagePassingPolicy):
             raise refused("guard", self.guard, 'a whole number >= 0, or "auto"')
 
     def liars(self, known: int) -> int:
-        """How many liars it withstands where so many are reckoned with."""
+        """Number of adversaries to withstand if so many are declared."""
         return known if self.guard == "auto" else int(self.guard)
 
     def agent(self, seat: Seat) -> KMPAgent | GuardedAgent:
@@ -99,7 +134,7 @@ class KMPAgent(MessagePassingAgent):
             self.hear(message)
 
     def hear(self, message: Message) -> None:
-        """Note what another agent knew, if it is its newest word."""
+        """Store the rows of another agent, if they are its newest."""
         newest = self.heard.get(message.origin)
         if (newest is None or message.round > newest.round) and len(message.rows) == self.n_arms:
             self.heard[message.origin] = message
@@ -116,13 +151,12 @@ class KMPAgent(MessagePassingAgent):
 
 
 class GuardedAgent(KMPAgent):
-    """KMP among at most f liars: whatever they say, every index stays an upper bound.
+    """KMP with at most f adversaries in reach: every index stays an upper bound, whatever they send.
 
-    Samples are kept apart by origin, as in OriginMedianUCB with one spare pair of groups and cautious counts,
-    and rows carry its (median of groups, count). The index of an arm is the smallest of: the own one; that of
-    the median of groups; the middle one of the indices that the rows heard amount to, if these are more than
-    2f. So lies can neither talk an arm up, beyond the own index, nor down, below what some honest agent says,
-    and the least lucky of the honest ones does not speak for all.
+    Samples are stored by origin, as in OriginMedianUCB with one spare pair of groups and cautious counts, and
+    rows carry its (median of groups, count). The index of an arm is the minimum of: the own index; that of
+    the median of groups; the median of the indices of all received rows, if these are more than 2f. So false
+    messages can raise an index neither above the own one, nor lower it below that of some honest agent.
     """
 
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, f: int) -> None:
@@ -136,9 +170,9 @@ class GuardedAgent(KMPAgent):
         radius, L = self.by_origin.radius, self.by_origin.L(t)
         for arm in range(self.n_arms):
             rows = [message.rows[arm] for message in self.heard.values()]
-            said = sorted(radius.index(mean, n, L) for mean, n in rows if n > 0)
-            if len(said) > 2 * self.f:
-                values[arm] = min(values[arm], said[len(said) // 2])
+            claimed = sorted(radius.index(mean, n, L) for mean, n in rows if n > 0)
+            if len(claimed) > 2 * self.f:
+                values[arm] = min(values[arm], claimed[len(claimed) // 2])
         return self.by_origin.best(values)
 
     def add_own(self, arm: int, reward: float) -> None:
@@ -149,14 +183,29 @@ class GuardedAgent(KMPAgent):
 
 
 def recommended(*, symmetric: bool = False, proven: bool = False) -> KMPUCB:
-    """A policy for rewards of which little is known.
+    """The policy that the tournament recommends, by what is known about the rewards.
 
-    Nothing said: no moments are needed, skewed laws are allowed. `symmetric`: the laws are symmetric about
-    their means, whatever their tails; least regret, and wrong for skewed ones. `proven`: at the constant of a
-    lemma, with known moments. The paper's own settings are those of the class itself, `rm.KMPUCB()`.
+    Parameters
+    ----------
+    symmetric : bool, default False
+        The laws are symmetric about their means, with any tails: least regret, and wrong for skewed laws.
+    proven : bool, default False
+        Use the constant of a lemma; moment bounds are then required.
 
-    >>> recommended().estimator.needs_moments
+    Returns
+    -------
+    KMPUCB
+        By default without moments, for skewed laws too. The paper's settings are those of `rm.KMPUCB()`.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.recommended().estimator.needs_moments
     False
+
+    References
+    ----------
+    docs/decisions/009-recommended.md.
     """
     if truth("proven", proven):
         return KMPUCB(estimator=ClippedMean(), c="theory")

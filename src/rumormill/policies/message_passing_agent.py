@@ -1,4 +1,4 @@
-"""What all message-passing agents share: samples with indices, the start, outgoing messages."""
+"""Base class of message-passing agents: samples with indices, initial rounds, outgoing messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def first_best(values: Sequence[float]) -> int:
 
 
 class Samples:
-    """The samples of every arm that one agent has, in order of arrival, and their indices."""
+    """The samples of every arm that one agent has, in arrival order, and their indices."""
 
     def __init__(self, policy: RobustPolicy, seat: Seat) -> None:
         estimator = policy.estimator
@@ -125,20 +125,20 @@ class MessagePassingAgent(ABC):
 
     @abstractmethod
     def decide(self, t: int) -> int:
-        """The arm to pull once every arm is known."""
+        """The arm to pull after the initial rounds."""
 
     def observe(self, t: int, arm: int, reward: float) -> None:
         self.now = max(self.now, t)
-        if self.sends(t, arm):  # judged by what was known before the pull
+        if self.sends(t, arm):  # decided from what was known before the pull
             self.relay.post(self.message(t, arm, reward))
         self.add_own(arm, reward)
 
     def add_own(self, arm: int, reward: float) -> None:
-        """One more sample of one's own."""
+        """Add a sample of the own pulls."""
         self.samples.add(arm, reward)
 
     def sends(self, t: int, arm: int) -> bool:
-        """Whether the pull of this round is told."""
+        """Whether the pull of this round is sent."""
         quiet = self.start_and_quiet.quiet
         if quiet is None or t <= self.n_arms or not self.samples.latest:
             return True
@@ -146,7 +146,7 @@ class MessagePassingAgent(ABC):
         return worth_telling(arm, means, counts, quiet)
 
     def message(self, t: int, arm: int, reward: float) -> Message:
-        """What is told of a pull."""
+        """The message about a pull."""
         return Message(self.agent, t, arm, reward)
 
     def outgoing(self, t: int) -> list[Message]:
@@ -158,19 +158,19 @@ class MessagePassingAgent(ABC):
 
     @property
     def refused(self) -> int:
-        """How many messages were turned away: no honest agent could have sent them."""
+        """Number of invalid messages, which no honest agent could have sent."""
         return self.relay.refused
 
     def use(self, message: Message) -> None:
-        """Take in what is news."""
+        """Add the sample of a new message."""
         self.take(message.origin, message.arm, message.reward)
 
     def take(self, origin: int, arm: int, reward: float) -> None:
-        """One more sample of another agent, known to be news."""
+        """Add a new sample of another agent."""
         self.samples.add(arm, reward)
 
     def awaiting(self, pending: Sequence[int]) -> None:
-        """How many pulls of every arm are still without a reward."""
+        """Set the number of pulls of every arm whose rewards are not yet known."""
         self.samples.pending = pending
 
     def state(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ class MessagePassingAgent(ABC):
             "samples": self.samples.state(),
             "relay": self.relay.state(),
             "now": self.now,
-            "latest": plain_rows(self.samples.latest),  # judges what is told, where the reward is still out
+            "latest": plain_rows(self.samples.latest),  # decides what is sent once the reward is known
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -191,7 +191,7 @@ class MessagePassingAgent(ABC):
 
 
 def message_validator(policy: RobustPolicy, seat: Seat, gamma: int) -> MessageValidator:
-    """What an agent knows of the messages that can reach it, from its seat and its part of the plan."""
+    """The validator of an agent, from its seat and its part of the plan."""
     part = seat.part if isinstance(seat.part, HopPart) else HopPart(gamma)
     origins: dict[int, int] | Collection[int] | None = part.origins
     if origins is None and gamma == 1 and seat.neighbours:

@@ -1,4 +1,4 @@
-"""What the robust policies share: parameters, reach of messages, how agents begin and what they tell."""
+"""Base classes of the robust policies: parameters, hop budget, initial rounds, which pulls are sent."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ STARTS = ("round-robin", "shared")
 
 @dataclass(frozen=True)
 class HopPart:
-    """How many hops messages travel: all that some agents have to know of a plan."""
+    """Hop budget and what an agent knows of the agents within reach."""
 
     gamma: int
     group: int = field(default=1, kw_only=True)
-    """How many agents are within reach, oneself included."""
+    """Number of agents within reach, itself included."""
     origins: dict[int, int] | None = field(default=None, kw_only=True)
-    """Who is within reach, and how many are within the reach of each, itself included; None: not known."""
+    """The agents within reach, each with the number of agents within its own reach; None: not known."""
     keep: float = field(default=1.0, kw_only=True)
-    """The share of what is heard that is used."""
+    """Fraction of the received samples that is used."""
     coins: int = field(default=0, kw_only=True, repr=False)
-    """The key of the agent's own keyed uniforms, which decide what that is."""
+    """Key of the counter-based uniforms that select them."""
     delay: int | None = field(default=None, kw_only=True)
-    """By how many rounds messages may be late; None where nobody knows."""
+    """Largest delay of a message, in rounds; None: not known."""
     liars: int = field(default=0, kw_only=True)
-    """How many of those in reach may lie, as far as is known."""
+    """Declared number of adversaries within reach."""
 
 
 @dataclass(frozen=True, eq=False)
 class HopPlan:
-    """The hop budget on one network, and how many agents it reaches."""
+    """The hop budget on one network, and the neighbourhoods it gives."""
 
     gamma: int
     near: Neighbourhoods | None = field(default=None, kw_only=True)
 
     def known(self, agent: int) -> dict[str, Any]:
-        """What an agent knows of those around it, whatever else the plan tells it."""
+        """What every agent knows of the agents within reach."""
         if self.near is None:
             return {}
         sizes, (ids, _) = self.near.sizes, self.near.row(agent)
@@ -57,7 +57,7 @@ class HopPlan:
 
 @dataclass(frozen=True)
 class StartAndQuiet:
-    """How an agent begins, and how quiet it is."""
+    """How the first K rounds are played, and which pulls are not sent."""
 
     start: Start = "round-robin"
     quiet: float | None = None
@@ -74,15 +74,16 @@ class RobustPolicy(Policy):
     """
 
     estimator: Estimator = field(default_factory=TrimmedMean)
-    """The robust mean that the index is built on."""
+    """Robust mean that the index is built on."""
     c: float | Literal["theory"] | None = None
-    """The constant of the radius: a number, or "theory" for that of the estimator's lemma."""
+    """Constant of the radius: a number, or "theory" for that of the estimator's lemma."""
     zeta: float | None = None
-    """The same constant as a plain factor on the radius, c = zeta^(p/eps); 1 if neither is given."""
+    """The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is given."""
     confidence: Confidence = "paper"
-    """L_t: 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the proofs' union bound holds."""
+    """Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union bound
+    of the proofs holds."""
     moments: Moments | None = None
-    """Bounds on the moments, where they are not those that the seat brings."""
+    """Bounds on the moments; by default those of the seat."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, Estimator):
@@ -125,7 +126,7 @@ class RobustPolicy(Policy):
 
     @property
     def start_and_quiet(self) -> StartAndQuiet:
-        """How its agents begin, and how quiet they are."""
+        """How the first K rounds are played, and which pulls are not sent."""
         return StartAndQuiet()
 
     def plan(self, network: Network) -> HopPlan:
@@ -137,22 +138,16 @@ class RobustPolicy(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class MessagePassingPolicy(RobustPolicy):
-    """A robust policy whose messages travel `gamma` hops.
-
-    start: in the first K rounds everybody pulls arm t - 1 ("round-robin", the paper), or agents share the
-    arms out and pull only those they have not heard of ("shared").
-
-    quiet: tell only what can still matter, namely a pull that is not of the own favourite, or of one with
-    at most `quiet` times the samples of another arm. 1/4 is a good choice, 0 tells no favourite at all, None
-    tells everything.
-    """
+    """A robust policy whose messages travel `gamma` hops."""
 
     gamma: int | Literal["half-diameter"] = "half-diameter"
-    """How many hops messages travel; "half-diameter" is ⌈diameter/2⌉."""
+    """Hop budget of messages; "half-diameter" is ⌈diameter/2⌉."""
     quiet: float | None = None
-    """Tell only what can still matter; None tells everything."""
+    """Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times the samples
+    of another arm; 1/4 is a good choice, None sends every pull."""
     start: Start = "round-robin"
-    """How the first K rounds are played: "round-robin" or "shared"."""
+    """In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide the arms
+    and pull only those without a sample ("shared")."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -175,7 +170,7 @@ class MessagePassingPolicy(RobustPolicy):
         return (type(self), self.gamma)
 
     def hops(self, seat: Seat) -> int:
-        """How far the agent's messages travel: as planned, or as given where nothing was planned."""
+        """Hop budget of an agent: as planned, or as given where there is no plan."""
         if seat.part is None and is_whole(self.gamma):
             return int(self.gamma)
         return int(seat.require_part(HopPart).gamma)

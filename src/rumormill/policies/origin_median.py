@@ -1,4 +1,4 @@
-"""OriginMedian MP-UCB: a median of means whose groups are origins, so that few liars cannot move it.
+"""OriginMedian MP-UCB: a median of means whose groups are origins, so that f adversaries cannot move it.
 
 For an arm with samples of more than 2f origins these are dealt into G groups, G = 2f + 1 + 2 spare or, if
 there are fewer origins, the largest odd number of them: those with most samples first, in snake order. With
@@ -6,16 +6,16 @@ m_g the mean and c_g the samples of group g, all samples clipped once on arrival
 
     min( own mean + zeta u^(1/p) (L_t/n_own)^(eps/p) ,  median m_g + zeta u^(1/p) (L_t/Σ c_g)^(eps/p) )
 
-Both are upper bounds, so the smaller one is; the own one sees to it that liars can never make an arm look
-better than it does to somebody alone. With no more than 2f origins the own index counts.
+Both are upper bounds, so the minimum is one; and no index exceeds that of an agent without messages. With at
+most 2f origins the own index is used.
 
-With G >= max(16 f, 15 L) groups an honest majority holds with probability 1 - e^-L: f liars cost like extra
-confidence. The default is far below that, a heuristic like zeta = 1. A liar that reports one arm every round
-shrinks the radius, and everybody may then leave the best arm for good. count="trimmed", G/(G-f) times the
-G - f smallest c_g, forgives that where groups are of about one size, as the theorem has them.
-count="cautious" needs no such thing: beside f liars h = ⌊G/2⌋ + 1 - f honest groups must err before the
-median does, so it counts G times the h-th smallest c_g (no more than all). Identities must be authentic; on
-sparse graphs take gamma >= 2.
+With G >= max(16 f, 15 L) groups an honest majority holds with probability 1 - e^-L: f adversaries cost like
+extra confidence. The default is far below that, a heuristic like zeta = 1. An adversary that reports one arm
+every round shrinks the radius, and all agents may then abandon the best arm. count="trimmed", G/(G-f) times
+the G - f smallest c_g, corrects that where groups are of about one size, as the theorem has them.
+count="cautious" does not need equal sizes: beside f adversaries h = ⌊G/2⌋ + 1 - f honest groups must err
+before the median does, so it counts G times the h-th smallest c_g (no more than all). Identities must be
+authentic; on sparse graphs take gamma >= 2.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ COUNTS = ("all", "cautious", "trimmed")
 
 
 class OriginSamples:
-    """Per arm and origin (n, S): how many samples came, and the sum of what is left of them after clipping.
+    """Per arm and origin (n, S): the number of samples, and the sum of the clipped samples.
 
-    The i-th sample x of (origin, arm), come at the end of round t, counts as clip(x, ±B) for ever,
+    The i-th sample x of (origin, arm), received at the end of round t, counts as clip(x, ±B),
     B = u^(1/p) max(1, i / L_max(t,2))^(1/p).
     """
 
@@ -64,7 +64,7 @@ class OriginSamples:
         return log_confidence(self._schedule, t, self._n_agents)
 
     def add(self, origin: int, arm: int, reward: float, t: int) -> None:
-        """One more sample of an origin, come at the end of round t."""
+        """Add a sample of an origin, received at the end of round t."""
         entry = self._arms[arm].setdefault(origin, [0.0, 0.0])
         entry[0] += 1.0
         most = origin_clip(entry[0], self.L(max(t, 2)), self._root, self._p)
@@ -99,7 +99,7 @@ class OriginSamples:
         return middle, sum(counts)
 
     def indices(self, t: int) -> list[float]:
-        """min(own index, index of the estimate) of every arm: lies can never raise it above the own."""
+        """min(own index, index of the estimate) of every arm: never above the own index."""
         L = self.L(t)
         found = []
         for arm, (mean, n) in enumerate(self.estimates(t)):
@@ -128,17 +128,48 @@ class OriginSamples:
 
 @dataclass(frozen=True, kw_only=True)
 class OriginMedianUCB(MessagePassingPolicy):
-    """Withstands f liars among those in reach; `spare` pairs of groups more than they could fill."""
+    """Withstands f adversaries among those in reach, by a median over groups of origins.
+
+    Parameters
+    ----------
+    f : int, default 1
+        Number of adversaries in reach to withstand.
+    spare : int, default 1
+        Pairs of groups of origins beyond the 2f + 1 that are needed.
+    count : "all" | "cautious" | "trimmed", default "all"
+        What the radius counts: "all" samples, or fewer where groups differ in size: "trimmed",
+        "cautious".
+    c : float | "theory" | None, default None
+        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
+    zeta : float | None, default None
+        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
+        given.
+    confidence : "paper" | "anytime", default "paper"
+        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
+        bound of the proofs holds.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+    gamma : int | "half-diameter", default "half-diameter"
+        Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
+    quiet : float | None, default None
+        Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times
+        the samples of another arm; 1/4 is a good choice, None sends every pull.
+    start : "round-robin" | "shared", default "round-robin"
+        In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide
+        the arms and pull only those without a sample ("shared").
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.OriginMedianUCB(f=2, gamma=2).count
+    'all'
+    """
 
     label: ClassVar[str] = "Origin median"
     f: int = 1
-    """How many of those in reach may lie."""
     spare: int = 1
-    """Pairs of groups of origins more than f liars could fill."""
     count: Count = "all"
-    """What the radius counts: "all" samples, or fewer where groups differ: "trimmed", "cautious"."""
     estimator: Estimator = field(default_factory=TrimmedMean, init=False, repr=False)
-    """Not a choice: it only says that the radius, and `c="theory"`, are those of the raw moment u."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -152,7 +183,7 @@ class OriginMedianUCB(MessagePassingPolicy):
 
 
 class OriginMedianAgent(MessagePassingAgent):
-    """One agent; its samples are kept apart by origin."""
+    """One agent; its samples are stored by origin."""
 
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, samples: OriginSamples) -> None:
         super().__init__(policy, seat, gamma, samples)

@@ -16,7 +16,34 @@ from rumormill.policies.message_passing_policy import RobustPolicy
 
 @dataclass(frozen=True, kw_only=True)
 class RobustUCB(RobustPolicy):
-    """Independent agents."""
+    """Independent agents.
+
+    Parameters
+    ----------
+    estimator : Estimator, default TrimmedMean()
+        Robust mean that the index is built on.
+    c : float | "theory" | None, default None
+        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
+    zeta : float | None, default None
+        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
+        given.
+    confidence : "paper" | "anytime", default "paper"
+        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
+        bound of the proofs holds.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> policy = rm.RobustUCB(c="theory")
+    >>> policy.radius(rm.Moments(eps=1.0, u=2.0, rho=1.5)).constant
+    16.0
+
+    References
+    ----------
+    Bubeck, Cesa-Bianchi and Lugosi (2013), "Bandits with heavy tail".
+    """
 
     label: ClassVar[str] = "Robust"
 

@@ -1,4 +1,4 @@
-"""Messages, hop budget, flooding, de-duplication, and what the world does to them. No transport."""
+"""Messages, hop budget, flooding, de-duplication, and the fault model. No transport."""
 
 from rumormill.protocol.adversary import Byzantine, Corruption, FalseReport
 from rumormill.protocol.channel import Carrier, Channel, Imperfect, PerfectCarrier, PerfectChannel

@@ -1,4 +1,4 @@
-"""Messages that say something else than what happened: by accident, or on purpose."""
+"""Adversaries and random corruption of messages."""
 
 from __future__ import annotations
 
@@ -25,10 +25,30 @@ CLAIMED_MEAN, CLAIMED_COUNT = 5.0, 1e9
 class Corruption(metaclass=NamedArguments):
     """Rewards in messages are falsified at random: one of x + shift, scale x, or a draw from `law`.
 
-    at: "origin", iff U(CORRUPT; origin, round) < rate: everybody hears the same, the origin knows the truth;
-    "receiver", iff U(CORRUPT; receiver, origin, round) < rate: what is passed on is what was sent.
-    rows: the means in the rows of KMP are falsified in the same way, else they are not touched.
-    A draw from a law belongs to (origin, round): all who hear a false value hear the same.
+    A draw from a law belongs to (origin, round): all receivers of a false value get the same one.
+
+    Parameters
+    ----------
+    rate : float
+        Probability that a message is falsified.
+    shift : float | None, default None
+        Added to the reward.
+    scale : float | None, default None
+        Factor on the reward.
+    law : Arm | None, default None
+        Law of the false reward.
+    at : "origin" | "receiver", default "origin"
+        "origin", iff U(CORRUPT; origin, round) < rate: all receivers get the same value, the origin
+        knows the true one; "receiver", iff U(CORRUPT; receiver, origin, round) < rate: what is
+        forwarded is the true value.
+    rows : bool, default False
+        Falsify the means in the rows of KMP in the same way.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.Corruption(rate=0.1, shift=5.0).falsified(1.0, drawn=0.0)
+    6.0
     """
 
     rate: float
@@ -53,13 +73,13 @@ class Corruption(metaclass=NamedArguments):
         truth("rows", self.rows)
 
     def falsified(self, x: float, drawn: float) -> float:
-        """What is said in place of x; `drawn` is used if there is a law."""
+        """The false value in place of x; `drawn` is used if there is a law."""
         if self.shift is not None:
             return x + self.shift
         return self.scale * x if self.scale is not None else drawn
 
     def corrupted(self, message: Message, drawn: float) -> Message:
-        """The message with its reward falsified, and its rows if they are to be."""
+        """The message with a false reward, and false rows if `rows`."""
         rows = message.rows
         if self.rows:
             rows = tuple(
@@ -70,7 +90,7 @@ class Corruption(metaclass=NamedArguments):
 
 @dataclass(frozen=True)
 class FalseReport:
-    """What liars say of every round."""
+    """The false message that adversaries send every round."""
 
     arm: int
     reward: float
@@ -84,13 +104,24 @@ class FalseReport:
 
 @dataclass(frozen=True, kw_only=True)
 class Byzantine(metaclass=NamedArguments):
-    """Agents that never pull, pass on honestly what others say, and tell lies of their own.
+    """Adversaries: agents that never pull, forward messages honestly, and send false messages of their own.
 
-    attack: what the message of every round says, with rows (where the policy sends them) of 10^9 samples.
-    "promote": the worst arm paid `size`, by default 1 more than the best mean; rows 5 for it, -5 for others.
-    "slander": the best arm paid `size`, by default -5; rows -5 for it, 5 for others.
-    "flood": as promote, by default 1000.
-    agents: their ids; a number n stands for the agents 0..n-1.
+    Parameters
+    ----------
+    agents : Sequence[int] | int, default ()
+        Ids of the adversaries; a number n means the agents 0..n-1.
+    attack : "promote" | "slander" | "flood", default "promote"
+        Content of the false message of every round; rows, where the policy sends them, claim 10^9
+        samples. "promote": the worst arm paid `size`; rows 5 for it, -5 for others. "slander": the
+        best arm paid `size`; rows -5 for it, 5 for others. "flood": as promote.
+    size : float | None, default None
+        The false reward; by default 1 more than the best mean (promote), -5 (slander), 1000 (flood).
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.Byzantine(agents=2, attack="flood").ids
+    (0, 1)
     """
 
     agents: Sequence[int] | int = ()
@@ -111,12 +142,12 @@ class Byzantine(metaclass=NamedArguments):
 
     @property
     def ids(self) -> tuple[int, ...]:
-        """Who lies, sorted."""
+        """The adversaries, sorted."""
         assert isinstance(self.agents, tuple)
         return self.agents
 
     def lie(self, source: RewardSource) -> FalseReport:
-        """What is said of these arms; rewards and means are those that agents maximise."""
+        """The false message for these arms; rewards and means are those that agents maximise."""
         slander = self.attack == "slander"
         arm = int(np.argmin(source.gaps) if slander else np.argmax(source.gaps))
         best = sign_of(getattr(source, "objective", "maximise")) * source.best_mean

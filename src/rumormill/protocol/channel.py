@@ -1,11 +1,9 @@
-"""Channels between neighbours: perfect, or lossy with delay. Policies never see them.
+"""Channels between neighbours: perfect, or lossy with delay. Policies do not depend on them.
 
-Bundles that are lost or late.
-
-Every directed link carries one bundle per round: the sender's own message and all that it passes on. What
-happens to it is a keyed uniform of the trial's seed, so it depends neither on the order of events nor on the
-policy: the bundle that a sends to b in round s is lost iff U(LOSS; a, b, s) >= p, and else arrives at the end
-of round s + τ, with τ from U(DELAY; a, b, s). Bundles may overtake each other.
+Every directed link carries one batch per round: the sender's own message and all that it forwards. Its fate
+is a counter-based uniform of the trial's seed, so it depends neither on the order of events nor on the
+policy: the batch that a sends to b in round s is lost iff U(LOSS; a, b, s) >= p, and else arrives at the end
+of round s + τ, with τ from U(DELAY; a, b, s). Batches may overtake each other.
 """
 
 from __future__ import annotations
@@ -26,20 +24,36 @@ from rumormill.validate import NamedArguments, between, one_of, probability, ref
 
 
 class Carrier(Protocol):
-    """Carries batches over edges during one trial. A lossy or slow one drops or holds back."""
+    """Transport of message batches over the edges during one trial. A lossy or slow one drops or delays them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import rumormill as rm
+    >>> carrier = rm.PerfectChannel().open(rm.Network.path(2), np.random.SeedSequence(1))
+    >>> carrier.send(1, 0, 1, [rm.Message(0, 1, 0, 0.5)])
+    >>> len(carrier.deliver(1, 1))
+    1
+    """
 
     def send(self, t: int, sender: int, receiver: int, messages: Sequence[Message]) -> None:
         """The sender puts a batch on the edge to one neighbour during round t."""
 
     def deliver(self, t: int, receiver: int) -> list[Message]:
-        """Everything that reaches the receiver at the end of round t, in any order, repeats included."""
+        """Everything that reaches the receiver at the end of round t, in any order, copies included."""
 
 
 class Channel(metaclass=NamedArguments):
-    """A description of what happens to messages; `open` makes the carrier of one trial.
+    """Description of a channel; `open` makes the carrier of one trial. The abstract class of all channels.
 
-    Own ones are frozen dataclasses; a spec names them as "module:Class". Whatever is random in a carrier
-    comes from the seed it is given, which is the trial's own (Role.CHANNEL).
+    A user-defined channel is a frozen dataclass; a spec names it as "module:Class". All randomness of a
+    carrier comes from the seed it is given, which is the trial's own (Role.CHANNEL).
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> isinstance(rm.Imperfect(p=0.9), rm.Channel)
+    True
     """
 
     @abstractmethod
@@ -49,14 +63,21 @@ class Channel(metaclass=NamedArguments):
 
 @dataclass(frozen=True, kw_only=True)
 class PerfectChannel(Channel):
-    """Every batch sent in a round arrives at the end of that round."""
+    """Every batch sent in a round arrives at the end of that round.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.PerfectChannel()
+    PerfectChannel()
+    """
 
     def open(self, network: Network, seed: np.random.SeedSequence) -> PerfectCarrier:
         return PerfectCarrier()
 
 
 class PerfectCarrier:
-    """A box per receiver, emptied at the end of every round."""
+    """A queue per receiver, emptied at the end of every round."""
 
     def __init__(self) -> None:
         self._boxes: dict[int, list[Message]] = {}
@@ -75,21 +96,32 @@ Delay = int | tuple[Literal["geometric"], float, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Imperfect(Channel):
-    """A bundle arrives with probability p, up to `delay` rounds late.
+    """Lossy and delayed channel: a batch arrives with probability p, up to `delay` rounds late.
 
-    >>> Imperfect(p=0.7, delay=("geometric", 0.5, 8)).longest_delay
+    Parameters
+    ----------
+    p : float, default 1.0
+        Probability that a batch is not lost.
+    per : "link" | "copy", default "link"
+        Unit of loss: the whole batch ("link"), or every message of it by itself ("copy"), iff U(LOSS;
+        a, b, origin, round of origin) >= p.
+    symmetric : bool, default False
+        Whether both directions of a link fail together.
+    delay : int | ("geometric", q, D), default 0
+        Delay in rounds. D: uniform on 0..D; ("geometric", q, D): one more round with probability 1 -
+        q, at most D.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.Imperfect(p=0.7, delay=("geometric", 0.5, 8)).longest_delay
     8
     """
 
     p: float = 1.0
-    """The probability that a bundle is not lost."""
     per: Literal["link", "copy"] = "link"
-    """What is lost: the whole bundle ("link"), or every message of it by itself ("copy"), iff
-    U(LOSS; a, b, origin, round of origin) >= p."""
     symmetric: bool = False
-    """Whether both directions of a link fail together."""
     delay: Delay = 0
-    """D: 0..D rounds equally likely; ("geometric", q, D): every round with probability q, at most D."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "p", probability("p", self.p))
@@ -115,7 +147,7 @@ class Imperfect(Channel):
 
     @property
     def mean_delay(self) -> float:
-        """E[τ], of bundles that are not lost."""
+        """E[τ], of batches that are not lost."""
         q, longest = self.going_on, self.longest_delay
         if q is None:
             return longest / 2.0
@@ -136,7 +168,7 @@ class Imperfect(Channel):
 
 
 class ImperfectCarrier:
-    """Boxes by round of arrival and receiver."""
+    """Queues by round of arrival and receiver."""
 
     def __init__(self, channel: Imperfect, seed: int) -> None:
         self._channel = channel
@@ -154,7 +186,7 @@ class ImperfectCarrier:
         self._boxes.setdefault((end, receiver), []).extend(arrived)
 
     def _arrived(self, t: int, sender: int, receiver: int, messages: Sequence[Message]) -> Sequence[Message]:
-        """What of a bundle is not lost."""
+        """The messages of a batch that are not lost."""
         channel = self._channel
         if channel.p >= 1.0:
             return messages

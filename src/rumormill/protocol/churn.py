@@ -1,4 +1,4 @@
-"""Who is there in which round, and which links are down."""
+"""Churn: which agents are present in which round, and which links are down."""
 
 from __future__ import annotations
 
@@ -22,9 +22,24 @@ Outage = tuple[int, int, int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class Churn(metaclass=NamedArguments):
-    """Agents come and go: spells up and down of geometric length, `up` and `down` rounds in the mean.
+    """Agents that leave and return: up and down times of geometric length.
 
-    Everybody is up in round 1. Spell i of agent v has 1 + ⌊ln(1-U)/ln(1-1/mean)⌋ rounds, U = U(CHURN; v, i).
+    All agents are up in round 1. Spell i of agent v has 1 + ⌊ln(1-U)/ln(1-1/mean)⌋ rounds, U = U(CHURN; v,
+    i).
+
+    Parameters
+    ----------
+    up : float
+        Mean length of an up time, in rounds.
+    down : float
+        Mean length of a down time, in rounds.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> churn = rm.Churn(up=50, down=5)
+    >>> all(first <= last for _, first, last in churn.absences(seed=1, n_agents=3, horizon=500))
+    True
     """
 
     up: float
@@ -35,7 +50,7 @@ class Churn(metaclass=NamedArguments):
             object.__setattr__(self, name, between(name, getattr(self, name), 1, LONGEST_SPELL))
 
     def absences(self, seed: int, n_agents: int, horizon: int) -> list[Absence]:
-        """All spells in which somebody is down, up to the horizon."""
+        """All down times up to the horizon, as (agent, first round, last round)."""
         found = []
         begin = key_of(seed, CHURN)
         for v in range(n_agents):
@@ -86,7 +101,7 @@ def _rounds(name: str, each: Sequence[Any]) -> tuple[int, int]:
 
 
 class Presence:
-    """Who is up in which round of one trial."""
+    """Which agents are present in which round of one trial."""
 
     def __init__(self, absences: Iterable[Absence], n_agents: int) -> None:
         table = np.array([*absences], dtype=np.int64).reshape(-1, 3)
@@ -99,11 +114,11 @@ class Presence:
         """(agent, first round, last round) of every absence; they may overlap."""
 
     def __bool__(self) -> bool:
-        """Whether anybody is ever absent."""
+        """Whether any agent is ever absent."""
         return len(self.spells) > 0
 
     def up(self, first: int, stop: int) -> NDArray[np.bool_]:
-        """Rounds first..stop-1: (rounds, agents), True where an agent is there."""
+        """Rounds first..stop-1: (rounds, agents), True where an agent is present."""
         agent, begin, end = self.spells.T
         here = (begin < stop) & (end >= first)
         steps = np.zeros((stop - first + 1, self.n_agents), dtype=np.int64)

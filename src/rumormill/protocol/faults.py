@@ -1,7 +1,7 @@
-"""Everything that can go wrong around the agents, and what of it happens in one trial.
+"""The fault model around the agents (adversary, churn, loss), and what of it happens in one trial.
 
-A `World` is a description, the same for all trials. `World.of_trial` gives the `Conditions` of one: plain
-numbers and arrays, which the reference engine asks round by round and the compiled engine takes as they are.
+A `World` is a description, the same for all trials. `World.of_trial` gives the `Conditions` of one: numbers
+and arrays, which the reference engine reads round by round and the compiled engine takes as they are.
 """
 
 from __future__ import annotations
@@ -36,7 +36,29 @@ from rumormill.validate import refused
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """The channel, who is away when, which links are down, and what is falsified."""
+    """Fault model: channel, absences, outages, churn, corruption and adversaries.
+
+    Parameters
+    ----------
+    channel : Channel, default PerfectChannel()
+        What happens to messages.
+    absences : Sequence[Absence], default ()
+        Triples (agent, first round, last round): the agent neither pulls, sends nor receives.
+    outages : Sequence[Outage], default ()
+        Quadruples (agent, agent, first round, last round): the link carries nothing.
+    churn : Churn | None, default None
+        Random absences.
+    corruption : Corruption | None, default None
+        Random falsification of rewards.
+    byzantine : Byzantine | None, default None
+        Adversaries.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.World().plain, rm.World(churn=rm.Churn(up=50, down=5)).all_present
+    (True, False)
+    """
 
     channel: Channel = field(default_factory=PerfectChannel)
     absences: Sequence[Absence] = ()
@@ -61,7 +83,7 @@ class World:
 
     @property
     def messages_arrive(self) -> bool:
-        """Whether the channel is known to carry everything at once."""
+        """Whether the channel is known to carry everything without loss or delay."""
         channel = self.channel
         if type(channel) is Imperfect:
             return channel.perfect
@@ -69,7 +91,7 @@ class World:
 
     @property
     def all_present(self) -> bool:
-        """Whether everybody and every link is there all the time."""
+        """Whether all agents and links are present in every round."""
         return not (self.absences or self.outages or self.churn)
 
     @property
@@ -80,17 +102,17 @@ class World:
 
     @property
     def plain(self) -> bool:
-        """Whether nothing at all can go wrong."""
+        """Whether the world is fault-free."""
         return self.messages_arrive and self.all_present and self.truthful
 
     @property
     def liars(self) -> tuple[int, ...]:
-        """The agents that lie."""
+        """The adversaries."""
         return () if self.byzantine is None else self.byzantine.ids
 
     @property
     def longest_delay(self) -> int | None:
-        """By how many rounds a bundle may be late at most; None where nobody knows."""
+        """Largest delay of a batch, in rounds; None: not known."""
         if self.messages_arrive:
             return 0
         return getattr(self.channel, "longest_delay", None)
@@ -108,7 +130,7 @@ class World:
 
 
 class Conditions:
-    """What happens in one trial. Rounds are counted from 1, a block is first..stop-1."""
+    """Realisation of the fault model in one trial. Rounds are counted from 1, a block is first..stop-1."""
 
     def __init__(
         self,
@@ -129,7 +151,7 @@ class Conditions:
         self.outages = known_outages(world.outages, network)
         """(agent, agent, first round, last round), for both directions."""
         self.lies: NDArray[np.bool_] = np.zeros(n_agents, dtype=np.bool_)
-        """Who lies."""
+        """Which agents are adversaries."""
         self.lies[list(world.liars)] = True
         self.lie: FalseReport | None = (
             world.byzantine.lie(source) if world.byzantine and world.liars else None
@@ -137,7 +159,7 @@ class Conditions:
 
     @property
     def even(self) -> bool:
-        """Whether a driver has nothing to do but to call everybody and to carry messages."""
+        """Whether all agents are present and honest in every round."""
         return self.world.all_present and self.world.truthful
 
     def carrier(self) -> Carrier:
@@ -145,11 +167,11 @@ class Conditions:
         return self.world.channel.open(self.network, self.channel_seed)
 
     def up(self, first: int, stop: int) -> NDArray[np.bool_]:
-        """(rounds, agents): who is there. Liars are, though they never pull."""
+        """(rounds, agents): which agents are present. Adversaries are, though they never pull."""
         return self.presence.up(first, stop)
 
     def links_down(self, t: int) -> set[tuple[int, int]]:
-        """Links out of order in round t, in both directions."""
+        """Links that are down in round t, in both directions."""
         first, last = self.outages[:, 2], self.outages[:, 3]
         here = self.outages[(first <= t) & (t <= last)]
         return {pair for a, b in here[:, :2].tolist() for pair in ((a, b), (b, a))}
@@ -157,7 +179,7 @@ class Conditions:
     # --- corruption ---------------------------------------------------------------------------------
 
     def corrupt(self, first: int, stop: int) -> NDArray[np.bool_]:
-        """(rounds, origins): whose message of the round is falsified for everybody (at="origin")."""
+        """(rounds, origins): whose message of the round is falsified for all receivers (at="origin")."""
         corruption, n_agents = self.world.corruption, self.network.n_agents
         if corruption is None or corruption.at != "origin":
             return np.zeros((stop - first, n_agents), dtype=np.bool_)
@@ -168,7 +190,7 @@ class Conditions:
         return false
 
     def corrupt_for(self, receiver: int, origin: int, t: int) -> bool:
-        """Whether the receiver hears a false value of that message (at="receiver")."""
+        """Whether this receiver gets a false value of that message (at="receiver")."""
         corruption = self.world.corruption
         if corruption is None or corruption.at != "receiver":
             return False
@@ -184,7 +206,7 @@ class Conditions:
         return stream_of([corruption.law], seed, self.network.n_agents, self.horizon)
 
     def drawn(self, first: int, stop: int) -> NDArray[np.float64]:
-        """(rounds, origins): what is said in place of a falsified reward; zeros where there is no law."""
+        """(rounds, origins): the false rewards; zeros where there is no law."""
         stream = self._drawn
         if stream is None:
             return np.zeros((stop - first, self.network.n_agents))

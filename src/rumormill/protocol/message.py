@@ -1,4 +1,4 @@
-"""The rumour itself, and how many bytes it takes on a wire."""
+"""The message and its encoding in bytes."""
 
 from __future__ import annotations
 
@@ -19,8 +19,28 @@ _ROW = struct.Struct("<dd")
 class Message:
     """⟨origin, round, arm, reward⟩, and for some policies one row of two numbers per arm.
 
-    KMP-UCB fills `rows` with (mean, count), Consensus-UCB with (sum, count). Everybody else sends
-    none, so the cost of a message is O(1) or O(K), as the paper counts it.
+    KMP-UCB fills `rows` with (mean, count), Consensus-UCB with (sum, count); other policies send no rows. The
+    size of a message is therefore O(1) or O(K), as the paper counts it.
+
+    Parameters
+    ----------
+    origin : int
+        Agent that pulled.
+    round : int
+        Round of the pull, from 1.
+    arm : int
+        Arm that was pulled, from 0.
+    reward : float
+        Reward of the pull.
+    rows : tuple[tuple[float, float], ...], default ()
+        Two numbers for every arm, or none.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> message = rm.Message(origin=3, round=7, arm=1, reward=0.5)
+    >>> rm.Message.decode(message.encode()) == message, message.wire_size
+    (True, 20)
     """
 
     origin: int

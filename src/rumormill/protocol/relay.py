@@ -1,4 +1,4 @@
-"""Flooding with a hop budget: what an agent passes on, and what is news to it."""
+"""Flooding with a hop budget: which messages an agent forwards, and which are new to it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,26 @@ from rumormill.validate import is_whole
 
 
 class Relay:
-    """One agent's part in the flooding. No transport: messages in, messages out.
+    """Flooding with a hop budget for one agent. No transport: messages in, messages out.
 
     A message made in round t' is sent in round s iff s - t' < gamma, so it travels gamma hops and
-    reaches an agent at distance d at the end of round t' + d - 1. It comes along many paths, and
-    one's own comes back: each (origin, round) is news once.
+    reaches an agent at distance d at the end of round t' + d - 1. Copies along several paths, and the
+    agent's own messages, are dropped: each (origin, round) is accepted once.
+
+    Parameters
+    ----------
+    agent : int
+        Own id.
+    gamma : int
+        Hop budget.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> relay = rm.Relay(agent=0, gamma=2)
+    >>> message = rm.Message(origin=1, round=1, arm=0, reward=0.5)
+    >>> len(relay.accept([message, message])), relay.outgoing(2) == [message], relay.outgoing(3)
+    (1, True, [])
     """
 
     def __init__(self, agent: int, gamma: int) -> None:
@@ -24,14 +39,14 @@ class Relay:
         self._seen = _Seen()
         self._to_send: list[Message] = []
         self.refused = 0
-        """Messages that were turned away."""
+        """Number of messages that the validator rejected."""
 
     def post(self, message: Message) -> None:
-        """Put the own message of this round on the way."""
+        """Queue the own message of this round."""
         self._to_send.append(message)
 
     def outgoing(self, t: int) -> list[Message]:
-        """What goes to every neighbour in round t."""
+        """Messages to send to every neighbour in round t."""
         sending = [m for m in self._to_send if t - m.round < self._gamma]
         self._to_send = []
         return sending
@@ -57,7 +72,7 @@ class Relay:
         return news
 
     def state(self) -> dict[str, Any]:
-        """What has come and what is still to be sent, as plain data."""
+        """Accepted (origin, round) pairs and queued messages, as plain data."""
         to_send = [message.plain() for message in self._to_send]
         return {"seen": self._seen.state(), "to_send": to_send, "refused": self.refused}
 
@@ -69,7 +84,7 @@ class Relay:
 
 
 def in_order(messages: Iterable[Message]) -> list[Message]:
-    """By round, then by origin; what cannot be put in order, since it is no number, comes first."""
+    """By round, then by origin; messages whose fields are not numbers come first."""
     messages = list(messages)
     try:
         return sorted(messages, key=_place)
@@ -84,14 +99,14 @@ def _place(message: Message) -> tuple[int, int]:
 
 
 class _Seen:
-    """Which (origin, round) pairs have come. Rounds in sequence cost one number per origin."""
+    """Which (origin, round) pairs have been accepted. Consecutive rounds cost one number per origin."""
 
     def __init__(self) -> None:
         self._all_up_to: dict[int, int] = {}
         self._beyond: dict[int, set[int]] = {}
 
     def has(self, origin: int, round_: int) -> bool:
-        """Whether the pair has come; never for what is no number."""
+        """Whether the pair has been accepted; False for fields that are not numbers."""
         try:
             if round_ <= self._all_up_to.get(origin, 0):
                 return round_ > 0
@@ -100,7 +115,7 @@ class _Seen:
             return False
 
     def add(self, origin: int, round_: int) -> None:
-        """Note a pair that has not come before."""
+        """Add a pair that is new."""
         floor = self._all_up_to.get(origin, 0)
         if round_ == floor + 1 and origin not in self._beyond:  # the common case: the next in sequence
             self._all_up_to[origin] = round_

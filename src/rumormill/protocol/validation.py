@@ -1,4 +1,4 @@
-"""Which messages an agent lets in. What could not have been said honestly is dropped, whoever says it."""
+"""Validation of messages: one that no honest agent could have sent is dropped."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ _count = operator.itemgetter(1)
 
 @dataclass(frozen=True, kw_only=True)
 class MessageValidator:
-    """What an agent knows of the messages it may get; None where it does not know."""
+    """What an agent knows of the messages it may receive; None: not known."""
 
     n_arms: int
     origins: dict[int, int] | Collection[int] | None = None
-    """Whose messages can reach the agent; as a dict, how many agents each hears, itself included."""
+    """Origins within reach; as a dict, the number of agents within reach of each, itself included."""
     n_agents: int | None = None
     oldest: int | None = None
-    """Messages of this age in rounds, or older, cannot come."""
+    """Messages of this age in rounds, or older, are invalid."""
     rows: bool | None = None
     """Whether every message has a row for each arm; None: it may have them or not."""
     signed_counts: bool = False
     """Whether the second number of a row may be negative: it is a count, or part of one."""
 
     def accepts(self, message: Message, now: int) -> bool:
-        """Whether the message may be believed at the end of round `now`."""
+        """Whether the message is valid at the end of round `now`."""
         try:  # every message that is news comes by here: one expression, the likely types first
             origin, round_, arm, rows = message.origin, message.round, message.arm, message.rows
             return (
@@ -62,9 +62,9 @@ class MessageValidator:
         return True
 
     def overclaims(self, message: Message) -> bool:
-        """Whether a row speaks of more samples than its origin can have.
+        """Whether a row claims more samples than its origin can have.
 
-        As of round r nobody knows of more samples of an arm than r pulls of each agent that it hears.
+        As of round r an agent has at most r samples of an arm from each agent within its reach.
         """
         if type(self.origins) is not dict:
             return False

@@ -1,4 +1,4 @@
-"""How often the true mean is outside an estimator's radius, against the delta its lemma allows."""
+"""How often the true mean is outside the radius of an estimator, against the delta of its lemma."""
 
 from __future__ import annotations
 
@@ -68,11 +68,46 @@ def coverage(
     confidence: float = 0.999,
     on_row: Callable[[], None] = lambda: None,
 ) -> list[CoverageRow]:
-    """A row for every n and L: `repeats` lists of n fresh samples each, and how many estimates failed.
+    """Failure rates of a confidence radius: a row for every n and L, from `repeats` lists of n samples each.
 
-    The radius is theory's unless c or zeta is given. Moments are those of the law at eps (by default the
-    eps a bandit would take). Rows do not depend on each other: each has random numbers of its own.
-    `on_row` is called when one is done.
+    Rows are independent: each has random numbers of its own.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        The estimator.
+    law : Arm
+        The law that samples are drawn from.
+    n : int or sequence of int
+        Numbers of samples.
+    L : float or sequence of float
+        Confidence levels ln(1/delta).
+    repeats : int, default 2_000
+        Number of lists per row.
+    seed : int, default 0
+        Seed of all rows.
+    eps : float, optional
+        Order of the moments minus one; by default the one a bandit would take.
+    moments : Moments, optional
+        Moment bounds; by default those of the law at eps.
+    c, zeta : float, optional
+        Constant or factor of the radius; by default c = "theory".
+    confidence : float, default 0.999
+        Confidence of the interval of a rate.
+    on_row : callable, optional
+        Called after every row.
+
+    Returns
+    -------
+    list of CoverageRow
+        Counts of failures with exact intervals.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> (row,) = rm.theory.coverage(rm.ClippedMean(), rm.Gaussian(), n=20, L=2.0, repeats=200)
+    >>> row.refuted
+    False
     """
     sizes = [whole("n", size) for size in _several(n)]
     levels = [positive("L", level) for level in _several(L)]

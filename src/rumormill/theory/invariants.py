@@ -1,9 +1,9 @@
-"""Cover, independence and domination numbers of the power graphs, each with what was proven about it.
+"""Clique cover, independence and domination numbers of the power graphs, with proven bounds.
 
-For every graph independence <= cover. And a power graph only gains links as gamma grows, so all three only
-fall: a cover or a dominating set of one gamma serves the next, an independent set serves the
-one before, and so do the bounds. Quick answers come first; what they leave open goes to the exact solvers,
-which share the time.
+For every graph independence <= cover. A power graph gains links as gamma grows, so all three are
+non-increasing in gamma: a cover or a dominating set of one gamma is valid for the next, an independent set
+for the one before, and so are the bounds. Heuristics run first; the exact solvers share the time for what
+remains open.
 """
 
 from __future__ import annotations
@@ -68,8 +68,27 @@ def invariants(
 ) -> list[Invariants]:
     """The invariants of the power graphs, for the given gammas or for 0 to the diameter.
 
-    The exact solvers stop after about time_limit seconds in all (0: quick bounds only); without OR-Tools
-    some questions stay open.
+    Parameters
+    ----------
+    network : Network
+        The network.
+    gammas : sequence of int, optional
+        Hop budgets.
+    time_limit : float, default 10.0
+        Seconds for the exact solvers in all; 0: bounds of the heuristics only. Without OR-Tools some
+        numbers are not proven.
+
+    Returns
+    -------
+    list of Invariants
+        One per gamma.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> (found,) = rm.theory.invariants(rm.Network.ring(5), [1])
+    >>> found.cover.value, found.independence.value, found.domination.value
+    (3, 2, 2)
     """
     if not (is_number(time_limit) and time_limit >= 0):
         raise refused("time_limit", time_limit, "seconds, 0 or more")
@@ -83,7 +102,7 @@ def invariants(
 
 
 class _Open:
-    """A number that is still being closed in on."""
+    """A number with the bounds proven so far."""
 
     def __init__(self, lower: int, upper: int, witness: Witness) -> None:
         self.lower, self.upper, self.witness = lower, upper, witness
@@ -107,7 +126,7 @@ class _Open:
 
 
 class _Power:
-    """One power graph with quick answers."""
+    """One power graph with the bounds of the heuristics."""
 
     def __init__(self, network: Network, gamma: int) -> None:
         self.network, self.gamma = network, gamma
@@ -121,7 +140,7 @@ class _Power:
         self.relate()
 
     def relate(self) -> None:
-        """Agents that do not hear each other are in different cliques."""
+        """Agents of an independent set are in different cliques."""
         self.cover.at_least(self.independence.lower)
         self.independence.at_most(self.cover.upper)
 
@@ -179,7 +198,7 @@ def _share(graphs: list[_Power]) -> None:
 
 
 def _settle(graphs: list[_Power], time_limit: float) -> None:
-    """Ask the exact solvers, the densest graph first: it is the easiest, and its answers help the others."""
+    """Run the exact solvers, the densest graph first: it is the easiest, and its bounds help the others."""
     end = time.monotonic() + time_limit
     for i in reversed(range(len(graphs))):
         asked: set[str] = set()
@@ -200,9 +219,9 @@ def _settle(graphs: list[_Power], time_limit: float) -> None:
 def fractional_domination(power: Adjacency) -> int:
     """A lower bound on any dominating set, from the dual of the linear relaxation.
 
-    Agents get prices such that no closed neighbourhood costs more than 1; a dominating set of d agents then
-    pays for everyone, so that the prices sum to at most d. The solver's prices are scaled until that is
-    exactly true: its rounding cannot spoil the proof.
+    Agents get prices such that no closed neighbourhood costs more than 1; the prices then sum to at most the
+    size of any dominating set. The solver's prices are scaled until that is exactly true: rounding cannot
+    invalidate the bound.
     """
     from scipy.optimize import linprog
     from scipy.sparse import eye_array

@@ -1,22 +1,4 @@
-"""Lower bounds on regret, and the KL-inf divergence they rest on.
-
-How hard it is to mistake an arm for a better one: KL-inf within the arm's own family.
-
-For an arm P and a mean m above its own, KL-inf is the smallest Kullback-Leibler divergence KL(P, Q) over the
-laws Q of a family whose mean exceeds m. The lower bound of a policy that works on the whole family is made
-of it, so it depends on the family. Here each law has the family that moves its mean and keeps the rest:
-
-    Gaussian, Student t, stable     the location (closed form for the Gaussian, else an integral)
-    two-point                       the probability of the upper value (closed form)
-    log-normal                      mu of the exponent (closed form)
-    Pareto                          the tail (closed form; a shift would be seen at once)
-    empirical                       any law that does not exceed the largest value (one-dimensional dual)
-
-Lower bounds: what no policy can beat, however agents talk.
-
-liminf R(T) / ln T >= sum over arms of gap / KL-inf, for every policy that is consistent on the family: the
-number of agents does not enter. It is asymptotic: it says nothing about any one T.
-"""
+"""Lower bounds on regret, and the KL-inf divergence they are made of."""
 
 from __future__ import annotations
 
@@ -55,14 +37,41 @@ KNOTS, FAINT = 241, 1e-13
 
 @dataclass(frozen=True)
 class Divergence:
-    """KL-inf (infinite where no law of the family has so large a mean) and the family it was sought in."""
+    """KL-inf (infinite where no law of the family has so large a mean) and the family."""
 
     value: float
     family: str
 
 
 def divergence(arm: Arm, mean: float) -> Divergence:
-    """KL-inf from the arm to laws of its family with a mean above the given one, which exceeds the arm's."""
+    """KL-inf: the smallest KL(arm, Q) over the laws Q of the arm's family whose mean exceeds the given one.
+
+    Each law has the family that changes its mean and keeps the rest:
+
+        Gaussian, Student t, stable     the location (closed form for the Gaussian, else an integral)
+        two-point                       the probability of the upper value (closed form)
+        log-normal                      mu of the exponent (closed form)
+        Pareto                          the tail (closed form; a shift would be visible in one sample)
+        empirical                       any law that does not exceed the largest value (one-dimensional dual)
+
+    Parameters
+    ----------
+    arm : Arm
+        A built-in law.
+    mean : float
+        Above the mean of the arm.
+
+    Returns
+    -------
+    Divergence
+        The value, infinite where no law of the family has so large a mean, and the family.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.theory.divergence(rm.Gaussian(loc=0.0), 1.0).value
+    0.5
+    """
     if not mean > arm.mean:
         raise InputError(f"mean = {mean!r} is not allowed: it must exceed the mean {arm.mean!r} of {arm!r}")
     if type(arm) not in DIVERGENCES:
@@ -228,7 +237,7 @@ class ArmTerm:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """The coefficient of ln T below which the regret of the whole group cannot stay in the long run."""
+    """The coefficient of ln T below which the regret of the whole group cannot stay asymptotically."""
 
     arms: tuple[ArmTerm, ...]
 
@@ -250,7 +259,31 @@ class LowerBound:
 
 
 def lower_bound(bandit: RewardSource) -> LowerBound:
-    """The asymptotic lower bound of a bandit with known laws."""
+    """The asymptotic lower bound of a bandit with known laws.
+
+    liminf R(T) / ln T >= sum over arms of gap / KL-inf, for every policy that is consistent on the family and
+    any number of agents. It says nothing about any one T.
+
+    Parameters
+    ----------
+    bandit : Bandit
+        Arms with built-in laws, objective "maximise".
+
+    Returns
+    -------
+    LowerBound
+        The coefficient of ln T, by arm.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.theory.lower_bound(rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])).coefficient
+    2.0
+
+    References
+    ----------
+    Lai and Robbins (1985); Burnetas and Katehakis (1996).
+    """
     if not isinstance(bandit, Bandit):
         raise InputError(f"a lower bound needs the laws of the arms, and {bandit!r} has none: give a Bandit")
     if bandit.objective != "maximise":
@@ -268,6 +301,28 @@ def two_point_coefficient(gap: float, eps: float, n_arms: int, form: Form = "cor
 
     corrected: (K - 1) gap (2^(1-1/eps) gap^(-1-1/eps) - 4); printed: K 2^(1-1/eps) gap^(-1/eps), which drops
     the -4 and counts the best arm too.
+
+    Parameters
+    ----------
+    gap : float
+        Difference of the means, in (0, 1/4).
+    eps : float
+        Order of the bounded moment minus one, in (0, 1].
+    n_arms : int
+        Number K of arms, at least 2.
+    form : "corrected" | "printed", default "corrected"
+        Which formula.
+
+    Returns
+    -------
+    float
+        The coefficient of ln T.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.theory.two_point_coefficient(0.125, 1.0, 2)
+    7.5
     """
     check_form(form)
     gap, eps, n_arms = inside("gap", gap, 0, 0.25), check_eps("eps", eps), whole("n_arms", n_arms, 2)

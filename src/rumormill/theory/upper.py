@@ -24,7 +24,7 @@ from rumormill.theory.bounds.family import Assumption, Bound, Form, check_form
 from rumormill.validate import is_whole, refused, whole
 
 IMPERFECT = Assumption(
-    "The argument counts on every message arriving in time, and on everybody being there and honest.",
+    "The argument assumes that all messages arrive in time and all agents are present and honest.",
     holds=False,
 )
 
@@ -39,9 +39,44 @@ def regret_bound(
     plan: Plan | None = None,
     world: World | None = None,
 ) -> Bound:
-    """The bound on the group's expected regret. `plan` saves working out `policy.plan(network)` again.
+    """The bound on the group's expected regret.
 
-    Where the world is not perfect, a bound whose argument does not bear that says so.
+    Where the fault model is not covered by the argument, the assumptions of the bound say so.
+
+    Parameters
+    ----------
+    bandit : Bandit or Replay
+        Arms with fixed means.
+    network : Network
+        The agents.
+    policy : Policy
+        A built-in policy.
+    horizon : int
+        Number of rounds.
+    form : "corrected" | "printed", default "corrected"
+        The corrected bound, or the paper's formula, which need not hold.
+    plan : Plan, optional
+        `policy.plan(network)`, if it is computed already.
+    world : World, optional
+        Fault model; by default fault-free.
+
+    Returns
+    -------
+    Bound
+        The value, its terms and its assumptions.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> bandit = rm.Bandit([rm.StudentT(df=3.0, loc=loc) for loc in (0.0, 1.0)])
+    >>> policy = rm.KMPUCB(estimator=rm.ClippedMean(), c="theory", gamma=1)
+    >>> bound = rm.theory.regret_bound(bandit, rm.Network.ring(5), policy, 10_000)
+    >>> bound.covered, bound.dominant
+    (True, 'learning')
+
+    References
+    ----------
+    docs/theory.md, after Dubey and Pentland (2020).
     """
     check_form(form)
     family = _family(bandit, network, policy, horizon, plan, world)
@@ -64,7 +99,20 @@ def individual_bound(
     *,
     plan: Plan | None = None,
 ) -> Bound:
-    """The bound on one agent's expected regret under Centralized MP-UCB: leader or follower."""
+    """The bound on one agent's expected regret under Centralized MP-UCB: leader or follower.
+
+    Parameters
+    ----------
+    bandit, network, policy, horizon, form, plan
+        As for `regret_bound`.
+    agent : int
+        The agent.
+
+    Returns
+    -------
+    Bound
+        The value, its terms and its assumptions.
+    """
     check_form(form)
     family = _family(bandit, network, policy, horizon, plan)
     if not family.single_agents:
@@ -92,7 +140,7 @@ def _family(
     """The policy's family of bounds, ready to be asked."""
     if getattr(bandit, "varies", False):
         raise InputError(
-            f"the bounds are for arms that are the same for all and for ever, not for {bandit!r}"
+            f"the bounds are for arms with the same means for all agents and rounds, not for {bandit!r}"
         )
     horizon = whole("horizon", horizon)
     family = BOUNDS.get(type(policy))
@@ -152,7 +200,22 @@ def verify(
     rng: int,
     form: Form = "corrected",
 ) -> Verification:
-    """Play `trials` trials and hold the group's regret against the bound."""
+    """Play `trials` trials and compare the group's regret with the bound.
+
+    Parameters
+    ----------
+    bandit, network, policy, horizon, form
+        As for `regret_bound`.
+    trials : int
+        Number of trials, at least 2.
+    rng : int
+        Seed.
+
+    Returns
+    -------
+    Verification
+        Mean regret, its standard error, and the bound.
+    """
     if not is_whole(trials) or trials < 2:
         raise refused("trials", trials, "a whole number; a standard error needs at least two")
     bound = regret_bound(bandit, network, policy, horizon, form)

@@ -1,4 +1,4 @@
-"""Other people's algorithms, and one that answers them, each in one file."""
+"""Algorithms of other papers, and a robust variant of one, each in one file."""
 
 from rumormill.policies.baselines.coop_ucb2 import CoopUCB2
 from rumormill.policies.baselines.dducb import DDUCB, DelayedPlan

@@ -22,14 +22,34 @@ from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, above, between
 
 @dataclass(frozen=True, kw_only=True)
 class CoopUCB2(AveragingPolicy):
-    """Running consensus for light tails; `zeta` is a factor on the radius."""
+    """Running consensus for light tails, with a logarithmic radius.
+
+    Parameters
+    ----------
+    sigma : float | None, default None
+        Sub-Gaussian scale of the rewards; by default rho^(1/p).
+    gamma_c : float, default 1.01
+        Constant in the logarithm's factor, above 1.
+    zeta : float, default 1.0
+        Factor on the radius.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.CoopUCB2(sigma=0.5).needs_moments
+    False
+
+    References
+    ----------
+    Landgren, Srivastava and Leonard (2016, 2021).
+    """
 
     label: ClassVar[str] = "coop-UCB2"
 
     sigma: float | None = None
-    """The scale of the rewards; rho^(1/p) if left out."""
     gamma_c: float = 1.01
-    """The constant in the logarithm's factor, above 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -84,22 +84,42 @@ KEPT = ("use", "mix", "before", "fresh", "done", "seen", "round", "step", "arm")
 
 @dataclass(frozen=True, kw_only=True)
 class DDUCB(Policy):
-    """Delayed gossip; σ is ρ^(1/p) where it is not given, `zeta` a factor on the radius."""
+    """Delayed gossip.
+
+    Parameters
+    ----------
+    sigma : float | None, default None
+        Sub-Gaussian scale of the rewards; by default rho^(1/p).
+    eta : float, default 2.0
+        Exploration constant, above 1.
+    accelerated : bool, default True
+        Accelerated gossip, or plain averages in longer stages.
+    own : bool, default True
+        Decide every round and use own pulls at once, or decide once per stage.
+    zeta : float, default 1.0
+        Factor on the radius.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.DDUCB().plan(rm.Network.ring(5)).stage
+    5
+
+    References
+    ----------
+    Martínez-Rubio, Kanade and Rebeschini (2019), "Decentralized cooperative stochastic bandits".
+    """
 
     label: ClassVar[str] = "DDUCB"
 
     sigma: float | None = None
-    """The scale of the rewards; rho^(1/p) if left out."""
     eta: float = 2.0
-    """The exploration constant, above 1."""
     accelerated: bool = True
-    """Mix by accelerated gossip, or by plain averages in longer stages."""
     own: bool = True
-    """Decide every round and count own pulls at once, or decide once per stage."""
     zeta: float = 1.0
-    """A factor on the radius."""
     moments: Moments | None = None
-    """Bounds on the moments, where they are not those that the seat brings."""
 
     def __post_init__(self) -> None:
         if self.sigma is not None:
@@ -120,7 +140,7 @@ class DDUCB(Policy):
         known = world.messages_arrive or not isinstance(world.channel, Imperfect)
         if not (known and world.all_present and world.truthful):
             raise InputError(
-                "DDUCB bears a perfect world only: accelerated gossip amplifies what is missing or false; "
+                "DDUCB requires a fault-free channel: accelerated gossip amplifies what is missing or false; "
                 "take a message-passing policy"
             )
 

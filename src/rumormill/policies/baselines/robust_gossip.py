@@ -24,7 +24,21 @@ from rumormill.policies.averaging import AveragingPolicy, AveragingRule
 
 @dataclass(frozen=True, kw_only=True)
 class RobustGossip(AveragingPolicy):
-    """Running consensus for heavy tails, with messages of one hop."""
+    """Running consensus for heavy tails: rewards are clipped before they are averaged.
+
+    Parameters
+    ----------
+    zeta : float, default 1.0
+        Factor on the radius.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.RobustGossip(zeta=0.5).needs_moments
+    True
+    """
 
     label: ClassVar[str] = "Robust gossip"
 

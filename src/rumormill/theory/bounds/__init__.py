@@ -1,9 +1,9 @@
-"""The upper bounds, one file per family of policies: its corrected and its printed form side by side.
+"""Upper bounds on regret, one class per family of policies, in a corrected and a printed form.
 
-All are sums over the arms that are not best. With n0 the number of samples from which an arm's radius is
-below half its gap, an arm is pulled by a group that shares its samples at most n0 times, and then only
-because of delay, or because an estimate fails. docs/theory.md has the argument, and where the printed forms,
-letter by letter the paper's, go wrong.
+All are sums over the suboptimal arms. With n0 the number of samples from which an arm's radius is below half
+its gap, a group that shares its samples pulls the arm at most n0 times, and then only because of delay, or
+because an estimate fails. docs/theory.md has the argument, and where the printed forms, letter by letter the
+paper's, go wrong.
 """
 
 from rumormill.policies import (

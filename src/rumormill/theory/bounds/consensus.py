@@ -1,9 +1,4 @@
-"""Consensus-UCB: not logarithmic but T^(2/(3 eps)), from a polynomial radius.
-
-corrected  (6 rho T^(2/3))^(1/eps) (2/gap)^(1+1/eps) gap + M (max epsilon_v + e) gap + 2 M gap + failures
-           with e = sqrt(M) l / (1 - l), l the second eigenvalue
-printed    gap (M + M e + T^(2/3) (6 v (1 + e_k) / gap^2 + M)) with e = sqrt(M) sum |l_p| / (1 - |l_p|)
-"""
+"""Regret bounds of the policies that average: Consensus-UCB and DDUCB."""
 
 from __future__ import annotations
 
@@ -24,7 +19,13 @@ from rumormill.theory.bounds.family import Assumption, Family, Parts, exp_or_inf
 
 @dataclass(frozen=True, eq=False)
 class Consensus(Family):
-    """Agents that average sums and counts with their neighbours."""
+    """Consensus-UCB: not logarithmic but T^(2/(3 eps)), from a polynomial radius.
+
+    corrected  (6 rho T^(2/3))^(1/eps) (2/gap)^(1+1/eps) gap + M (max epsilon_v + e) gap + 2 M gap
+               + failures with e = sqrt(M) l / (1 - l), l the second eigenvalue
+    printed    gap (M + M e + T^(2/3) (6 v (1 + e_k) / gap^2 + M))
+               with e = sqrt(M) sum |l_p| / (1 - |l_p|)
+    """
 
     policy: ConsensusUCB
     plan: ConsensusPlan
@@ -106,7 +107,10 @@ class Consensus(Family):
 
 @dataclass(frozen=True, eq=False)
 class Delayed(Family):
-    """Agents that mix what they pulled, stage by stage."""
+    """DDUCB: the published bound, for sub-Gaussian rewards, with C the length of a stage and e = 1/22.
+
+    16 eta (1 + e/2) sigma^2 ln(T M) / gap + (M (6 C + 1) + C + 4/(eta - 1)) gap
+    """
 
     policy: DDUCB
     plan: DelayedPlan

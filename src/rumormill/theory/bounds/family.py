@@ -1,9 +1,4 @@
-"""What a regret bound is, and what the bounds of all policy families share.
-
-Sizes of covers and sets that enter the bounds.
-
-Bounds are asked for at many horizons: what depends on the network alone is worked out once.
-"""
+"""A regret bound, its assumptions, and the base classes of the bounds of all policy families."""
 
 from __future__ import annotations
 
@@ -33,7 +28,7 @@ FORMS = ("corrected", "printed")
 
 @dataclass(frozen=True)
 class Assumption:
-    """One sentence on what a bound rests on, and whether that is so; remarks always hold."""
+    """A sentence on what a bound assumes, and whether it holds; remarks always hold."""
 
     text: str
     holds: bool = True
@@ -43,8 +38,8 @@ class Assumption:
 class Bound:
     """An upper bound on expected pseudo-regret after `horizon` rounds.
 
-    terms add up to value; ceiling is what regret can be at most (every pull the worst arm), so that a bound
-    above it is vacuous: true, and empty.
+    terms add up to value; ceiling is the largest possible regret (every pull the worst arm), so that a bound
+    above it is vacuous.
     """
 
     value: float
@@ -75,7 +70,7 @@ class Bound:
 
     @property
     def covered(self) -> bool:
-        """Whether every assumption holds; else the bound is a formula, not a promise."""
+        """Whether every assumption holds; else the bound is a formula without a proof."""
         return all(assumption.holds for assumption in self.assumptions)
 
     @property
@@ -89,7 +84,7 @@ class Bound:
         return max(self.terms, key=self.terms.__getitem__)
 
     def describe(self) -> str:
-        """The value and its terms in one line, with the honest remark if it is vacuous."""
+        """The value and its terms in one line, with a remark if it is vacuous."""
         parts = ", ".join(f"{name} {value:.4g}" for name, value in self.terms.items())
         remark = f"; vacuous, regret cannot exceed {self.ceiling:.4g}" if self.vacuous else ""
         return f"{self.form} bound {self.value:.4g} after {self.horizon} rounds ({parts}){remark}"
@@ -151,11 +146,11 @@ class Family(ABC):
 
     @property
     def ceiling(self) -> float:
-        """The regret of the worst arm pulled by everyone in every round."""
+        """The regret if every agent pulled the worst arm in every round."""
         return self.horizon * self.n_agents * float(self.bandit.gaps.max())
 
     def first_rounds(self, agents: int) -> Parts:
-        """In round t <= K everyone pulls arm t - 1: no theory is needed."""
+        """In round t <= K all agents pull arm t - 1: the regret is exact."""
         total = agents * float(self.bandit.gaps[: self.horizon].sum())
         text = "The horizon ends within the first K rounds, in which the arms are fixed: exact."
         return {"start": total}, [Assumption(text)]
@@ -183,19 +178,19 @@ def exp_or_inf(x: float) -> float:
 
 @lru_cache(maxsize=32)
 def cover_size(network: Network, gamma: int) -> int:
-    """The number of cliques in a cover of the power graph."""
+    """Number of cliques in a cover of the power graph; cached: bounds are evaluated at many horizons."""
     return len(clique_cover(network, gamma).groups)
 
 
 @lru_cache(maxsize=32)
 def dominating_size(network: Network, gamma: int) -> int:
-    """The number of agents found that reach everyone."""
+    """Size of the dominating set found."""
     return len(dominating_set(network, gamma).leaders)
 
 
 @lru_cache(maxsize=32)
 def independent_size(network: Network, gamma: int) -> tuple[int, Assumption]:
-    """The size of a large independent set, and how sure it is to be the largest."""
+    """Size of a large independent set, and whether it is proven to be the largest."""
     found = independent_set(network, gamma, weights=np.ones(network.n_agents))
     known = "proven" if found.optimal else f"the largest found; at most {found.bound:g}"
     return len(found.leaders), Assumption(f"Independence number {len(found.leaders)} ({known}).")
@@ -206,7 +201,7 @@ AS_PRINTED = Assumption("As printed: a constant or a delay is missing, so it nee
 
 @dataclass(frozen=True, eq=False)
 class SampledFamily(Family):
-    """Policies whose agents keep samples, ranked in order of arrival, that travel gamma hops."""
+    """Policies whose agents store samples that travel gamma hops."""
 
     policy: RobustPolicy
     plan: HopPlan
@@ -219,7 +214,7 @@ class SampledFamily(Family):
 
     @cached_property
     def heard(self) -> NDArray[np.int64]:
-        """How many agents each agent has samples of, itself included."""
+        """Number of agents whose samples each agent has, itself included."""
         return self.network.neighbourhoods(self.gamma).sizes + 1
 
     @cached_property
@@ -269,7 +264,7 @@ class SampledFamily(Family):
             "delay": self.gap_sum * (m - groups) * max(self.gamma - 1, 0),
             "start": self.gap_sum * (groups + 2 * m),
         }
-        if self.policy.start_and_quiet.quiet is not None:  # pulls of a favourite that nobody is told of
+        if self.policy.start_and_quiet.quiet is not None:  # pulls of the best arm that are not sent
             terms["untold"] = m * self.learning
         return terms
 
@@ -313,7 +308,9 @@ class SampledFamily(Family):
         """What the family says of itself, then the moments, the constant and the schedule."""
         quiet = []
         if self.policy.start_and_quiet.quiet is not None:
-            text = "Quiet talk: what is told obeys the bound, and every agent may learn once more for itself."
+            text = (
+                "Quiet messages: what is sent obeys the bound, and every agent may learn once more by itself."
+            )
             quiet = [Assumption(text)]
         return [*own, *quiet, self.moments_hold(self.moments), self._constant_covered(), self._schedule()]
 

@@ -1,36 +1,4 @@
-"""Regret bounds of Decentralized, Centralized and KMP MP-UCB and of Robust-UCB.
-
-Decentralized MP-UCB: the groups that share samples are the cliques of a cover.
-
-corrected  cover (c L_T m^(1/eps) 2^(1+1/eps) gap^(-1/eps)) + ((M - cover)(gamma - 1)+ + cover + 2 M) gap
-           + failures
-           where a link works with probability p, and agents use a share q_v of what they hear: with
-           sum_v (1 - p^gamma q_v) + cover p^gamma max q_v in place of cover; where bundles are late by E in
-           the mean, gamma = 1: + (M E + 2 ln T + 2 sqrt(M E ln T)) gap
-printed    4 c m^(1/eps) cover (2 gap)^(-1/eps) ln T + (3 M + gamma cover (M - 1)) gap
-
-Centralized MP-UCB: the groups that share samples are the leaders D with their followers.
-
-    corrected  |D| (c L_T m^(1/eps) 2^(1+1/eps) gap^(-1/eps))
-               + ((M - |D|)((gamma - 1)+ + gamma) + |D| + 2 M) gap + failures
-    printed    2^(1+1/eps) c m^(1/eps) alpha gap^(-1/eps) ln T + (alpha M gamma + M + alpha) gap
-
-and for one agent in the group F of its leader
-
-    corrected  (c L_T m^(1/eps) 2^(1+1/eps) gap^(-1/eps)) / |F|
-               + ((2 gamma - 1)+ + gamma [follows] + 2) gap + failures
-    printed    2^(1+1/eps) c m^(1/eps) gap^(-1/eps) / |F| ln T + (gamma + 3) (sum of gaps + 1)
-
-KMP-UCB: the groups are those around any set D that reaches everyone; the policy need not know it.
-
-corrected  |D| (c L_T m^(1/eps) 2^(1+1/eps) gap^(-1/eps))
-           + (M gamma + (M - |D|)(gamma - 1)+ + |D| + 2 M) gap + failures, once per listener
-printed    2 c m^(1/eps) alpha gap^(-1/eps) ln T + alpha (gamma + 2 + M) gap
-
-Robust-UCB: every agent is a group of its own, M times the bound of one agent.
-
-The paper has no bound of its own for it; printed is that of Algorithm 1 at gamma = 0.
-"""
+"""Regret bounds of Decentralized, Centralized and KMP MP-UCB and of Robust-UCB."""
 
 from __future__ import annotations
 
@@ -56,7 +24,16 @@ from rumormill.theory.bounds.family import (
 
 @dataclass(frozen=True, eq=False)
 class Decentralized(SampledFamily):
-    """Every agent decides for itself, from the samples of its clique or of everybody in reach."""
+    """Decentralized MP-UCB: the groups that share samples are the cliques of a cover.
+
+        corrected  cover (c L_T m^(1/eps) 2^(1+1/eps) gap^(-1/eps))
+                   + ((M - cover)(gamma - 1)+ + cover + 2 M) gap + failures
+        printed    4 c m^(1/eps) cover (2 gap)^(-1/eps) ln T + (3 M + gamma cover (M - 1)) gap
+
+    If a link works with probability p and agents use a fraction q_v of the received samples,
+    sum_v (1 - p^gamma q_v) + cover p^gamma max q_v replaces cover. If batches are late by E in the mean and
+    gamma = 1, (M E + 2 ln T + 2 sqrt(M E ln T)) gap is added.
+    """
 
     policy: DecentralizedMPUCB
     plan: CliquePlan
@@ -84,20 +61,20 @@ class Decentralized(SampledFamily):
         return terms, self.rests_on(Assumption(text))
 
     def covers_world(self) -> bool:
-        """Which samples come does not depend on their values: loss and, at one hop, delay are bearable."""
+        """Which samples arrive does not depend on their values: loss and, at one hop, delay are covered."""
         known = self.world.messages_arrive or type(self.world.channel) is Imperfect
         one_hop = self.gamma <= 1 or not self._late()
         return known and one_hop and self.world.all_present and self.world.truthful
 
     def _groups(self, cliques: int) -> float:
-        """As if so many groups learnt apart, where not everything that is said is heard and used."""
+        """Effective number of groups, if only a part of the samples arrives and is used."""
         channel = self.world.channel
         works = channel.p**self.gamma if isinstance(channel, Imperfect) else 1.0
         used = works * np.array([self.plan.keep(v) for v in range(self.n_agents)])
         return float((1.0 - used).sum() + cliques * used.max())
 
     def _late(self) -> float:
-        """By how many rounds a bundle is late in the mean."""
+        """Mean delay of a batch, in rounds."""
         channel = self.world.channel
         return channel.mean_delay if isinstance(channel, Imperfect) else 0.0
 
@@ -122,7 +99,18 @@ def printed_by_cover(family: SampledFamily, cover: int, source: Assumption) -> P
 
 @dataclass(frozen=True, eq=False)
 class Centralized(SampledFamily):
-    """Leaders learn, followers copy."""
+    """Centralized MP-UCB: the groups that share samples are the leaders D with their followers.
+
+        corrected  |D| (c L_T m^(1/eps) 2^(1+1/eps) gap^(-1/eps))
+                   + ((M - |D|)((gamma - 1)+ + gamma) + |D| + 2 M) gap + failures
+        printed    2^(1+1/eps) c m^(1/eps) alpha gap^(-1/eps) ln T + (alpha M gamma + M + alpha) gap
+
+    For one agent in the group F of its leader:
+
+        corrected  (c L_T m^(1/eps) 2^(1+1/eps) gap^(-1/eps)) / |F|
+                   + ((2 gamma - 1)+ + gamma [follows] + 2) gap + failures
+        printed    2^(1+1/eps) c m^(1/eps) gap^(-1/eps) / |F| ln T + (gamma + 3) (sum of gaps + 1)
+    """
 
     policy: CentralizedMPUCB
     plan: LeaderPlan
@@ -137,7 +125,7 @@ class Centralized(SampledFamily):
             "following": self.gap_sum * (self.n_agents - len(leaders)) * self.gamma,
             "failures": self.failures(self.heard[leaders], sizes),
         }
-        text = f"{len(leaders)} leaders reach everyone within gamma = {self.gamma} hops."
+        text = f"{len(leaders)} leaders reach all agents within gamma = {self.gamma} hops."
         return terms, self.rests_on(Assumption(text))
 
     def printed(self) -> Parts:
@@ -178,16 +166,21 @@ class Centralized(SampledFamily):
 
 @dataclass(frozen=True, eq=False)
 class KMP(SampledFamily):
-    """Every agent uses the best informed estimate in reach."""
+    """KMP-UCB: the groups are those around any dominating set D, which the policy need not know.
+
+    corrected  |D| (c L_T m^(1/eps) 2^(1+1/eps) gap^(-1/eps))
+               + (M gamma + (M - |D|)(gamma - 1)+ + |D| + 2 M) gap + failures, once per receiver
+    printed    2 c m^(1/eps) alpha gap^(-1/eps) ln T + alpha (gamma + 2 + M) gap
+    """
 
     def corrected(self) -> Parts:
         centres = dominating_size(self.network, self.gamma)
         terms = self.shared(centres)
         terms["delay"] += self.gap_sum * self.n_agents * self.gamma
-        # A failed estimate misleads everyone who hears of it.
+        # A failed estimate misleads all its receivers.
         terms["failures"] = self.failures(self.heard, self.heard)
         text = (
-            f"{centres} agents reach everyone within gamma = {self.gamma} hops (found for this bound; the "
+            f"{centres} agents reach all within gamma = {self.gamma} hops (found for this bound; the "
             "policy need not know them)."
         )
         return terms, self.rests_on(Assumption(text))
@@ -204,10 +197,13 @@ class KMP(SampledFamily):
 
 @dataclass(frozen=True, eq=False)
 class Alone(SampledFamily):
-    """Agents that never talk."""
+    """Robust-UCB: every agent is a group of its own, M times the bound of one agent.
+
+    The paper has no bound of its own for it; printed is that of Algorithm 1 at gamma = 0.
+    """
 
     def covers_world(self) -> bool:
-        return True  # whoever never listens does not mind what is said
+        return True  # these agents receive nothing
 
     def corrected(self) -> Parts:
         terms = {**self.shared(self.n_agents), "failures": self.failures(self.heard)}
