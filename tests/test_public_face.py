@@ -145,7 +145,7 @@ def run_python(text: str) -> str:
 
 
 def test_import_is_light() -> None:
-    heavy = {"numba", "scipy", "networkx", "rustworkx", "dimod", "dwave", "ortools", "matplotlib", "polars"}
+    heavy = {"numba", "scipy", "networkx", "rustworkx", "dimod", "dwave", "matplotlib", "polars"}
     heavy |= {"typer"}
     loaded = run_python("import json, sys, rumormill; print(json.dumps(sorted(sys.modules)))")
     assert not set(json.loads(loaded)) & heavy

@@ -43,7 +43,7 @@ def test_a_command_stands_in_the_file_of_its_name() -> None:
         assert place == f"{file}:{file}"
 
 
-HEAVY = {"numba", "scipy", "networkx", "rustworkx", "matplotlib", "polars", "dimod", "ortools"}
+HEAVY = {"numba", "scipy", "networkx", "rustworkx", "matplotlib", "polars", "dimod"}
 LATER = {"numpy.random", "urllib.request", "rumormill.engine", "rumormill.experiments.spec.reading"}
 ROOMS = {f"rumormill.{room}" for room in ["arms", "estimators", "graphs", "policies", "protocol"]}
 

@@ -10,7 +10,7 @@ from pathlib import Path
 ONLY_THE_NODE = """
 import sys
 
-LABORATORY = set("numba scipy networkx rustworkx polars matplotlib dimod dwave ortools".split())
+LABORATORY = set("numba scipy networkx rustworkx polars matplotlib dimod dwave".split())
 
 
 class Refuse:

@@ -63,7 +63,7 @@ def clique_cover(
     gamma : int or "half-diameter"
         Hop budget.
     method : "greedy" | "exact"
-        "greedy" keeps the best of several colourings; "exact" needs OR-Tools.
+        "greedy" keeps the best of several colourings; "exact" solves an integer program.
     time_limit : float
         Seconds after which "exact" returns the best cover found.
     rng : source of randomness, default 0

@@ -16,7 +16,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from rumormill.errors import SolverError
+from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, dominating_set, independent_set
 from rumormill.graphs.adjacency import Adjacency
 from rumormill.validate import is_number, refused
@@ -75,8 +75,7 @@ def invariants(
     gammas : sequence of int, optional
         Hop budgets.
     time_limit : float, default 10.0
-        Seconds for the exact solvers in all; 0: bounds of the heuristics only. Without OR-Tools some
-        numbers are not proven.
+        Seconds for the exact solver in all; 0: bounds of the heuristics only.
 
     Returns
     -------
@@ -198,7 +197,7 @@ def _share(graphs: list[_Power]) -> None:
 
 
 def _settle(graphs: list[_Power], time_limit: float) -> None:
-    """Run the exact solvers, the densest graph first: it is the easiest, and its bounds help the others."""
+    """Run the exact solver, the densest graph first: it is the easiest, and its bounds help the others."""
     end = time.monotonic() + time_limit
     for i in reversed(range(len(graphs))):
         asked: set[str] = set()
@@ -210,7 +209,7 @@ def _settle(graphs: list[_Power], time_limit: float) -> None:
             asked.add(fresh[0].__name__)
             try:
                 fresh[0](left / waiting)
-            except SolverError:  # OR-Tools is not installed: the bounds so far stand
+            except InputError:  # too many maximal cliques: the bounds so far stand
                 continue
             graphs[i].relate()
         _share(graphs)
