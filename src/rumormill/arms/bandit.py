@@ -18,7 +18,7 @@ from rumormill.validate import NamedArguments, reward, rewards_in_range, whole
 from rumormill.validate import eps as check_eps
 
 # Rewards are drawn in chunks of this many rounds, each from a generator of its own: what comes out
-# depends neither on the blocks asked for nor on the horizon.
+# depends neither on the blocks requested nor on the horizon.
 DRAW_ROUNDS = 64
 
 
@@ -43,7 +43,7 @@ class RewardStream(ABC):
 
 @runtime_checkable
 class RewardSource(Protocol):
-    """What `Bandit` and `Replay` share, and all an engine may ask of them.
+    """What `Bandit` and `Replay` share: the interface that engines use.
 
     A source whose means differ between agents or rounds says so by `varies = True` and has
     `expected(start, stop, agents)`: see `VaryingSource`.
@@ -158,7 +158,7 @@ class Bandit(metaclass=NamedArguments):
                 f"eps = {eps!r} is too large: moments are finite only below order {self.tail_index!r}, "
                 f"so give eps below {self.tail_index - 1:.12g}"
             )
-        if eps not in self._moments:  # integrals, and every policy of a trial asks
+        if eps not in self._moments:  # integrals, needed by every policy of a trial
             self._moments[eps] = Moments(
                 eps=eps,
                 u=max(arm.moment(1 + eps) for arm in self.arms),

@@ -34,7 +34,7 @@ class Terms:
 
     moments: Moments | None = None
     last_L: float = math.inf
-    """No question will be asked beyond it: storage may rely on it."""
+    """Largest L of any query, which bounds what has to be stored."""
     horizon: int | None = None
     n_arms: int = 1
     group: int = 1

@@ -35,7 +35,7 @@ from rumormill.estimators.storage import SLACK, StoreAllMean, outgrown
 from rumormill.formulas import mr_bonus, mr_curvature, mr_psi, mr_width
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, whole
 
-# Below so many samples every one of them counts at once.
+# Below this number of samples the mean is recomputed at every query.
 FEW = 50
 
 

@@ -1,4 +1,4 @@
-"""The self-tuned mean: no moment, no scale, no eps. The samples say themselves where to clip.
+"""The self-tuned mean: no moment, no scale, no eps. The clipping threshold is computed from the samples.
 
 With y = X - a about a centre a (the median of the first `pilot` samples) and M the solution of
 sum min(y²/M², 1) = kappa L,

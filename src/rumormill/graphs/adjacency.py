@@ -108,7 +108,7 @@ STEPS_FOR_DIAMETER = 3_000_000
 BYTES_PER_PAIR = 50
 # Number of agents sampled to estimate the size of neighbourhoods; the seed is fixed.
 SAMPLED, SEED = 16, 1
-# Agents whose messages are followed together when only the diameter is asked for.
+# Number of sources per breadth-first sweep when only the diameter is computed.
 SOURCES_AT_ONCE = 1_024
 
 Layer: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int32]]

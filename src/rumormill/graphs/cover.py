@@ -24,7 +24,7 @@ from rumormill.seeds import fresh_seed, generator
 
 Groups = tuple[tuple[int, ...], ...]
 
-# Up to here who hears whom is kept as bits of whole numbers: two megabytes, and several times quicker.
+# Up to here rows of the power graph are bitmasks (Python integers): 2 MB, and several times faster.
 MASKED_AGENTS = 4_096
 # Up to here, counting into all groups is quicker than sorting the few that are near.
 FEW_GROUPS = 500
@@ -213,14 +213,14 @@ def fit_by_counts(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def saturated(power: Adjacency) -> NDArray[np.int64]:
-    """Agents that fit into few groups come first, then those heard by few; each joins the first it fits.
+    """Agents that fit into few groups come first, then those of low degree; each joins the first it fits.
 
     This is colouring by saturation of the complement, which is dense where the network is sparse: groups
     remember who still fits instead, so that the work grows with the links.
     """
     n, degree = power.n_agents, power.degrees.tolist()
     group_of = np.full(n, -1, np.int64)
-    fits: list[set[int]] = [set() for _ in range(n)]  # groups whose members all hear the agent
+    fits: list[set[int]] = [set() for _ in range(n)]  # groups whose members are all linked to the agent
     candidates: list[set[int]] = []  # per group, agents without one that fit into it
     queue = [(0, degree[v], v) for v in range(n)]
     heapq.heapify(queue)

@@ -303,7 +303,7 @@ class _Exchange:
         return not self.inside[v] and bool(self.weights[v] - self.cost[v] > self.grain)
 
     def _pairs(self, agents: Ids) -> Ids:
-        """Two agents that do not hear each other, for the only neighbour in the set that both have."""
+        """Two agents that are not linked, for the only neighbour in the set that both have."""
         left = []
         for x in np.unique(self.whose[agents[self.near[agents] == 1]]).tolist():
             row, least = self.power.row(x), self.weights[x] + self.grain

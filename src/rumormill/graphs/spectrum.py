@@ -35,7 +35,7 @@ EXACT_AGENTS = 5_000
 # Lanczos: steps from each of some random beginnings. Their seed is fixed: same network, same estimate.
 STEPS, BEGINNINGS, SEED = 64, 4, 1
 MORE_STEPS = (64, 128, 256, 512)
-# Nearer to 1 eigenvalues are not told from it.
+# Eigenvalues nearer to 1 are not distinguished from it.
 LARGEST = 1 - 1e-12
 
 
@@ -89,7 +89,7 @@ def epsilon_is_exact(network: Network) -> bool:
 
 
 def estimated_epsilon(network: Network, kappa: float | None = None) -> Floats:
-    """An estimate of an upper bound on epsilon_v, as told at the head of this file; linear in the links."""
+    """An estimate of an upper bound on epsilon_v, derived at the head of this file; linear in the links."""
     n, (_, weight) = network.n_agents, consensus_weights(network, kappa)
     degrees = network.degrees.astype(np.float64)
     times = consensus_product(network, weight)

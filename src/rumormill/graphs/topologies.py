@@ -21,7 +21,7 @@ from rumormill.validate import NamedArguments, probability, refused, truth, whol
 
 Edges = NDArray[np.int64]
 
-# How many draws a caller waits for a connected one before being told that it is hopeless.
+# Number of draws after which a connected graph is given up.
 DRAWS = 100
 # Generators hold a link in about so many bytes while they draw, and an agent in its label.
 BYTES_PER_LINK, BYTES_PER_AGENT = 120, 120
@@ -385,7 +385,7 @@ def _pairs(edges: Any) -> Edges:
 def _drawn(
     family: Any, n: int, draw: Callable[[int], Edges], rng: np.random.Generator, advice: str
 ) -> Network:
-    """The first draw that is connected, or the first of all if that is not asked for."""
+    """The first draw that is connected, or the first of all with connected=False."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 

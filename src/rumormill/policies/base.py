@@ -271,7 +271,7 @@ def _is_agent_class(given: Any) -> bool:
 
 
 def policy_name(policy: Policy) -> str:
-    """What to call a policy in a message: the class the user knows."""
+    """The name of a policy in messages: the class that the user gave."""
     return str(getattr(policy, "name", type(policy).__name__))
 
 

@@ -155,7 +155,7 @@ class CentralizedMPUCB(MessagePassingPolicy):
 
 
 class CentralizedAgent(DecentralizedAgent):
-    """Algorithm 2 for one agent: Algorithm 1 without the clique filter until the leader is heard of."""
+    """Algorithm 2 for one agent: Algorithm 1 without the clique filter until the leader is known."""
 
     def __init__(self, policy: CentralizedMPUCB, seat: Seat, part: LeaderPart) -> None:
         super().__init__(policy, seat, part.gamma)
@@ -164,13 +164,13 @@ class CentralizedAgent(DecentralizedAgent):
         self.heard: Message | None = None  # the leader's newest
         self.patience = policy.patience
         self.deaf: bool | None = None
-        """Whether the leader has been silent too long, said by a driver with a clock; None: count rounds."""
+        """Whether the leader has timed out, set by a driver with a clock; None: decide by rounds."""
 
     def decide(self, t: int) -> int:
         if self.heard is None or t <= self.distance or self._left_alone(t, self.heard.round):
             return super().decide(t)
         if self.start_and_quiet.quiet is not None:
-            self.samples.estimates(t)  # what it would prefer itself says what is worth telling
+            self.samples.estimates(t)  # its own best arm decides which pulls are sent
         return self.heard.arm
 
     def _left_alone(self, t: int, newest: int) -> bool:

@@ -1,4 +1,4 @@
-"""Robust-UCB (Bubeck, Cesa-Bianchi and Lugosi 2013): M agents that never talk.
+"""Robust-UCB (Bubeck, Cesa-Bianchi and Lugosi 2013): M independent agents without messages.
 
 Index mean_k + m^(1/p) (c L_t / n)^(eps/p) over the agent's own samples: Algorithm 1 with γ = 0.
 Group regret O(M K Δ^(-1/eps) ln T): the baseline that cooperation must beat.

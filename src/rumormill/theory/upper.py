@@ -137,7 +137,7 @@ def _family(
     plan: Plan | None,
     world: World | None = None,
 ) -> Family:
-    """The policy's family of bounds, ready to be asked."""
+    """The family of bounds of a policy, with its arguments checked."""
     if getattr(bandit, "varies", False):
         raise InputError(
             f"the bounds are for arms with the same means for all agents and rounds, not for {bandit!r}"

@@ -75,7 +75,7 @@ class Bound:
 
     @property
     def vacuous(self) -> bool:
-        """Whether the bound says nothing: it exceeds the regret of pulling the worst arm always."""
+        """Whether the bound exceeds the largest possible regret."""
         return self.value > self.ceiling
 
     @property
@@ -285,7 +285,7 @@ class SampledFamily(Family):
         weight = np.ones_like(heard) if weight is None else weight
         if self.policy.confidence == "anytime":
             return self.gap_sum * (math.pi**2 / 3 * float(weight.sum()))
-        # With a shared start an agent may decide as soon as it has heard of every arm.
+        # With a shared start an agent may decide as soon as it has a sample of every arm.
         first = 2 if self.policy.start_and_quiet.start == "shared" else self.bandit.n_arms + 1
         t = np.arange(first, self.horizon + 1, dtype=np.float64)
         total = 0.0
@@ -305,7 +305,7 @@ class SampledFamily(Family):
     # --- what they rest on ------------------------------------------------------------------------------
 
     def rests_on(self, *own: Assumption) -> list[Assumption]:
-        """What the family says of itself, then the moments, the constant and the schedule."""
+        """Assumptions of the family, then the moments, the constant and the schedule."""
         quiet = []
         if self.policy.start_and_quiet.quiet is not None:
             text = (
