@@ -50,7 +50,7 @@ def sections(doc: str) -> dict[str, str]:
     """The sections of a docstring by heading, underlined by hyphens; "" is the part before the first."""
     found: dict[str, list[str]] = {"": []}
     heading, lines = "", doc.splitlines()
-    for line, after in zip(lines, [*lines[1:], ""], strict=True):
+    for line, after in zip(lines, [*lines, ""][1:], strict=True):
         if line and after == "-" * len(line):
             heading = line
             found[heading] = []

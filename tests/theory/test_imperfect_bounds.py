@@ -61,6 +61,6 @@ def test_what_no_argument_covers_says_so() -> None:
     ]
     for each in uncovered:
         assert not each.covered
-        assert each.assumptions[0].text.startswith("The argument counts on every message")
+        assert each.assumptions[0].text.startswith("The argument assumes that all messages arrive")
     alone = bound(rm.RobustUCB(c="theory", confidence="anytime"), byzantine=liar)
     assert "every message" not in alone.assumptions[0].text
