@@ -121,7 +121,7 @@ def test_bears_an_imperfect_world_or_refuses_it(name: str, table: dict[str, Any]
     played = []
     for world in worlds:
         if catalogue.name_of("policy", type(policy)) in CONNECTED_ONLY and not _is_two_way(world):
-            with pytest.raises(rm.InputError, match=" support| requires a fault-free channel"):
+            with pytest.raises(rm.InputError, match=r" support| requires a fault-free channel"):
                 rm.simulate(BANDIT, PATH, policy, **game, **world)
             continue
         if name == "dducb" and "churn" in world:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -70,26 +71,14 @@ def coverage(
 ) -> list[CoverageRow]:
     """Failure rates of a confidence radius: a row for every n and L, from `repeats` lists of n samples each.
 
-    Rows are independent: each has random numbers of its own.
-
     Parameters
     ----------
-    estimator : Estimator
-        The estimator.
-    law : Arm
-        The law that samples are drawn from.
-    n : int or sequence of int
-        Numbers of samples.
-    L : float or sequence of float
-        Confidence levels ln(1/delta).
-    repeats : int, default 2_000
-        Number of lists per row.
-    seed : int, default 0
-        Seed of all rows.
-    eps : float, optional
-        Order of the moments minus one; by default the one a bandit would take.
-    moments : Moments, optional
-        Moment bounds; by default those of the law at eps.
+    n, L : int or float, or sequences of them
+        Numbers of samples, and confidence levels ln(1/delta).
+    repeats, seed : int
+        Number of lists per row, and the seed; rows are independent of each other.
+    eps, moments : float, Moments, optional
+        Moment bounds, by default those of the law at eps, by default the eps that a bandit would take.
     c, zeta : float, optional
         Constant or factor of the radius; by default c = "theory".
     confidence : float, default 0.999
@@ -111,36 +100,39 @@ def coverage(
     """
     sizes = [whole("n", size) for size in _several(n)]
     levels = [positive("L", level) for level in _several(L)]
-    repeats = whole("repeats", repeats)
-    confidence = inside("confidence", confidence, 0, 1)
+    repeats, confidence = whole("repeats", repeats), inside("confidence", confidence, 0, 1)
     moments = moments if moments is not None else _moments(law, eps)
     radius = Radius.build(estimator, moments, c="theory" if c is None and zeta is None else c, zeta=zeta)
     rows = []
-    for size in sizes:
-        for level in levels:
-            reach = radius.at(size, level)
-            above, below = _failures(estimator, law, moments, size, level, reach, repeats, seed)
-            low, high = clopper_pearson(max(above, below), repeats, confidence)
-            rows.append(
-                CoverageRow(
-                    estimator=repr(estimator),
-                    law=repr(law),
-                    eps=moments.eps,
-                    n=size,
-                    L=level,
-                    delta=math.exp(-level),
-                    radius=reach,
-                    valid=estimator.valid(size, level, moments),
-                    repeats=repeats,
-                    above=above,
-                    below=below,
-                    confidence=confidence,
-                    low=low,
-                    high=high,
-                )
-            )
-            on_row()
+    for size, level in itertools.product(sizes, levels):
+        rows.append(_row(radius, law, size, level, repeats, seed, confidence))
+        on_row()
     return rows
+
+
+def _row(
+    radius: Radius, law: Arm, n: int, L: float, repeats: int, seed: int, confidence: float
+) -> CoverageRow:
+    """The failures of one n and L."""
+    estimator, moments, reach = radius.estimator, radius.moments, radius.at(n, L)
+    above, below = _failures(estimator, law, moments, n, L, reach, repeats, seed)
+    low, high = clopper_pearson(max(above, below), repeats, confidence)
+    return CoverageRow(
+        estimator=repr(estimator),
+        law=repr(law),
+        eps=moments.eps,
+        n=n,
+        L=L,
+        delta=math.exp(-L),
+        radius=reach,
+        valid=estimator.valid(n, L, moments),
+        repeats=repeats,
+        above=above,
+        below=below,
+        confidence=confidence,
+        low=low,
+        high=high,
+    )
 
 
 def clopper_pearson(count: int, trials: int, confidence: float) -> tuple[float, float]:
