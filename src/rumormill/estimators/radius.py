@@ -23,7 +23,7 @@ from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, is_number, refu
 
 @dataclass(frozen=True, kw_only=True)
 class Radius:
-    """The radius of one estimator under one set of moment bounds; make it with `Radius.build`.
+    """The confidence radius of one estimator for given moment bounds; make it with `Radius.build`.
 
     theory: c and shift are those of the estimator's lemma, and outside the lemma's range the radius is +inf.
     """
@@ -124,7 +124,7 @@ class Radius:
         return high
 
     def at(self, n: float, L: float) -> float:
-        """The radius of n samples at confidence L; +inf where the arm must be pulled."""
+        """The confidence radius of n samples at L; +inf where the arm must be pulled."""
         if not self.usable(n, L):
             return math.inf
         return self.scale(L) * shrinkage(n, self.exponent)

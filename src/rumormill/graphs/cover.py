@@ -24,7 +24,7 @@ from rumormill.seeds import fresh_seed, generator
 
 Groups = tuple[tuple[int, ...], ...]
 
-# Up to here rows of the power graph are bitmasks (Python integers): 2 MB, and several times faster.
+# Up to here rows of the power graph are bit sets (Python integers): 2 MB, and several times faster.
 MASKED_AGENTS = 4_096
 # Up to here, counting into all groups is quicker than sorting the few that are near.
 FEW_GROUPS = 500
@@ -172,7 +172,7 @@ def first_fit(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def fit_by_masks(power: Adjacency, order: NDArray[np.int64]) -> NDArray[np.int64]:
-    """first_fit where every group stores, as a bitmask, the agents linked to all its members."""
+    """first_fit where every group stores, as a bit set, the agents linked to all its members."""
     hears, degree = power.masks, power.degrees.tolist()
     group_of = [-1] * power.n_agents
     common: list[int] = []
