@@ -12,7 +12,7 @@ import pytest
 import rumormill as rm
 from helpers.small_games import BANDIT, NETWORK, EpsilonGreedy
 from rumormill.engine import play_trial, prepare
-from rumormill.engine.trace import Bundle, Record, record
+from rumormill.engine.trace import Bundle, Trace, record
 from rumormill.errors import ContractError, InputError
 from rumormill.protocol import Message, PerfectCarrier, World
 from rumormill.seeds import root_seed, stream_seed
@@ -41,7 +41,7 @@ POLICIES = {
 }
 
 
-def played(policy: Any, world: World, network: rm.Network = RING, source: Any = BANDIT) -> Record:
+def played(policy: Any, world: World, network: rm.Network = RING, source: Any = BANDIT) -> Trace:
     ready = prepare(policy, network, source.n_arms, engine="reference", world=world)
     return record(ready, source, HORIZON, stream_seed(root_seed(3), 0), ROUNDS)
 
@@ -64,7 +64,7 @@ def test_the_record_is_the_game_that_is_played_without_one(policy: str, name: st
     sent = np.zeros(ROUNDS, dtype=np.int64)
     for bundle in seen.bundles:
         sent[bundle.sent - 1] += len(bundle.messages)
-        assert bundle.messages == seen.said[bundle.sent - 1][bundle.sender]
+        assert bundle.messages == seen.outgoing[bundle.sent - 1][bundle.sender]
         assert bundle.receiver in RING.neighbours(bundle.sender)
     assert sent.tolist() == np.diff(trial.messages[:ROUNDS], prepend=0).tolist()
     assert np.isnan(seen.rewards).tolist() == (seen.actions < 0).tolist()
@@ -146,7 +146,7 @@ def test_a_path_by_hand() -> None:
         Bundle(0, 1, 3, ((0, 3),), "away", 3),
         Bundle(2, 1, 3, ((2, 3),), "away", 3),
     ]
-    assert seen.said[2][1] == ()
+    assert seen.outgoing[2][1] == ()
     assert seen.up[2].tolist() == [True, False, True]
 
 

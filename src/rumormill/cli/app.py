@@ -75,9 +75,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     0 well, 1 failed, 2 wrong input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
-    # Wherever it stands: one looks back at a command that failed and adds it at the end.
+    # Anywhere on the line: users add it at the end of a command that failed.
     plain = [word for word in arguments if word != "--debug"]
-    _print_whatever_comes()
+    _replace_unencodable()
     with stoppable() as stop:
         try:
             app = app_for(plain)
@@ -91,8 +91,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code or OK)
 
 
-def _print_whatever_comes() -> None:
-    """Greek letters on a terminal without them become question marks, not a failure."""
+def _replace_unencodable() -> None:
+    """Characters that the terminal cannot encode become question marks instead of an error."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

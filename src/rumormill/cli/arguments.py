@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class ExecutorName(StrEnum):
-    """Who plays the cells of a run."""
+    """Where the cells of a run are played."""
 
     threads = "threads"
     processes = "processes"
@@ -55,7 +55,10 @@ Baseline = Annotated[
 Margin = Annotated[
     float | None,
     typer.Option(
-        min=0, max=0.99, help="Share of regret not worth speaking of; 0.1 by default.", show_default=False
+        min=0,
+        max=0.99,
+        help="Margin of equivalence, as a share of regret; 0.1 by default.",
+        show_default=False,
     ),
 ]
 Folder = Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)]

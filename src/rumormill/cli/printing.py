@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rumormill.advice.advise import Advice
     from rumormill.advice.report_text import LogAdvice
 
-# Where nobody looks at a window, lines may be as long as a log takes.
+# Without a terminal, lines may be as long as in a log.
 LOG_WIDTH = 160
 
 
@@ -61,12 +61,12 @@ def _plain(value: Any) -> Any:
 
 
 def say(text: object = "") -> None:
-    """A line of the output proper."""
+    """A line on standard output."""
     print(text)
 
 
 def note(text: str) -> None:
-    """A word to the user beside the output proper."""
+    """A remark on standard error."""
     print(text, file=sys.stderr)
 
 
@@ -132,7 +132,7 @@ def _print_baselines(advice: LogAdvice) -> None:
 
 
 def paragraph(text: str, mark: str = "", hang: int = 0) -> None:
-    """A paragraph wrapped to the terminal: 80 columns where nobody says how many there are."""
+    """A paragraph wrapped to the terminal, or to 80 columns without one."""
     known = sys.stdout.isatty() or "COLUMNS" in os.environ
     width = max(20, shutil.get_terminal_size((80, 24)).columns) if known else 80
     indent = " " * (hang or len(mark))

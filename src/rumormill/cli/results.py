@@ -1,4 +1,4 @@
-"""Playing a run from the command line, and what it came to: tables, JSON, a report."""
+"""Play a run from the command line and print its results: tables, JSON, a report."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def play(
     return runner.run(spec, folder, jobs, progress_for(spec.name), workers)
 
 
-def with_data_at_hand(spec: Spec) -> tuple[Spec, list[str]]:
+def with_available_data(spec: Spec) -> tuple[Spec, list[str]]:
     """The spec without those of its networks whose data are not there, and a line about each of them."""
     from rumormill.experiments.spec.reading import without_networks
     from rumormill.graphs.datasets import MissingDataError, find
@@ -84,7 +84,7 @@ def conclude(
     bounds: bool = False,
     against: Against | None = None,
 ) -> None:
-    """What runs that were just played came to, and where it is kept."""
+    """Print the results of runs just played, and where they are stored."""
     from rumormill.experiments.analyse.summary import summarise
 
     summaries = [summarise(run, bounds=bounds) for run in runs]

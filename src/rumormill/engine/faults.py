@@ -1,4 +1,4 @@
-"""A game in which agents and links come and go, and not everything that is said is true."""
+"""The reference game under the fault model: absences, link outages, corrupted messages, adversaries."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from rumormill.policies import Agent
 from rumormill.protocol import Carrier, Conditions, FalseReport, Message, Relay
 
 ABSENT = -1
-"""The action of an agent that does not pull: it is away, or it lies."""
+"""The action of an agent that does not pull: it is absent, or an adversary."""
 
 
 class Liar:
-    """Passes on honestly what it hears, and says the same of every round."""
+    """An adversary: relays messages of others unchanged and sends the same false sample in every round."""
 
     def __init__(self, agent: int, gamma: int, lie: FalseReport, with_rows: bool) -> None:
         self._agent, self._lie, self._with_rows = agent, lie, with_rows
@@ -27,7 +27,7 @@ class Liar:
         return ABSENT
 
     def observe(self, t: int, arm: int, reward: float) -> None:
-        """Nothing is learnt."""
+        """Adversaries do not learn."""
 
     def outgoing(self, t: int) -> list[Message]:
         self._relay.post(self._lie.message(self._agent, t, self._with_rows))
@@ -38,7 +38,7 @@ class Liar:
 
 
 class ImperfectGame(Game):
-    """Whoever is away is not called at all, and what would have arrived is lost."""
+    """Absent agents are skipped; messages addressed to them are dropped."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class ImperfectGame(Game):
                 Liar(v, gamma, lie, shares_rows) if conditions.lies[v] else agent
                 for v, agent in enumerate(agents)
             ]
-        self._told: dict[int, dict[int, Message]] = {}  # by round and origin, what was sent in truth
+        self._true: dict[int, dict[int, Message]] = {}  # by round and origin, the uncorrupted message
         super().__init__(agents, conditions.network, rewards, carrier, conditions.horizon)
 
     def play_round(self, t: int) -> PlayedRound:
-        self._look_ahead(t)
+        self._draw_block(t)
         row, rewards = (t - 1) % BLOCK, self._rewards
         up = self._up[row]
         arms = []
@@ -90,10 +90,10 @@ class ImperfectGame(Game):
         for v, agent in enumerate(self._agents):
             arrived = checked_delivery(self._carrier.deliver(t, v), v, t)
             if up[v]:
-                agent.receive([self._as_heard(v, m) for m in arrived])
+                agent.receive([self._as_received(v, m) for m in arrived])
         return PlayedRound(arms, messages, wire_bytes)
 
-    def _look_ahead(self, t: int) -> None:
+    def _draw_block(self, t: int) -> None:
         if (t - 1) % BLOCK and t != 1:
             return
         stop = min(t + BLOCK, self._horizon + 1)
@@ -102,22 +102,22 @@ class ImperfectGame(Game):
         self._false: NDArray[np.bool_] = self._conditions.corrupt(t, stop)
 
     def _as_sent(self, v: int, t: int, message: Message) -> Message:
-        """What goes out: the own message falsified, if it is to be; others' as they were sent."""
+        """The message on the wire: an own one may be corrupted, others are relayed as they were sent."""
         corruption = self._corruption
         if corruption is None:
             return message
         if message.origin != v:
-            return self._told.get(message.round, {}).get(message.origin, message)
+            return self._true.get(message.round, {}).get(message.origin, message)
         if corruption.at == "receiver":
-            self._told.setdefault(t, {})[v] = message
+            self._true.setdefault(t, {})[v] = message
             if self._gamma is not None:
-                self._told.pop(t - self._gamma, None)
+                self._true.pop(t - self._gamma, None)
         elif self._false[(t - 1) % BLOCK, v]:
             return corruption.corrupted(message, self._conditions.drawn_for(v, t))
         return message
 
-    def _as_heard(self, v: int, message: Message) -> Message:
-        """What the receiver understands."""
+    def _as_received(self, v: int, message: Message) -> Message:
+        """The message that the receiver reads: corrupted at the receiver, if the model says so."""
         if self._corruption is None or not self._conditions.corrupt_for(v, message.origin, message.round):
             return message
         return self._corruption.corrupted(message, self._conditions.drawn_for(message.origin, message.round))

@@ -1,8 +1,6 @@
 """The reference engine: every message is an object, every agent a state machine; one round at a time.
 
-One game between agents that are objects: their seats, and one round at a time.
-
-The reference engine, the conformance checks and the benchmarks all play through here.
+`simulate`, the conformance checks, traces and the benchmarks use it.
 """
 
 from __future__ import annotations
@@ -39,9 +37,9 @@ def seats(
     gamma: int | None = None,
     conditions: Conditions | None = None,
 ) -> list[Seat]:
-    """What every agent knows before round 1, each with a generator of its own.
+    """The seat of every agent: what it knows before round 1, and a generator of its own.
 
-    conditions: what messages have to go through; gamma: their hop budget then.
+    `conditions` is the fault model of the trial, `gamma` the hop budget under it.
     """
     policy.require_moments_below(source.tail_index)
     moments = _moments(source)
@@ -69,7 +67,7 @@ def seats(
 
 
 def _moments(source: RewardSource) -> Moments | None:
-    """The moment bounds of the rewards; None where they say nothing, so that a policy may bring its own."""
+    """The moment bounds of the rewards; None where they have none, so that a policy may bring its own."""
     try:
         return source.moments()
     except InputError:
@@ -78,7 +76,7 @@ def _moments(source: RewardSource) -> Moments | None:
 
 @dataclass(frozen=True)
 class PlayedRound:
-    """What happened in one round."""
+    """Arms pulled, messages and bytes of one round."""
 
     arms: list[int]
     messages: int
@@ -86,7 +84,7 @@ class PlayedRound:
 
 
 class Game:
-    """Agents, their rewards, and what carries messages between them."""
+    """Agents, their rewards, and the carrier of their messages."""
 
     def __init__(
         self, agents: Sequence[Agent], network: Network, rewards: RewardStream, carrier: Carrier, horizon: int
@@ -100,11 +98,11 @@ class Game:
         return self._agents
 
     def replace_agents(self, agents: Sequence[Agent]) -> None:
-        """Others take the seats between two rounds."""
+        """Replace the agents between two rounds."""
         self._agents = agents
 
     def play_round(self, t: int) -> PlayedRound:
-        """Everybody chooses and is paid, then everybody sends, then everybody receives."""
+        """All agents choose and observe, then all send, then all receive."""
         row = (t - 1) % BLOCK
         if row == 0 or t == 1:
             self._block = self._rewards.block(t - 1, min(t - 1 + BLOCK, self._horizon))
@@ -127,7 +125,7 @@ class Game:
 
 
 def checked_arm(arm: object, n_arms: int, v: int, t: int) -> int:
-    """What an agent chose, if it is an arm."""
+    """The arm that an agent chose; ContractError if it is none."""
     try:
         index = operator.index(arm)  # type: ignore[arg-type]
     except TypeError:
@@ -140,7 +138,7 @@ def checked_arm(arm: object, n_arms: int, v: int, t: int) -> int:
 
 
 def checked_delivery(arrived: list[Message], v: int, t: int) -> list[Message]:
-    """What a channel brought, if it is messages."""
+    """The messages that a channel delivered; ContractError if they are none."""
     for message in arrived:
         if not isinstance(message, Message):
             raise ContractError(
@@ -151,7 +149,7 @@ def checked_delivery(arrived: list[Message], v: int, t: int) -> list[Message]:
 
 
 def checked_batch(batch: object, v: int, t: int) -> Sequence[Message]:
-    """What an agent sent, if it is a list of messages."""
+    """The messages that an agent sent; ContractError if they are no list of Message."""
     if not isinstance(batch, list | tuple) or not all(isinstance(m, Message) for m in batch):
         raise ContractError(
             f"agent {v} sent {shown(batch)} in round {t}: outgoing() returns a list of Message"
@@ -169,10 +167,10 @@ def play(
     keep_actions: bool = False,
     on_rounds: Callable[[int], None] = lambda rounds: None,
 ) -> Trial:
-    """Play a game to its end; `on_rounds` hears how many rounds were just played."""
+    """Play a game to its end; `on_rounds` is called with the number of rounds just played."""
     n_arms = len(gaps)
     pulls = np.zeros((n_agents, n_arms + 1), dtype=np.int64)  # the last column, -1: rounds without a pull
-    everyone = np.arange(n_agents)
+    agents = np.arange(n_agents)
     actions = np.empty((horizon if keep_actions else 0, n_agents), dtype=np.int64)
     agent_regret = np.empty((len(checkpoints), n_agents))
     totals = np.empty((2, len(checkpoints)), dtype=np.int64)  # messages and bytes so far
@@ -180,7 +178,7 @@ def play(
     messages = wire_bytes = next_checkpoint = 0
     for t in range(1, horizon + 1):
         played = game.play_round(t)
-        pulls[everyone, played.arms] += 1
+        pulls[agents, played.arms] += 1
         if keep_actions:
             actions[t - 1] = played.arms
         messages += played.messages

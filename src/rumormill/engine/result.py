@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """What a trial begins with."""
+    """The arguments of one trial of the compiled engine."""
 
     source: RewardSource
     horizon: int
@@ -35,7 +35,7 @@ class Opening:
     seed: np.random.SeedSequence
     """The trial's own."""
     crew: Crew | None = None
-    """Threads that may play it together; that changes no result."""
+    """Threads that share the trial; they change no result."""
 
 
 DEFAULT_CHECKPOINTS = 200
@@ -52,9 +52,9 @@ class Trial:
     wire_bytes: NDArray[np.int64]
     """The bytes they take."""
     actions: NDArray[np.int64] | None
-    """Every arm pulled, (rounds, agents), if asked for; -1 where an agent was away or lied."""
+    """Every arm pulled, (rounds, agents), if requested; -1 for an absent agent or an adversary."""
     agent_rounds: NDArray[np.int64] | None = None
-    """Pulls up to and including each checkpoint, over all agents; None if everybody pulled in every round."""
+    """Pulls up to and including each checkpoint, over all agents; None if no agent was absent."""
     agent_common_regret: NDArray[np.float64] | None = None
     """The same against the best common arm, (checkpoints, agents), where agents or rounds differ."""
 
@@ -181,12 +181,12 @@ ROUNDS = 256  # looked at together
 
 
 def needs_actions(source: RewardSource) -> bool:
-    """Whether one gap per arm does not describe the source."""
+    """Whether regret needs the actions: one gap per arm does not describe the source."""
     return isinstance(source, VaryingSource) and source.varies
 
 
 def with_regret(trial: Trial, source: RewardSource, marks: NDArray[np.int64], keep_actions: bool) -> Trial:
-    """The trial with its regret as the source's own means have it; actions only if they were asked for."""
+    """The trial with regret from the means of agent and round, where they vary; actions only if requested."""
     if not (isinstance(source, VaryingSource) and source.varies):
         return trial
     assert trial.actions is not None
@@ -213,7 +213,7 @@ def regrets(
     at = {int(mark): number for number, mark in enumerate(marks)}
     for start, stop in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
         means = source.expected(start, stop, agents)
-        there = actions[start:stop] >= 0  # whoever does not pull pays nothing, and regrets nothing
+        there = actions[start:stop] >= 0  # agents that do not pull have no regret
         chosen = np.take_along_axis(means, actions[start:stop, :, None], axis=2)[:, :, 0]
         paid += chosen.sum(axis=0, where=there)
         best += best_of(means, source.objective).sum(axis=0, where=there)

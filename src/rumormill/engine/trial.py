@@ -1,4 +1,4 @@
-"""One trial of one or several policies on the very same rewards."""
+"""One trial of one or several policies on the same rewards."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 Engine = Literal["auto", "reference", "fast"]
 OnRounds = Callable[[int], None]
 
-# Rewards in hand at a time: a quarter of a million draws, in multiples of what is drawn at once.
+# Rewards held at a time: a quarter of a million draws, in multiples of DRAW_ROUNDS.
 DRAWS_PER_BLOCK = 1 << 18
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A policy made ready for a network: everything that all its trials share."""
+    """A policy prepared for a network: what all its trials share."""
 
     policy: Policy
     network: Network
@@ -64,10 +64,10 @@ class Contender:
 
 
 def hop_budget(policy: Policy, plan: Plan, world: World) -> int | None:
-    """How many hops messages travel; None where the policy does not flood.
+    """The hop budget of messages; None where the policy does not flood.
 
-    Plans cut it to the diameter, beyond which nothing is news; but where messages are lost or late they take
-    detours, and the budget is the one that was given.
+    Plans cut it to the diameter. With loss, delay or absences messages take detours, and the budget is that
+    of the policy.
     """
     reach: int | None = getattr(plan, "gamma", None)
     given: Any = getattr(policy, "gamma", None)
@@ -85,9 +85,9 @@ def prepare(
     plan: Plan | None = None,
     quiet: bool = False,
 ) -> Contender:
-    """Work out cliques, leaders or weights once (or take the plan as it is), and pick the engine.
+    """Compute the plan (cliques, leaders, weights) unless it is given, and select the engine.
 
-    `quiet`: no warning where the reference engine has to do; somebody else says so.
+    `quiet`: no SlowEngineNotice; the caller reports it.
     """
     one_of("engine", engine, ("auto", "reference", "fast"))
     policy = as_policy(policy)
@@ -98,8 +98,8 @@ def prepare(
     plan = policy.plan(network) if plan is None else plan
     if world.liars and getattr(plan, "gamma", None) is None:
         raise InputError(
-            f"byzantine does not go with {policy_name(policy)}: liars pass on what they hear, and how far "
-            "messages travel is known of message-passing policies only"
+            f"byzantine does not go with {policy_name(policy)}: adversaries relay messages, and only "
+            "message-passing policies have a hop budget"
         )
     layout = None
     if engine != "reference":
@@ -126,7 +126,7 @@ def require_memory(
     at_once: int = 1,
     kept: int = 1,
 ) -> None:
-    """Refuse, before it starts, what would not fit: so many trials at once, and outcomes of so many kept."""
+    """Refuse, before it starts, a simulation that does not fit: trials at once, and outcomes kept."""
     needed, agents = 0.0, 0
     for contender in contenders:
         if contender.layout is None:
@@ -162,9 +162,9 @@ def play_trial(
 ) -> list[Trial]:
     """Play all contenders on the rewards of one seed; the outcome of each is as if it were alone.
 
-    `on_rounds` hears how many rounds of a contender were just played, every few milliseconds; what it
-    raises ends the trial. `block` is the number of rounds played between two such moments. With several
-    `threads` rewards are drawn ahead while others are played, and very many agents are played by all of them.
+    `on_rounds` is called every few milliseconds with the rounds of a contender just played; what it raises
+    ends the trial. `block` is the number of rounds between two calls. With several `threads` rewards are
+    drawn ahead, and a partitioned game is played by all of them.
     """
     wanted, keep_actions = keep_actions, keep_actions or needs_actions(source)
     trials: dict[int, Trial] = {}
@@ -227,7 +227,7 @@ def reference_game(
     seed: np.random.SeedSequence,
     carry: Callable[[Conditions], Carrier] = Conditions.carrier,
 ) -> Game:
-    """The game of one trial between agents that are objects; `carry` opens what carries their messages."""
+    """The game of one trial on the reference engine; `carry` opens the carrier of its messages."""
     network, policy, plan = contender.network, contender.policy, contender.plan
     conditions = contender.world.of_trial(network, source, horizon, seed)
     rewards = source.stream(stream_seed(seed, Role.REWARDS), network.n_agents, horizon)

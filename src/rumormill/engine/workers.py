@@ -1,10 +1,7 @@
-"""Executors: threads or processes on this machine behind one interface; threads inside one trial.
+"""Executors: threads or processes on this machine behind one interface; a thread pool inside one trial.
 
-Who does the work: one small interface, and threads or processes on this machine behind it.
-
-Work is a function of a task and of `tick`, which it calls every few milliseconds with the amount of work
-just done; what `tick` raises ends the task. There is nothing else to it, so that work may be done anywhere:
-in a thread, in another process, on another machine.
+Work is a function of a task and of `tick`, which it calls every few milliseconds with the work just done;
+what `tick` raises ends the task. It may run in a thread, in another process, or on another machine.
 """
 
 from __future__ import annotations
@@ -40,14 +37,14 @@ class Crew:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._pool.shutdown(wait=kind is None, cancel_futures=True)  # Ctrl-C waits for nobody
+        self._pool.shutdown(wait=kind is None, cancel_futures=True)  # Ctrl-C does not wait
 
     def begin(self, work: Callable[[], Outcome]) -> Future[Outcome]:
-        """Have something done meanwhile."""
+        """Start work in another thread."""
         return self._pool.submit(work)
 
     def each(self, work: Callable[[Item], None], items: Iterable[Item]) -> None:
-        """Do all of them, and wait for the last."""
+        """Do all items, and wait for the last."""
         for one in [self._pool.submit(work, item) for item in items]:
             one.result()
 
@@ -57,7 +54,7 @@ Done = TypeVar("Done")
 Tick = Callable[[float], None]
 Work = Callable[[Task, Tick], Done]
 
-# How long Ctrl-C waits for workers that are in the middle of something.
+# Seconds that Ctrl-C waits for busy workers.
 PATIENCE = 0.2
 # Short waits, so that the main thread sees Ctrl-C.
 GLANCE = 0.1
@@ -70,7 +67,7 @@ class WorkStopped(BaseException):
 
 
 def no_tick(amount: float) -> None:
-    """For work that nobody watches."""
+    """For work whose progress is not shown."""
 
 
 class Executor(Protocol):
@@ -186,7 +183,7 @@ class Processes:
                 in_vain = 0 if len(left) < before else in_vain + 1
                 if in_vain == VAIN_ATTEMPTS:
                     raise RumormillError(
-                        "worker processes are killed before any of them is done: perhaps memory is short; "
+                        "worker processes are killed before any of them is done: memory may be short; "
                         "try fewer jobs"
                     ) from None
 

@@ -1,4 +1,4 @@
-"""`rumormill network`: what a network is like, before anything is played on it."""
+"""`rumormill network`: size, diameter, clique covers and leaders of a network."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rumormill.errors import InputError
 if TYPE_CHECKING:
     from rumormill.graphs import Network
 
-# Beyond this size the cover of a far-reaching power takes minutes: only near ones are worked out unasked.
+# Above this size the clique cover of a high power takes minutes: by default only low powers are computed.
 LARGE = 2_000
 FEW_HOPS = 2
 MOST_GAMMAS = 8

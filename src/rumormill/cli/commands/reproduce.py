@@ -21,7 +21,7 @@ from rumormill.cli.arguments import (
     Trials,
 )
 from rumormill.cli.printing import note
-from rumormill.cli.results import Against, conclude, play, with_data_at_hand
+from rumormill.cli.results import Against, conclude, play, with_available_data
 from rumormill.errors import InputError
 
 
@@ -72,7 +72,7 @@ def reproduce(
     for each in spec_names() if everything else [name]:
         ready = at_scale(named_spec(each), "full" if full else "quick", trials=trials, horizon=horizon)
         folder = default_folder(ready, out or Path("runs")) if everything else out or default_folder(ready)
-        ready, without = with_data_at_hand(ready)
+        ready, without = with_available_data(ready)
         missing += without
         try:
             runs.append(play(ready, folder, jobs, executor, address))

@@ -1,4 +1,4 @@
-"""`rumormill show`: what a run came to."""
+"""`rumormill show`: the results of a run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from rumormill.cli.results import Against, present
 
 
 def show(folder: Folder, baseline: Baseline = None, margin: Margin = None, json: Json = False) -> None:
-    """Print what a run came to.
+    """Print the results of a run.
 
     Regret, the constants as resolved, the claims, and every policy against every other.
     """

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rumormill.engine import prepare
-from rumormill.engine.trace import Record, record
+from rumormill.engine.trace import Trace, record
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.labels import in_words, troubles
 from rumormill.experiments.figures.network import layout
@@ -81,7 +81,7 @@ class Play:
     label: str
     gamma: int | None
     """How far its messages travel; None where it does not flood."""
-    record: Record
+    record: Trace
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ def _unit(places: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(high > low, unit, 0.5)
 
 
-def _size(spec: Spec, whole: Network, shown: Sequence[int], seen: Record) -> str:
+def _size(spec: Spec, whole: Network, shown: Sequence[int], seen: Trace) -> str:
     horizon = spec.size.horizon
     rounds = (
         f"the first {seen.rounds} of {rounded(horizon)} rounds" if seen.rounds < horizon else "all rounds"

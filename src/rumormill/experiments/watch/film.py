@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.engine.trace import Bundle, Record
+from rumormill.engine.trace import Bundle, Trace
 from rumormill.errors import InputError
 from rumormill.experiments.watch.cases import Play, Watched
 from rumormill.files import read_bytes, write_atomically
@@ -38,7 +38,7 @@ class Seen:
     state: State
 
 
-def by_round(record: Record) -> dict[int, list[Bundle]]:
+def by_round(record: Trace) -> dict[int, list[Bundle]]:
     """All bundles to be seen in every round: those sent then, and those still under way."""
     found: dict[int, list[Bundle]] = defaultdict(list)
     for bundle in record.bundles:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from rumormill.engine.trace import Bundle, Record
+from rumormill.engine.trace import Bundle, Trace
 from rumormill.errors import RumormillError
 from rumormill.experiments.report.markup import safe_json, template
 from rumormill.experiments.spec.errors import own_names
@@ -108,12 +108,12 @@ def _play(play: Play) -> dict[str, Any]:
     }
 
 
-def _said(seen: Record) -> list[list[list[int]]]:
+def _said(seen: Trace) -> list[list[list[int]]]:
     """By round and agent, its messages: the origin plus the number of agents times the age."""
     n_agents = seen.network.n_agents
     return [
         [[origin + n_agents * (t - born) for origin, born in batch] for batch in spoken]
-        for t, spoken in enumerate(seen.said, start=1)
+        for t, spoken in enumerate(seen.outgoing, start=1)
     ]
 
 
