@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
 	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py
 
-.PHONY: test-lowest mesh-demo demo reproduce docs test test-slow test-plain-simd mutants lint bench clean
+.PHONY: test-lowest mesh-demo demo reproduce docs test test-fast test-slow test-plain-simd mutants lint bench clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -41,6 +41,21 @@ reproduce: $(VENV)/.lab
 # The site, in build/site/html; no network, and every warning is an error.
 docs: $(VENV)/.docs
 	$(BIN)/python -m scripts.docs
+
+# The quick tests of every room, for the inner loop: about a minute on two cores once the kernels are compiled
+# (the first run compiles them, a minute more).
+in = $(addprefix tests/$(1)/test_,$(addsuffix .py,$(2)))
+FAST := $(call in,.,house core seat bad_input machine checks) tests/protocol \
+	$(call in,conformance,laws networks channels samples) $(call in,arms,bandit bad_laws replay objective) \
+	$(call in,estimators,golden radius) $(call in,graphs,network cover leaders) \
+	$(call in,policies,golden_actions imperfect_golden order_of_arrival hostile_messages unreliable_channels) \
+	$(call in,kernels,keyed choosing small_games last_round) $(call in,engine,record) \
+	$(call in,theory,bounds lower) $(call in,experiments,specs bad_specs store manifest) \
+	$(call in,figures,files) $(call in,report,report) $(call in,advice,logs mesh) \
+	$(call in,live,node journal light) $(call in,cli,endings words progress) $(call in,docs,references)
+
+test-fast: $(VENV)/.dev
+	$(BIN)/python -m pytest -n auto -m "not slow" $(FAST)
 
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow"
