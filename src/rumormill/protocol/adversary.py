@@ -1,4 +1,4 @@
-"""Adversaries and random corruption of messages."""
+"""The adversary: Byzantine agents that lie on purpose; and random corruption of messages."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Corruption(metaclass=NamedArguments):
 
 @dataclass(frozen=True)
 class FalseReport:
-    """The false message that adversaries send every round."""
+    """The message that an adversary sends every round."""
 
     arm: int
     reward: float

@@ -17,7 +17,7 @@ PAIRS, NIBBLES, BYTES = (np.uint64(int(digits * 8, 16)) for digits in ("55", "33
 
 @part
 def plain_popcount(word: np.uint64) -> int:
-    """How many bits are set: added up in fields of 2, 4, 8, then of the whole word."""
+    """How many bits of a bitmask are set: added up in fields of 2, 4, 8, then of the whole word."""
     word = word - ((word >> ONE) & PAIRS)
     word = (word & NIBBLES) + ((word >> TWO) & NIBBLES)
     word = (word + (word >> FOUR)) & BYTES
@@ -29,7 +29,7 @@ def plain_popcount(word: np.uint64) -> int:
 
 @part
 def plain_lowest_bit(word: np.uint64) -> int:
-    """The position of the lowest set bit of a word that is not zero: how many zeros are below it."""
+    """The position of the lowest set bit of a bitmask that is not zero: how many zeros are below it."""
     return plain_popcount(~word & (word - ONE))
 
 
