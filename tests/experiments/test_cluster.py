@@ -21,7 +21,7 @@ import pytest
 from helpers.small_experiments import square
 from rumormill.errors import InputError
 from rumormill.experiments.run.cell import PlayCells
-from rumormill.experiments.run.executors import Luggage, Ray
+from rumormill.experiments.run.executors import Ray, WorkWithFiles
 from rumormill.experiments.spec.reading import read_spec
 
 COMMAND = [sys.executable, "-c", "from rumormill.cli import main; main()"]
@@ -136,7 +136,7 @@ def wait_until(true: Callable[[], bool], seconds: float = 120.0) -> None:
 def test_what_a_run_reads_is_taken_along(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(place.folder)
     work = PlayCells(read_spec("spec/far.toml"))
-    assert isinstance(work, Luggage)
+    assert isinstance(work, WorkWithFiles)
     here = place.folder / "spec"
     assert work.files() == {
         "far_away.py": here / "far_away.py",

@@ -149,7 +149,7 @@ def test_the_best_is_chosen_by_other_trials_than_those_reported(played: RunFolde
             assert curve.chosen == max(good)
             assert summary.of(policy, values).trials == [2, 3]
             assert summary.of(policy, values).regret.shape[0] == 2
-            low, high = curve.forgiving or (0, 0)
+            low, high = curve.insensitive or (0, 0)
             assert low <= (curve.chosen or 0) <= high
     assert summary.tuning.curves["Median", "er", 1.5].chosen is None
 

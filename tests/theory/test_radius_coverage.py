@@ -10,8 +10,8 @@ import pytest
 from scipy.stats import binomtest
 
 import rumormill as rm
+from rumormill.stats.intervals import clopper_pearson
 from rumormill.theory import coverage
-from rumormill.theory.coverage import clopper_pearson
 
 LAWS: dict[str, rm.Arm] = {
     "stable": rm.AlphaStable(alpha=1.7, loc=0.4),

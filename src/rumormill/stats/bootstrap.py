@@ -1,7 +1,8 @@
-"""What the trials say: bootstrap bands for curves, bootstrap intervals for comparisons.
+"""The bootstrap over trials: percentile bootstrap bands for curves, BCa bootstrap intervals for comparisons.
 
-Regret varies much from trial to trial (every trial has means of its own) and is skewed, so nothing here
-leans on a normal law: trials are resampled. Comparisons are made within trials, on shared rewards.
+Regret varies much from trial to trial (every trial has means of its own) and is skewed, so no normal law is
+assumed: a bootstrap resample draws trials with replacement. Comparisons are made within trials, on shared
+rewards. BCa is the bias-corrected and accelerated bootstrap of Efron (1987).
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ PIECE = 1_000
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate and what it may be; low and high are NaN where there are too few trials."""
+    """An estimate with its confidence interval; low and high are NaN where there are too few trials."""
 
     estimate: float
     low: float
@@ -46,7 +47,7 @@ class Interval:
 def bootstrap_band(
     values: Array, confidence: float = 0.95, resamples: int = BAND_RESAMPLES, seed: int = 0
 ) -> tuple[Array, Array]:
-    """Low and high of the mean over trials, for every column of an array (trials, columns).
+    """The percentile bootstrap band of the mean over trials, for every column of (trials, columns).
 
     One trial alone gives no band: both are its values.
     """
@@ -69,7 +70,7 @@ def bootstrap_interval(
     groups independently. `statistic` takes the means of all groups, each (..., columns), and gives (...).
     """
     groups = [np.asarray(group, dtype=np.float64) for group in groups]
-    # A share of nothing (a policy without regret) is infinite, and said to be so.
+    # A share of nothing (a policy without regret) is infinite, and reported so.
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate = float(statistic([group.mean(axis=0) for group in groups]))
         if min(len(group) for group in groups) < LEAST_TRIALS:

@@ -1,4 +1,4 @@
-"""Comparisons within trials, exact whatever the tails of regret are.
+"""Exact intervals: of medians, for comparisons within trials whatever the tails; of binomial rates.
 
 Of n trials the ratios r_i = A_i / B_i of two regrets on the same rewards are independent draws of one law,
 which may be skewed, with lost trials in it, even without a mean. What is estimated is its median:
@@ -85,3 +85,25 @@ def median_interval(samples: Sequence[Array], confidence: float) -> Interval:
 def _ends(values: Array, confidence: float) -> tuple[float, float]:
     j = order_of(len(values), confidence)
     return (float(values[j - 1]), float(values[-j])) if j else (math.nan, math.nan)
+
+
+# --- rates ----------------------------------------------------------------------------------------------
+
+
+def clopper_pearson(count: int, trials: int, confidence: float) -> tuple[float, float]:
+    """The exact two-sided interval of a binomial rate (Clopper and Pearson 1934).
+
+    Parameters:
+        count: successes, 0 to trials.
+        trials: number of trials, at least 1.
+        confidence: between 0 and 1.
+
+    >>> [round(end, 4) for end in clopper_pearson(0, 10, 0.95)]
+    [0.0, 0.3085]
+    """
+    from scipy.special import betaincinv
+
+    tail = (1 - confidence) / 2
+    low = 0.0 if count == 0 else float(betaincinv(count, trials - count + 1, tail))
+    high = 1.0 if count == trials else float(betaincinv(count + 1, trials - count, 1 - tail))
+    return low, high

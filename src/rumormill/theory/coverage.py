@@ -12,6 +12,7 @@ import numpy as np
 
 from rumormill.arms import Arm, Moments
 from rumormill.estimators import Estimator, Radius
+from rumormill.stats.intervals import clopper_pearson
 from rumormill.validate import eps as check_eps
 from rumormill.validate import inside, positive, refused, whole
 
@@ -133,16 +134,6 @@ def _row(
         low=low,
         high=high,
     )
-
-
-def clopper_pearson(count: int, trials: int, confidence: float) -> tuple[float, float]:
-    """The exact two-sided interval of a binomial rate."""
-    from scipy.special import betaincinv
-
-    tail = (1 - confidence) / 2
-    low = 0.0 if count == 0 else float(betaincinv(count, trials - count + 1, tail))
-    high = 1.0 if count == trials else float(betaincinv(count + 1, trials - count, 1 - tail))
-    return low, high
 
 
 def _failures(

@@ -60,7 +60,7 @@ def figure(
 
 
 def _one_figure(summaries: list[Summary], out: Path | None, linear: bool) -> list[Path]:
-    from rumormill.experiments.figures.panel import panel_caption, panel_figure
+    from rumormill.experiments.figures.registry import panel_caption, panel_figure
     from rumormill.plotting.rendering import save, write_caption
 
     stem, caption = out or Path("panel"), panel_caption(summaries)

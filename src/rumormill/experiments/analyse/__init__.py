@@ -1,1 +1,1 @@
-"""What the trials of a run say: `summarise(run)` once, and everybody reads the Summary."""
+"""Analysis of a run: `summarise(run)` once; terminal, figures and report read the Summary."""

@@ -78,7 +78,7 @@ class GameBounds:
     first_round: int
     """The first round after every arm was tried once: before, nothing is learned."""
     worst_per_round: float
-    """The regret of a round in which everyone pulls the worst arm: M times the largest gap."""
+    """The regret of a round in which all agents pull the worst arm: M times the largest gap."""
     lower: LowerBound | None
     reason: str
     """Why there is no lower bound."""

@@ -1,11 +1,11 @@
-"""The claims of a spec, each tested on the trials of a run, with a number and a plain word.
+"""The claims of a spec, each tested on the trials of a run: an estimate, an interval and a verdict.
 
 A comparison "A beats B" looks at regret at the horizon, at the median over trials of A/B - 1, both on the
-same rewards. The interval is exact for any law of regret (paired.py); the intervals of one scope hold
-together with 95 % confidence (Bonferroni). A claim holds if its whole interval says so, does not hold if its
-whole interval says the opposite, and is otherwise not decided; nor is it where the mean over trials says the
-opposite of the median. "At least as good" is decided by the end of the interval: it may not reach beyond the
-margin.
+same rewards. The interval is exact for any law of regret (stats/intervals.py); the intervals of one scope
+hold together with 95 % confidence (Bonferroni). A claim holds if its whole interval says so, does not hold
+if its whole interval says the opposite, and is otherwise not decided; nor is it where the mean over trials
+says the opposite of the median. "At least as good" is decided by the end of the interval: it may not reach
+beyond the margin.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Question:
-    """A claim put to the data, before it is tested."""
+    """A claim with its data, before it is tested."""
 
     text: str
     samples: list[Array]
     """Ratios by trial: one sample, or two independent ones."""
     mean: float
-    judge: Callable[[Interval], Word]
+    rule: Callable[[Interval], Word]
     detail: str
     values: Values = field(default_factory=dict)
 
@@ -77,14 +77,14 @@ class Question:
         cls,
         text: str,
         data: Array,
-        judge: Callable[[Interval], Word],
+        rule: Callable[[Interval], Word],
         detail: str,
         values: Values | None = None,
     ) -> Question:
-        """Of two columns of regret: how much larger the first is."""
+        """A question on two columns of regret: how much larger the first is."""
         first, second = data.T
         mean = change_of_means(first, second)
-        return cls(text, [ratios(first, second)], mean, judge, detail, values or {})
+        return cls(text, [ratios(first, second)], mean, rule, detail, values or {})
 
 
 def gains_between(runs: Mapping[str, Measurements]) -> list[Verdict]:
@@ -131,8 +131,8 @@ def _tested(scope: str, asked: list[Question]) -> list[Verdict]:
     done = []
     for question in asked:
         found = median_interval(question.samples, 1 - (1 - CONFIDENCE) / len(asked))
-        word, detail = question.judge(found) if found.known else OPEN, question.detail
-        if contradicted(word, question.judge(Interval(question.mean, question.mean, question.mean))):
+        word, detail = question.rule(found) if found.known else OPEN, question.detail
+        if contradicted(word, question.rule(Interval(question.mean, question.mean, question.mean))):
             word, detail = OPEN, f"{detail}; most trials say one thing, the mean over all says the opposite"
         trials = min(len(sample) for sample in question.samples)
         numbers = (found.estimate, found.low, found.high, question.mean)
@@ -141,11 +141,11 @@ def _tested(scope: str, asked: list[Question]) -> list[Verdict]:
 
 
 def contradicted(word: Word, by_mean: Word) -> bool:
-    """Whether the mean says the opposite: a few lost trials can outweigh all others."""
+    """Whether mean and median disagree: a few lost trials can outweigh all others."""
     return {word, by_mean} == {HOLDS, FAILS}
 
 
-# --- judges ---------------------------------------------------------------------------------------------
+# --- decision rules -------------------------------------------------------------------------------------
 
 
 def below_zero(found: Interval) -> Word:
@@ -161,21 +161,21 @@ def above_zero(found: Interval) -> Word:
 def within(margin: float) -> Callable[[Interval], Word]:
     """For claims that something is not larger by more than the margin: the end of the interval decides."""
 
-    def judge(found: Interval) -> Word:
+    def rule(found: Interval) -> Word:
         return HOLDS if found.high <= margin else FAILS if found.low > margin else OPEN
 
-    return judge
+    return rule
 
 
 def matters(found: Interval) -> Word:
-    """For claims that a parameter has an effect worth speaking of."""
+    """For claims that a parameter changes regret by more than the margin."""
     if found.low > MATTERS or found.high < -MATTERS:
         return HOLDS
     return FAILS if found.low > -MATTERS and found.high < MATTERS else OPEN
 
 
 def hardly_matters(found: Interval) -> Word:
-    """For claims that a parameter has no such effect."""
+    """For claims that it does not."""
     opposite: dict[Word, Word] = {HOLDS: FAILS, FAILS: HOLDS, OPEN: OPEN}
     return opposite[matters(found)]
 
@@ -188,8 +188,8 @@ def _beats(summary: Measurements, claim: schema.Beats) -> list[Question]:
 
 
 def _at_least_as_good(summary: Measurements, claim: schema.AtLeastAsGood) -> list[Question]:
-    judge = within(summary.spec.verdicts.margin)
-    return _less_regret(summary, claim.policy, "does at least as well as", claim.than, judge)
+    rule = within(summary.spec.verdicts.margin)
+    return _less_regret(summary, claim.policy, "does at least as well as", claim.than, rule)
 
 
 def _matters(summary: Measurements, claim: schema.Matters) -> list[Question]:
@@ -201,7 +201,7 @@ def _hardly_matters(summary: Measurements, claim: schema.HardlyMatters) -> list[
 
 
 def _less_regret(
-    summary: Measurements, policy: str, verb: str, than: str, judge: Callable[[Interval], Word]
+    summary: Measurements, policy: str, verb: str, than: str, rule: Callable[[Interval], Word]
 ) -> list[Question]:
     """One policy has less regret than another, at every sweep point."""
     asked = []
@@ -210,12 +210,12 @@ def _less_regret(
         lower = int((data[:, 0] < data[:, 1]).sum())
         detail = f"mean regret {_means(data)}; lower in {lower} of {len(data)} trials"
         text = f"{policy} {verb} {than}{_where(values)}"
-        asked.append(Question.about(text, data, judge, detail, values))
+        asked.append(Question.about(text, data, rule, detail, values))
     return asked
 
 
 def _effect(
-    summary: Measurements, policy: str, parameter: str, verb: str, judge: Callable[[Interval], Word]
+    summary: Measurements, policy: str, parameter: str, verb: str, rule: Callable[[Interval], Word]
 ) -> list[Question]:
     """The largest value of a parameter against the smallest: does it change regret?"""
     sign = symbol(parameter)
@@ -234,7 +234,7 @@ def _effect(
             f"it matters if it changes regret by more than {MATTERS:.0%}"
         )
         text = f"{sign} {verb} for {policy}{_where(others)}"
-        asked.append(Question.about(text, data, judge, detail))
+        asked.append(Question.about(text, data, rule, detail))
     return asked
 
 

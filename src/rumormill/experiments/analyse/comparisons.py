@@ -37,10 +37,10 @@ class Pair:
 def compare_policies(
     summary: Measurements, baseline: str | None = None, margin: float | None = None
 ) -> list[Pair]:
-    """All pairs, or all with the baseline; what is not said is as the spec has it.
+    """All pairs, or all with the baseline; baseline and margin default to those of the spec.
 
-    All intervals hold together with 95 % confidence. The margin is the share of regret that is not worth
-    speaking of.
+    All intervals hold together with 95 % confidence (Bonferroni). Differences below the margin, a share of
+    regret, are reported as such.
     """
     chosen = summary.spec.verdicts
     baseline = chosen.baseline if baseline is None else baseline
@@ -74,7 +74,7 @@ def _compared(
 
 
 def sentence_of(first: str, second: str, found: Interval, mean: float, margin: float) -> str:
-    """What an interval of A/B - 1 says of A and B; B is as much better as A/B - 1 is above 0."""
+    """The sentence for an interval of A/B - 1, the relative difference of regret."""
     equal = -margin / (1 + margin) <= found.low and found.high <= margin
     if found.high < 0 or found.low > 0:
         better, worse = (first, second) if found.high < 0 else (second, first)

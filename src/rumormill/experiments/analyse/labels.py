@@ -24,7 +24,7 @@ AXIS_NAMES = {
     "M": "agents",
 }
 SYMBOLS = {"gamma": "γ", "alpha": "α", "zeta": "ζ", "eps": "ε", "rho": "ρ", "sigma": "σ", "tau": "τ"}
-# Parameters with an end of their own: what is said instead of "falls" or "grows".
+# Parameters with a limit: named instead of "falls" or "grows".
 LIMITS = {("alpha", "low"): "1"}
 
 
@@ -63,18 +63,18 @@ def is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def troubles_of(spec: Spec) -> list[str]:
-    """What can go wrong at every sweep point; what differs between them is only named."""
-    if own_names(spec):  # no class of the user's own is imported for a sentence
+def fault_sentences_of(spec: Spec) -> list[str]:
+    """The fault models of a spec; where they differ between sweep points, one sentence says so."""
+    if own_names(spec):  # a user's own class is not imported for a sentence
         return []
-    found = [troubles(point.world) for point in plan_of(spec).points]
+    found = [fault_sentences(point.world) for point in plan_of(spec).points]
     if all(each == found[0] for each in found):
         return found[0]
     return ["What is lost, late or away differs between the points of the sweep."]
 
 
-def troubles(world: World) -> list[str]:
-    """What can go wrong, in plain words."""
+def fault_sentences(world: World) -> list[str]:
+    """The fault models of a world, a sentence each."""
     found, channel = [], world.channel
     if isinstance(channel, Imperfect):
         what = "bundle" if channel.per == "link" else "message"

@@ -27,7 +27,7 @@ class Summary(Measurements):
     bounds: RunBounds | None = None
     """What the theory promises, if it was asked for."""
     columns: dict[str, Summary] = field(default_factory=dict)
-    """The run at other values of a tuned constant; this one, each policy at its best, is among them."""
+    """The run by value of a tuned constant; this one, each policy at its best constant, is among them."""
     tuning: Tuning | None = None
 
     @cached_property

@@ -1,8 +1,8 @@
-"""A run with a tuned constant: every policy at its best, how forgiving it is, and the worst of one value.
+"""A run with a tuned constant: best values, how sensitive regret is to them, and one value for all.
 
-What is best was chosen on the first trials; everything here is told of the others. A run is folded: its
-summary has each policy at its best value of each sweep point, and beside it the same run as printed and at
-theory's constants, so that every claim can be put to all three.
+The best value is chosen on the first trials; everything here is computed on the others (hold-out). A run is
+folded into three columns: as printed, at theory's constants, and each policy at the best value of each sweep
+point. Every claim is tested on all three.
 """
 
 from __future__ import annotations
@@ -21,10 +21,14 @@ from rumormill.experiments.analyse.measured import Measurements, Row, Series
 from rumormill.experiments.spec.tuned_constants import PRINTED, THEORY, n_choosing
 
 BEST = "best"
-COLUMNS = {PRINTED: "as printed", BEST: "each at its best", THEORY: "at theory's constants"}
+COLUMNS = {
+    PRINTED: "as printed",
+    BEST: "each at its best",  # plain-words: allow
+    THEORY: "at theory's constants",
+}
 SHORT_WORDS: dict[str, str] = {HOLDS: "holds", FAILS: "fails", OPEN: "open"}
 # Values within so many times the least regret count as good.
-FORGIVEN = 2.0
+WITHIN = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,13 +55,13 @@ class Curve:
         return self.chosen is not None and self.chosen in (self.numbers[0], self.numbers[-1])
 
     @property
-    def forgiving(self) -> tuple[float, float] | None:
+    def insensitive(self) -> tuple[float, float] | None:
         """From where to where around the chosen value regret stays within twice that of the chosen."""
         if self.chosen is None:
             return None
         at = low = high = self.numbers.index(self.chosen)
         means = self.means
-        most = FORGIVEN * means[at]
+        most = WITHIN * means[at]
         while low > 0 and means[low - 1] <= most:
             low -= 1
         while high + 1 < len(self.numbers) and means[high + 1] <= most:
@@ -77,11 +81,11 @@ class Tuning:
     """How many trials choose the value; the others are reported."""
     over: str | None
     columns: Mapping[str, Measurements]
-    """The run as printed, at theory's constants, and each policy at its best."""
+    """The run as printed, at theory's constants, and each policy at its best constant."""
 
     @property
     def best(self) -> Measurements:
-        """Each policy at its best value."""
+        """Each policy at its best constant."""
         return self.columns[BEST]
 
     @property
@@ -93,7 +97,7 @@ class Tuning:
         """Per policy and choice of the other axes: the one value whose worst case over `over` is least.
 
         The worst case is the largest regret relative to the policy's own best; the value is chosen on the
-        first trials, what it costs is told of the others.
+        first trials, its cost is measured on the others.
         """
         rows: list[Row] = []
         if self.over is None:
@@ -130,7 +134,7 @@ class Tuning:
 
 
 def folded(summary: Measurements, best: Mapping[tuple[Any, ...], float]) -> Tuning:
-    """A run with a tuned constant in three columns: as printed, at theory's constants, each at its best."""
+    """A tuned run in three columns: as printed, at theory's constants, each at its best constant."""
     tune, raw = summary.spec.tune, summary.series
     assert tune is not None
     choosing, axes = n_choosing(tune, summary.manifest.trials), summary.axes
@@ -198,7 +202,7 @@ def reported(series: Series, choosing: int) -> Series:
 
 
 def tuned_rows(tuning: Tuning) -> list[Row]:
-    """One row per sweep point and policy: regret in three columns, the best value, how forgiving it is."""
+    """One row per sweep point and policy: regret in three columns, the best value, its insensitive range."""
     rows: list[Row] = []
     for values in tuning.best.points:
         for policy in tuning.best.policies:
@@ -207,7 +211,7 @@ def tuned_rows(tuning: Tuning) -> list[Row]:
             for name, text in COLUMNS.items():
                 row[text] = float(tuning.columns[name].of(policy, values).mean[-1])
             row["best value"] = curve.chosen
-            row["within twice the best"] = curve.forgiving
+            row["within twice the best"] = curve.insensitive
             row["at the edge"] = curve.at_edge
             rows.append(row)
     return rows

@@ -1,4 +1,4 @@
-"""The network drawn: who is linked, who leads, and which agents listen to each other."""
+"""The network drawn: links, leaders and cliques."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.labels import troubles_of
+from rumormill.experiments.analyse.labels import fault_sentences_of
 from rumormill.plotting.palette import LOOKS
 from rumormill.plotting.style import legend_below, new_figure, style
 from rumormill.text import rounded
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from rumormill.experiments.analyse.summary import Summary
 
-# Above this share of all possible links a spring layout is a ball of wool: cliques are laid out instead, and
+# Above this share of all possible links a spring layout shows nothing: cliques are arranged instead, and
 # the links between two of them drawn as one line.
 DENSE = 0.15
 # Links beyond this many only blacken the picture: a fixed sample of them is drawn.
@@ -202,9 +202,9 @@ def network_figures(summary: Summary) -> dict[str, Figure]:
         for facts in known.values()
         if facts.edges_sha256 is None
     ]
-    # At gamma = 0 everyone is alone: there is nothing to see.
+    # At gamma = 0 every agent is alone: there is nothing to see.
     found = [facts for facts in found if facts.gamma != 0] or found[:1]
-    said = troubles_of(summary.spec)
+    said = fault_sentences_of(summary.spec)
     wanted = found[:1] + [facts for facts in found[-1:] if facts != found[0]]
     return {
         "" if len(wanted) == 1 else str(number): network_figure(

@@ -34,7 +34,7 @@ LOWER_INTRO = (
 
 def bounds_section(found: RunBounds) -> str:
     """Remarks, the figure, and the tables."""
-    notes = _Notes()
+    notes = _NumberedSentences()
     upper = _upper(found, notes)
     return (
         '<section id="bounds">\n<h2>What the theory promises</h2>\n'
@@ -121,7 +121,7 @@ def _unbounded_words(found: RunBounds) -> list[str]:
     return [f"{policy}: {reason}." for policy, reason in without.items()]
 
 
-def _upper(found: RunBounds, notes: _Notes) -> str:
+def _upper(found: RunBounds, notes: _NumberedSentences) -> str:
     axes = list(found.games[0].values)
     head = [
         *(axis_name(axis) for axis in axes),
@@ -182,7 +182,7 @@ def _lower(found: RunBounds) -> str:
     return table(head, rows, ["number" if name in head[-4:-1] else "" for name in head], wide=True)
 
 
-class _Notes:
+class _NumberedSentences:
     """Sentences that many rows share, numbered in order of appearance."""
 
     def __init__(self) -> None:

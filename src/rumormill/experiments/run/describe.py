@@ -64,7 +64,7 @@ def _facts(network: Network, ready: list[Contender]) -> NetworkFacts:
 
 
 def _count_only(facts: NetworkFacts, network: Network) -> None:
-    """What is worth keeping of a network that nobody can draw."""
+    """Keep checksum and counts of a network that is too large to draw."""
     facts.edges_sha256 = hashlib.sha256(network.edges().astype("<i8").tobytes()).hexdigest()
     facts.n_cliques = None if facts.cliques is None else len(facts.cliques)
     facts.n_leaders = None if facts.leaders is None else len(facts.leaders)

@@ -28,15 +28,15 @@ from rumormill.validate import one_of, whole
 ADDRESS = "RAY_ADDRESS"
 # How often a task may lose its worker before it is taken for the cause.
 RETRIES = 5
-# How often a worker says how far it is, and how often the driver asks and counts the processors, in seconds.
+# Seconds between two reports of a worker, and between two looks of the driver at reports and processors.
 REPORT_EVERY, ASK_EVERY = 0.5, 1.0
 # How long the head of a cluster may take to answer.
 KNOCK_S = 10.0
 
 
 @runtime_checkable
-class Luggage(Protocol):
-    """Work that reads files, which must be where it is done."""
+class WorkWithFiles(Protocol):
+    """Work that reads files, which must be present where it runs."""
 
     def files(self) -> dict[str, Path]:
         """The files here, by the names that they must have there."""
@@ -74,8 +74,8 @@ class Ray:
     ) -> None:
         if not tasks:
             return
-        luggage: dict[str, Path] = work.files() if isinstance(work, Luggage) else {}
-        with _packed(luggage) as folder, _connected(self._address, self.jobs, folder) as ray:
+        files: dict[str, Path] = work.files() if isinstance(work, WorkWithFiles) else {}
+        with _packed(files) as folder, _connected(self._address, self.jobs, folder) as ray:
             _Driver(ray, self._jobs, work, on_done, on_tick).complete(tasks)
 
 
@@ -126,7 +126,7 @@ class _Driver:
         self.room = self.jobs or 2 * max(1, int(self.ray.cluster_resources().get("CPU", 1)))
 
     def _count(self, last: bool = False) -> None:
-        """Pass on what workers did since they were last asked; nobody waits for the answer before the end."""
+        """Pass on what workers did since they were last asked; the answer is awaited at the end only."""
         if self.asked is None or last:
             self.asked = self.asked or self.counter.take.remote()
         ready, _ = self.ray.wait([self.asked], timeout=GLANCE if last else 0)
@@ -194,14 +194,14 @@ def _connect(ray: Any, address: str | None, jobs: int, folder: str | None) -> No
             return
         except (ConnectionError, ValueError, RuntimeError) as error:
             if address is not None:
-                raise _nobody(address, error) from None
-    # One of its own tells nobody about itself.
+                raise _no_answer(address, error) from None
+    # A cluster of our own sends no usage statistics.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     ray.init(address="local", num_cpus=jobs, include_dashboard=False, **common)
 
 
 def _require_answer(address: str) -> None:
-    """Ray itself would knock for minutes."""
+    """Refuse an address that does not answer; Ray itself would retry for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if address == "auto":
         return
@@ -210,10 +210,10 @@ def _require_answer(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=KNOCK_S).close()
     except (OSError, OverflowError) as error:
-        raise _nobody(address, error) from None
+        raise _no_answer(address, error) from None
 
 
-def _nobody(address: str, error: Exception) -> InputError:
+def _no_answer(address: str, error: Exception) -> InputError:
     return InputError(
         f"no Ray cluster answers at {address} ({one_line(str(error))}): start one with `ray start --head`, "
         "or leave the address out"
@@ -243,28 +243,28 @@ def _play(work: Any, task: Any, counter: Any, version: str) -> Any:
             f"a worker has rumormill {VERSION}, the driver {version}: install the same on every machine"
         )
     tick = _Reporter(counter)
-    outcome = (work.at(os.getcwd()) if isinstance(work, Luggage) else work)(task, tick)
-    tick.say()
+    outcome = (work.at(os.getcwd()) if isinstance(work, WorkWithFiles) else work)(task, tick)
+    tick.report()
     return outcome
 
 
 @dataclass
 class _Reporter:
-    """Sums up what was done, and says it now and then."""
+    """Sums up what was done, and reports it every REPORT_EVERY seconds."""
 
     counter: Any
     amount: float = 0.0
-    said: float = 0.0
+    reported: float = 0.0
 
     def __call__(self, amount: float) -> None:
         self.amount += amount
-        if time.monotonic() - self.said > REPORT_EVERY:
-            self.say()
+        if time.monotonic() - self.reported > REPORT_EVERY:
+            self.report()
 
-    def say(self) -> None:
+    def report(self) -> None:
         if self.amount:
             self.counter.add.remote(self.amount)
-            self.amount, self.said = 0.0, time.monotonic()
+            self.amount, self.reported = 0.0, time.monotonic()
 
 
 class _Counter:
@@ -289,7 +289,7 @@ EXECUTORS: dict[str, Callable[[int | None], Executor]] = {
 
 
 def executor_of(given: str | Executor | None, jobs: int | None, address: str | None = None) -> Executor:
-    """The executor itself, or one by name; threads if nobody says otherwise. Ray takes an address."""
+    """The executor itself, or one by name; threads by default. Ray takes an address."""
     if given is None or isinstance(given, str):
         name = one_of("executor", "threads" if given is None else given, EXECUTORS)
         if name == "ray":

@@ -135,7 +135,7 @@ def keys_of(name: str, part: Part, folder: str | None) -> list[str]:
 
 
 def default_of(name: str, part: Part, key: str, folder: str | None) -> Any:
-    """What a setting is where nobody sets it, as it would be written; None if it cannot be written."""
+    """The default of a setting as a file would have it; None if it cannot be written."""
     form = PARTS[name]
     cls = catalogue.find(form.kind, getattr(part, form.tag), folder=folder)
     return next((_written(s.default) for s in catalogue.settings_of(form.kind, cls) if s.name == key), None)

@@ -48,7 +48,7 @@ class ClusterArms(Form, frozen=True, kw_only=True):
 
 
 class ChangedArms(Form, frozen=True, kw_only=True):
-    """Means that hold for everybody from round `at` on."""
+    """Means that hold for all agents from round `at` on."""
 
     at: Annotated[int, Meta(ge=2)]
     """The first round."""
@@ -148,7 +148,7 @@ class CorruptionPart(Form, frozen=True, kw_only=True):
     law: str | Settings | None = None
     """What is drawn in place of its reward: a law of rewards, by name or as a table."""
     at: str = "origin"
-    """Where: "origin", the same for everybody, or "receiver", each for itself."""
+    """Where: "origin", the same for all receivers, or "receiver", each for itself."""
     rows: bool = False
     """Whether the means in the rows of KMP are falsified too."""
 
@@ -189,7 +189,7 @@ class AtLeastAsGood(ClaimPart, tag="at-least-as-good", frozen=True, kw_only=True
 
 
 class Matters(ClaimPart, tag="matters", frozen=True, kw_only=True):
-    """A swept parameter changes the policy's regret by an amount worth speaking of."""
+    """A swept parameter changes the policy's regret by more than the margin (10 %)."""
 
     parameter: str
     """A key of `[sweep]`."""
@@ -224,16 +224,16 @@ Claim = Beats | AtLeastAsGood | Matters | HardlyMatters | Worsens | LargerGain
 
 
 class VerdictPart(Form, frozen=True, kw_only=True):
-    """How all policies of a run are compared with each other, whatever is claimed.
+    """How all policies of a run are compared with each other, beside the claims.
 
-    `baseline`: with this policy only; left out, every pair. `margin`: regret that is larger by less than this
-    share is not worth speaking of.
+    `baseline`: with this policy only; left out, every pair. `margin`: a difference below this share of
+    regret counts as none.
     """
 
     baseline: str | None = None
     """The label of the policy that all others are compared with; every pair if left out."""
     margin: Annotated[float, Meta(ge=0, lt=1)] = 0.1
-    """The share of regret below which a difference is not worth speaking of."""
+    """The share of regret below which a difference counts as none."""
 
 
 # --- tuning ---------------------------------------------------------------------------------------------
@@ -340,12 +340,12 @@ class Spec(Form, frozen=True, kw_only=True):
 
     @property
     def surroundings(self) -> tuple[Any, ...]:
-        """All that can go wrong around the agents."""
+        """Channel and fault models."""
         return (self.channel, self.absences, self.outages, self.churn, self.corruption, self.byzantine)
 
     @property
     def all_pull(self) -> bool:
-        """Whether everybody pulls in every round."""
+        """Whether all agents pull in every round."""
         return not (self.absences or self.churn or self.byzantine)
 
     @property

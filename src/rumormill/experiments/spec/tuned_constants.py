@@ -35,7 +35,7 @@ def numbers(tune: TunePart) -> list[float]:
 
 
 def check_tune(spec: Spec, tune: TunePart) -> None:
-    """Refuse a grid that no run can climb, and knobs that nobody has."""
+    """Refuse a grid that is not ascending, and knobs that no policy has."""
     if sorted(set(tune.grid)) != tune.grid:
         raise InputError(f"tune.grid = {shown(tune.grid)} is not allowed: ascending numbers, each once")
     if tune.over is not None and tune.over not in spec.sweep:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from rumormill.engine import prepare
 from rumormill.engine.trace import Trace, record
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.labels import in_words, troubles
+from rumormill.experiments.analyse.labels import fault_sentences, in_words
 from rumormill.experiments.figures.network import layout
 from rumormill.experiments.plan import SweepPoint, plan_of
 from rumormill.experiments.run.cache import one_blas_thread
@@ -146,7 +146,7 @@ def watched(
         name=spec.name,
         title=spec.title or spec.name,
         where=in_words(point.values) if point.values else "",
-        remarks=[_size(spec, whole, shown, plays[0].record), *troubles(world)],
+        remarks=[_size(spec, whole, shown, plays[0].record), *fault_sentences(world)],
         network=network,
         places=places,
         agents=shown,

@@ -79,7 +79,7 @@ def watch_data(watched: Watched) -> dict[str, Any]:
             for mean, light, dark in zip(watched.means, *colours, strict=True)
         ],
         "costs": watched.costs,
-        # One number where the best arm is the same for everybody and for ever.
+        # One number where the best arm is the same for all agents and rounds.
         "best": int(seen.best[0, 0]) if (seen.best == seen.best[0, 0]).all() else seen.best.tolist(),
         "away": [np.flatnonzero(~row).tolist() for row in seen.up],
         "liars": np.flatnonzero(seen.lies).tolist(),
@@ -112,8 +112,8 @@ def _said(seen: Trace) -> list[list[list[int]]]:
     """By round and agent, its messages: the origin plus the number of agents times the age."""
     n_agents = seen.network.n_agents
     return [
-        [[origin + n_agents * (t - born) for origin, born in batch] for batch in spoken]
-        for t, spoken in enumerate(seen.outgoing, start=1)
+        [[origin + n_agents * (t - born) for origin, born in batch] for batch in sent]
+        for t, sent in enumerate(seen.outgoing, start=1)
     ]
 
 

@@ -5,7 +5,7 @@
   const shown = run.policies.map(() => true);
   const selects = [];
 
-  // The sweep point that the selects name, with one axis changed perhaps.
+  // The sweep point that the selects name, optionally with one axis changed.
   const point = (axis, value) => {
     const at = selects.map((select, i) => i === axis ? value : Number(select.value));
     return run.points.find((each) => each.at.every((v, i) => v === at[i]));

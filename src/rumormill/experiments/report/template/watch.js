@@ -51,7 +51,7 @@
   const origin = () => byId("origin").value === "" ? null : Number(byId("origin").value);
   const bestArm = (v) => Array.isArray(game.best) ? game.best[now - 1][v] : game.best;
   const isAway = (v) => game.away[now - 1].includes(v);
-  const bornAs = (play, code, sent) => {  // the arm that a message speaks of; a liar's is not known
+  const bornAs = (play, code, sent) => {  // the arm of a message's sample; a liar's is not known
     const born = sent - Math.floor(code / N);
     return born > 0 ? play.actions[born - 1][code % N] : -1;
   };
@@ -221,7 +221,7 @@
     drawCursor();
     slider.value = String(now);
     byId("now").textContent = `round ${now} of ${rounds}`;
-    // Not while it plays: nobody can read that fast, and a screen reader would never stop.
+    // Not while it plays: too fast to read, and a screen reader would never stop.
     byId("words").setAttribute("aria-live", playing ? "off" : "polite");
     const said = words();
     if (byId("words").textContent !== said) byId("words").textContent = said;
@@ -264,7 +264,7 @@
   });
 
   game.plays.forEach((each, i) => byId("policy").append(new Option(each.gamma === null ? each.name : `${each.name}, γ = ${each.gamma}`, String(i))));
-  byId("origin").append(new Option("everybody", ""));
+  byId("origin").append(new Option("all agents", ""));
   game.agents.forEach((number, v) => byId("origin").append(new Option(`agent ${number}`, String(v))));
   for (const id of ["policy", "origin"]) byId(id).addEventListener("change", draw);
 
