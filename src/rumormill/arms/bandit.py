@@ -97,6 +97,10 @@ class Bandit(metaclass=NamedArguments):
     [0.75, 0.0]
     >>> rm.Bandit([rm.Gaussian(loc=0.25), rm.Gaussian(loc=1.0)], objective="minimise").gaps.tolist()
     [0.0, 0.75]
+
+    References
+    ----------
+    Dubey and Pentland (2020): one bandit, played by all agents.
     """
 
     def __init__(

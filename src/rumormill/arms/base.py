@@ -97,6 +97,10 @@ class Arm(metaclass=NamedArguments):
     >>> law = rm.StudentT(df=3.0, loc=1.0)
     >>> isinstance(law, rm.Arm), law.mean, law.tail_index
     (True, 1.0, 3.0)
+
+    References
+    ----------
+    docs/tutorials/own-law-and-network.md: laws and networks step by step.
     """
 
     @property

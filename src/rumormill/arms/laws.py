@@ -33,6 +33,10 @@ class Gaussian(Arm):
     >>> import rumormill as rm
     >>> round(rm.Gaussian(loc=3.0, scale=2.0).moment(2), 9)
     13.0
+
+    References
+    ----------
+    Johnson, Kotz and Balakrishnan (1994), "Continuous univariate distributions".
     """
 
     loc: float = 0.0
@@ -90,6 +94,10 @@ class LogNormal(Arm):
     >>> import rumormill as rm
     >>> rm.LogNormal(sigma=1.0).at_mean(2.0).mean
     2.0
+
+    References
+    ----------
+    Johnson, Kotz and Balakrishnan (1994), "Continuous univariate distributions".
     """
 
     mu: float = 0.0
@@ -165,6 +173,10 @@ class TwoPoint(Arm):
     >>> import rumormill as rm
     >>> rm.TwoPoint(probability=0.25, high=4.0).mean
     1.0
+
+    References
+    ----------
+    Bubeck, Cesa-Bianchi and Lugosi (2013), theorem 2: the arms of the lower bound.
     """
 
     low: float = 0.0
@@ -257,6 +269,10 @@ class Empirical(Arm):
     >>> import rumormill as rm
     >>> rm.Empirical([1.0, 2.0, 6.0]).mean
     3.0
+
+    References
+    ----------
+    docs/advice.md: replays of a log.
     """
 
     data: Sequence[float] | NDArray[np.float64]
@@ -319,6 +335,10 @@ class StudentT(Arm):
     >>> import rumormill as rm
     >>> rm.StudentT(df=2.5).tail_index
     2.5
+
+    References
+    ----------
+    Johnson, Kotz and Balakrishnan (1994), "Continuous univariate distributions".
     """
 
     df: float
@@ -398,6 +418,10 @@ class Pareto(Arm):
     >>> import rumormill as rm
     >>> rm.Pareto.with_mean(0.5, tail=3.0).shift
     -1.0
+
+    References
+    ----------
+    Johnson, Kotz and Balakrishnan (1994), "Continuous univariate distributions".
     """
 
     tail: float

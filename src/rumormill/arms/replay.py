@@ -37,6 +37,10 @@ class Replay(metaclass=NamedArguments):
     [2.0, 4.0]
     >>> rm.Replay([[[1.0, 2.0]], [[3.0, 6.0]]], objective="minimise").gaps.tolist()
     [0.0, 2.0]
+
+    References
+    ----------
+    docs/advice.md: replays of a log.
     """
 
     tail_index = math.inf

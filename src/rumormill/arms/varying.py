@@ -99,6 +99,10 @@ class Clusters(Varying):
     >>> south = rm.Bandit([rm.Gaussian(loc=1.0), rm.Gaussian(loc=0.0)])
     >>> rm.Clusters([north, south], members=[[0, 1], [2]]).expected(0, 1, 3)[0].tolist()
     [[0.0, 1.0], [0.0, 1.0], [1.0, 0.0]]
+
+    References
+    ----------
+    docs/advice.md: arms that differ between agents or change.
     """
 
     def __init__(
@@ -189,6 +193,10 @@ class Piecewise(Varying):
     >>> after = rm.Bandit([rm.Gaussian(loc=2.0), rm.Gaussian(loc=1.0)])
     >>> rm.Piecewise([(1, before), (3, after)]).expected(1, 3, 1)[:, 0].tolist()
     [[0.0, 1.0], [2.0, 1.0]]
+
+    References
+    ----------
+    docs/advice.md: arms that differ between agents or change.
     """
 
     def __init__(self, pieces: Sequence[tuple[int, Source]]) -> None:
@@ -292,6 +300,10 @@ class Seasonal(Moving):
     >>> bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
     >>> rm.Seasonal(bandit, amplitude=[2.0, 0.0], period=4).expected(0, 1, 1)[0, 0].tolist()
     [2.0, 1.0]
+
+    References
+    ----------
+    docs/advice.md: arms that differ between agents or change.
     """
 
     def __init__(
@@ -331,6 +343,10 @@ class Trend(Moving):
     >>> bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
     >>> rm.Trend(bandit, to=[2.0, 1.0], rounds=3).expected(0, 3, 1)[:, 0, 0].tolist()
     [0.0, 1.0, 2.0]
+
+    References
+    ----------
+    docs/advice.md: arms that differ between agents or change.
     """
 
     def __init__(self, bandit: Source, *, to: ArrayLike, rounds: int) -> None:

@@ -54,7 +54,7 @@ class Contender:
 
     @property
     def gamma(self) -> int | None:
-        """The hop budget of messages; None where the policy does not flood."""
+        """How many hops messages travel; None where the policy does not flood."""
         return hop_budget(self.policy, self.plan, self.world)
 
     @property

@@ -54,6 +54,10 @@ class OnlineMean(ABC):
     ...     stream.update(x)
     >>> stream.count, stream.mean(2.0)
     (3, 0.5)
+
+    References
+    ----------
+    docs/semantics.md: the robust means and their radii.
     """
 
     @property
@@ -102,6 +106,10 @@ class Estimator(metaclass=NamedArguments):
     251.5
     >>> estimator.has_lemma, estimator.needs_moments, estimator.bounded_memory
     (True, True, False)
+
+    References
+    ----------
+    docs/semantics.md: the robust means and their radii.
     """
 
     # Facts about the estimator. Where one depends on a parameter, the subclass has a property of that name.

@@ -63,6 +63,11 @@ class ClippedMean(Estimator):
     >>> import rumormill as rm
     >>> round(rm.ClippedMean().theory(rm.Moments(eps=1.0, u=2.0, rho=1.5)).c, 3)
     2.411
+
+    References
+    ----------
+    After Bubeck, Cesa-Bianchi and Lugosi (2013); the lemma is derived in the module and in
+    docs/semantics.md.
     """
 
     bounded_memory = True

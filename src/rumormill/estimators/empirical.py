@@ -38,6 +38,10 @@ class EmpiricalMean(Estimator):
     >>> import rumormill as rm
     >>> rm.EmpiricalMean().has_lemma
     False
+
+    References
+    ----------
+    Auer, Cesa-Bianchi and Fischer (2002), "Finite-time analysis of the multiarmed bandit problem".
     """
 
     has_lemma = False

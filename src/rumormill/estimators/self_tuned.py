@@ -54,27 +54,16 @@ class SelfTuned(OwnIndexEstimator):
         The index is infinite while n <= guard L.
     pilot : int, default 15
         Number of first samples whose median is the centre; 0 or odd.
-    has_lemma : bool, default True
-        Whether `theory` is backed by a concentration lemma; a baseline has none.
-    brings_index : bool, default False
-        Whether streams compute `index(L)` themselves; the policy then takes neither c nor zeta.
-    needs_moments : bool, default True
-        Whether moment bounds are required.
-    needs_horizon : bool, default False
-        Whether the number of rounds is required.
-    bounded_memory : bool, default False
-        Whether a stream stores far fewer values than it has samples; a node accepts no other
-        estimator.
-    symmetric_only : bool, default False
-        Whether the guarantee holds only for laws that are symmetric about their mean.
-    slack : float, default 0.0
-        Relative growth of n or L after which the estimate is recomputed; 0: at every call.
 
     Examples
     --------
     >>> import rumormill as rm
     >>> rm.SelfTuned().needs_moments, rm.SelfTuned.symmetric().omega
     (False, 1.0)
+
+    References
+    ----------
+    docs/semantics.md: the self-tuned mean.
     """
 
     C: float = 2.0

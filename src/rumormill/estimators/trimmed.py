@@ -45,21 +45,6 @@ class TrimmedMean(Estimator):
     ----------
     variant : "exact" | "literal", default "exact"
         The trimmed mean ("exact"), or the printed Algorithm 3 ("literal"), which is wrong.
-    has_lemma : bool, default True
-        Whether `theory` is backed by a concentration lemma; a baseline has none.
-    brings_index : bool, default False
-        Whether streams compute `index(L)` themselves; the policy then takes neither c nor zeta.
-    needs_moments : bool, default True
-        Whether moment bounds are required.
-    needs_horizon : bool, default False
-        Whether the number of rounds is required.
-    bounded_memory : bool, default False
-        Whether a stream stores far fewer values than it has samples; a node accepts no other
-        estimator.
-    symmetric_only : bool, default False
-        Whether the guarantee holds only for laws that are symmetric about their mean.
-    slack : float, default 0.0
-        Relative growth of n or L after which the estimate is recomputed; 0: at every call.
 
     Examples
     --------

@@ -84,6 +84,10 @@ class Network(metaclass=NamedArguments):
     >>> network = rm.Network.from_edges([("a", "b"), ("b", "c")])
     >>> network.n_agents, network.diameter, network.neighbours(1).tolist()
     (3, 2, [0, 2])
+
+    References
+    ----------
+    Dubey and Pentland (2020): the power graph of the hop budget γ.
     """
 
     def __init__(self, graph: networkx.Graph) -> None:

@@ -41,6 +41,10 @@ class Topology(metaclass=NamedArguments):
     >>> ring = rm.catalogue.make("network", {"kind": "ring", "n": 5})
     >>> isinstance(ring, rm.Topology), ring.build(np.random.default_rng(1)).n_edges
     (True, 5)
+
+    References
+    ----------
+    docs/tutorials/own-law-and-network.md: laws and networks step by step.
     """
 
     random: ClassVar[bool] = False

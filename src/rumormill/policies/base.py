@@ -51,6 +51,10 @@ class Seat(metaclass=NamedArguments):
     >>> seat = rm.Seat(agent=0, n_arms=3, neighbours=(1, 4), rng=np.random.default_rng(7))
     >>> seat.horizon is None and seat.moments is None
     True
+
+    References
+    ----------
+    docs/tutorials/own-policy.md: a policy step by step.
     """
 
     agent: int
@@ -117,6 +121,10 @@ class Agent(Protocol):
     >>> agent = policy.agent(rm.Seat(agent=0, n_arms=2))
     >>> isinstance(agent, rm.Agent), agent.choose(1)
     (True, 0)
+
+    References
+    ----------
+    docs/tutorials/own-policy.md: a policy step by step.
     """
 
     def choose(self, t: int) -> int:
@@ -141,6 +149,10 @@ class Plan(Protocol):
     >>> plan = rm.KMPUCB(gamma=1).plan(rm.Network.ring(5))
     >>> plan.part(0).gamma, plan.part(0).group
     (1, 3)
+
+    References
+    ----------
+    docs/tutorials/own-policy.md: a policy step by step.
     """
 
     def part(self, agent: int) -> Any:
@@ -166,6 +178,10 @@ class Policy(metaclass=NamedArguments):
     >>> import rumormill as rm
     >>> isinstance(rm.KMPUCB(), rm.Policy)
     True
+
+    References
+    ----------
+    docs/tutorials/own-policy.md: a policy step by step.
     """
 
     label: ClassVar[str] = ""

@@ -163,6 +163,10 @@ class OriginMedianUCB(MessagePassingPolicy):
     >>> import rumormill as rm
     >>> rm.OriginMedianUCB(f=2, gamma=2).count
     'all'
+
+    References
+    ----------
+    docs/imperfect.md: the fault model and what it costs.
     """
 
     label: ClassVar[str] = "Origin median"

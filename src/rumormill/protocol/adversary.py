@@ -49,6 +49,10 @@ class Corruption(metaclass=NamedArguments):
     >>> import rumormill as rm
     >>> rm.Corruption(rate=0.1, shift=5.0).falsified(1.0, drawn=0.0)
     6.0
+
+    References
+    ----------
+    docs/imperfect.md: the fault model and what it costs.
     """
 
     rate: float
@@ -122,6 +126,10 @@ class Byzantine(metaclass=NamedArguments):
     >>> import rumormill as rm
     >>> rm.Byzantine(agents=2, attack="flood").ids
     (0, 1)
+
+    References
+    ----------
+    docs/imperfect.md: the fault model and what it costs.
     """
 
     agents: Sequence[int] | int = ()

@@ -34,6 +34,10 @@ class Carrier(Protocol):
     >>> carrier.send(1, 0, 1, [rm.Message(0, 1, 0, 0.5)])
     >>> len(carrier.deliver(1, 1))
     1
+
+    References
+    ----------
+    docs/tutorials/imperfect-channel.md: a channel step by step.
     """
 
     def send(self, t: int, sender: int, receiver: int, messages: Sequence[Message]) -> None:
@@ -54,6 +58,10 @@ class Channel(metaclass=NamedArguments):
     >>> import rumormill as rm
     >>> isinstance(rm.Imperfect(p=0.9), rm.Channel)
     True
+
+    References
+    ----------
+    docs/tutorials/imperfect-channel.md: a channel step by step.
     """
 
     @abstractmethod
@@ -70,6 +78,10 @@ class PerfectChannel(Channel):
     >>> import rumormill as rm
     >>> rm.PerfectChannel()
     PerfectChannel()
+
+    References
+    ----------
+    docs/tutorials/imperfect-channel.md: a channel step by step.
     """
 
     def open(self, network: Network, seed: np.random.SeedSequence) -> PerfectCarrier:
@@ -116,6 +128,10 @@ class Imperfect(Channel):
     >>> import rumormill as rm
     >>> rm.Imperfect(p=0.7, delay=("geometric", 0.5, 8)).longest_delay
     8
+
+    References
+    ----------
+    docs/tutorials/imperfect-channel.md: a channel step by step.
     """
 
     p: float = 1.0

@@ -40,6 +40,10 @@ class Churn(metaclass=NamedArguments):
     >>> churn = rm.Churn(up=50, down=5)
     >>> all(first <= last for _, first, last in churn.absences(seed=1, n_agents=3, horizon=500))
     True
+
+    References
+    ----------
+    docs/imperfect.md: the fault model and what it costs.
     """
 
     up: float

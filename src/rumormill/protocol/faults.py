@@ -58,6 +58,10 @@ class World:
     >>> import rumormill as rm
     >>> rm.World().plain, rm.World(churn=rm.Churn(up=50, down=5)).all_present
     (True, False)
+
+    References
+    ----------
+    docs/imperfect.md: the fault model and what it costs.
     """
 
     channel: Channel = field(default_factory=PerfectChannel)

@@ -41,6 +41,10 @@ class Message:
     >>> message = rm.Message(origin=3, round=7, arm=1, reward=0.5)
     >>> rm.Message.decode(message.encode()) == message, message.wire_size
     (True, 20)
+
+    References
+    ----------
+    docs/semantics.md: messages and hops.
     """
 
     origin: int

@@ -31,6 +31,10 @@ class Relay:
     >>> message = rm.Message(origin=1, round=1, arm=0, reward=0.5)
     >>> len(relay.accept([message, message])), relay.outgoing(2) == [message], relay.outgoing(3)
     (1, True, [])
+
+    References
+    ----------
+    docs/semantics.md: messages and their hop budget.
     """
 
     def __init__(self, agent: int, gamma: int) -> None:

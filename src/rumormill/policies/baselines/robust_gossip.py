@@ -38,6 +38,10 @@ class RobustGossip(AveragingPolicy):
     >>> import rumormill as rm
     >>> rm.RobustGossip(zeta=0.5).needs_moments
     True
+
+    References
+    ----------
+    After Landgren, Srivastava and Leonard (2016): coop-UCB2 with clipped rewards; see docs/semantics.md.
     """
 
     label: ClassVar[str] = "Robust gossip"
