@@ -288,3 +288,31 @@ def test_pareto_with_a_wanted_mean() -> None:
     law = Pareto.with_mean(0.4, tail=1.5, scale=2.0)
     assert law.mean == pytest.approx(0.4, rel=1e-14)
     assert (law.tail, law.scale) == (1.5, 2.0)
+
+
+def log_mgf_of_coin(law: TwoPoint, s: float) -> float:
+    """ln E exp(s (X - mean)) in closed form."""
+    q, low, high = law.probability, law.low - law.mean, law.high - law.mean
+    return float(np.logaddexp(math.log(1 - q) + s * low, math.log(q) + s * high))
+
+
+@pytest.mark.parametrize("q", [0.001, 0.002, 0.1, 0.3, 0.499, 0.5, 0.501, 0.8, 0.998])
+def test_the_sub_gaussian_scale_of_a_coin_is_the_smallest(q: float) -> None:
+    law = TwoPoint(probability=q, low=-3.0, high=7.0)
+    scale = law.sub_gaussian_scale
+    # Kearns and Saul: equality at s = 2 ln((1 - q)/q) / (high - low).
+    at = 2 * math.log((1 - q) / q) / 10.0
+    for s in (*np.linspace(-5, 5, 201), at, 0.9 * at, 1.1 * at):
+        assert log_mgf_of_coin(law, float(s)) <= s**2 * scale**2 / 2 * (1 + 1e-9) + 1e-12
+    if abs(at) > 1e-2:
+        assert log_mgf_of_coin(law, at) > at**2 * (0.999 * scale) ** 2 / 2
+
+
+def test_sub_gaussian_scales() -> None:
+    assert TwoPoint(probability=0.002, high=100.0).sub_gaussian_scale == pytest.approx(28.31, abs=0.01)
+    assert Gaussian(scale=3.0).sub_gaussian_scale == 3.0
+    assert AlphaStable(alpha=2.0, scale=1.5).sub_gaussian_scale == pytest.approx(1.5 * math.sqrt(2))
+    assert Empirical(data=[1.0, 2.0, 5.0]).sub_gaussian_scale == 2.0
+    assert Empirical(data=[1.0, 2.0, 5.0]).at_mean(0.0).sub_gaussian_scale == 2.0
+    for law in (LogNormal(), StudentT(df=30.0), Pareto(tail=9.0), AlphaStable(alpha=1.9)):
+        assert law.sub_gaussian_scale is None

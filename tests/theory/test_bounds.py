@@ -302,6 +302,15 @@ def test_rivals() -> None:
     assert not regret_bound(COINS, network, rm.DDUCB(sigma=0.5, eta=1.01), 1000).covered
     heavy = rm.Bandit([rm.AlphaStable(alpha=1.6, loc=loc) for loc in (0.0, 1.0)])
     assert not regret_bound(heavy, network, rm.DDUCB(), 1000).covered
+    # All moments of a log-normal law are finite, yet it is not sub-Gaussian at any scale.
+    skewed = rm.Bandit([rm.LogNormal(mu=mu, sigma=2.0) for mu in (0.0, 1.0)])
+    assert not regret_bound(skewed, network, rm.DDUCB(), 1000).covered
+    assert not regret_bound(skewed, network, rm.DDUCB(sigma=1e6), 1000).covered
+    gaussian = rm.Bandit([rm.Gaussian(loc=loc, scale=2.0) for loc in (0.0, 1.0)])
+    assert regret_bound(gaussian, network, rm.DDUCB(), 1000).covered
+    assert not regret_bound(gaussian, network, rm.DDUCB(sigma=1.9), 1000).covered
+    rare = rm.Bandit([rm.TwoPoint(probability=0.002, high=100.0), rm.TwoPoint(probability=0.004, high=100.0)])
+    assert not regret_bound(rare, network, rm.DDUCB(), 1000).covered  # sigma is the standard deviation there
     for rival in (rm.CoopUCB2(), rm.RobustGossip()):
         with pytest.raises(rm.InputError, match=f"no bound for {type(rival).__name__}"):
             regret_bound(COINS, network, rival, 1000)

@@ -113,6 +113,11 @@ class Arm(metaclass=NamedArguments):
     def tail_index(self) -> float:
         """E|X|^p is finite exactly for p below this order; `math.inf` when all are."""
 
+    @property
+    def sub_gaussian_scale(self) -> float | None:
+        """σ with E exp(s (X - mean)) ≤ exp(s² σ²/2) for all s; None where there is none or none is known."""
+        return None
+
     @abstractmethod
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
         """Independent rewards in an array of the given shape."""
@@ -169,6 +174,10 @@ class Moved(Arm):
     @property
     def tail_index(self) -> float:
         return self.law.tail_index
+
+    @property
+    def sub_gaussian_scale(self) -> float | None:
+        return self.law.sub_gaussian_scale
 
     def standard(self) -> tuple[Arm, float, float] | None:
         inner = self.law.standard()

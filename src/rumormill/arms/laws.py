@@ -57,6 +57,10 @@ class Gaussian(Arm):
     def tail_index(self) -> float:
         return math.inf
 
+    @property
+    def sub_gaussian_scale(self) -> float:
+        return float(self.scale)
+
     def standard(self) -> tuple[Arm, float, float]:
         return Gaussian(), float(self.loc), float(self.scale)
 
@@ -203,6 +207,13 @@ class TwoPoint(Arm):
     def tail_index(self) -> float:
         return math.inf
 
+    @property
+    def sub_gaussian_scale(self) -> float:
+        """The smallest there is (Kearns and Saul 1998): (high - low) √((1 - 2q)/(2 ln((1 - q)/q)))."""
+        q = self.probability
+        proxy = 0.25 if abs(q - 0.5) < 1e-6 else (1 - 2 * q) / (2 * math.log((1 - q) / q))
+        return float((self.high - self.low) * math.sqrt(proxy))
+
     def standard(self) -> tuple[Arm, float, float]:
         return TwoPoint(probability=float(self.probability)), float(self.low), float(self.high - self.low)
 
@@ -306,6 +317,11 @@ class Empirical(Arm):
     @property
     def tail_index(self) -> float:
         return math.inf
+
+    @property
+    def sub_gaussian_scale(self) -> float:
+        """Half the range (Hoeffding's lemma)."""
+        return float(np.max(self.data) - np.min(self.data)) / 2
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
         data = np.asarray(self.data, dtype=np.float64)

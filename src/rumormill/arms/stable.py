@@ -78,6 +78,10 @@ class AlphaStable(Arm):
     def tail_index(self) -> float:
         return math.inf if self.alpha == 2 else float(self.alpha)
 
+    @property
+    def sub_gaussian_scale(self) -> float | None:
+        return math.sqrt(2) * self.scale if self.alpha == 2 else None
+
     def standard(self) -> tuple[Arm, float, float]:
         if self.alpha == 2:
             return Gaussian(loc=0.0, scale=1.0), *self._place()

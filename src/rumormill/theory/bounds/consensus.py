@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.arms import Moments
+from rumormill.arms import Bandit, Moments
 from rumormill.graphs import consensus_matrix
 from rumormill.policies import DDUCB, ConsensusPlan, ConsensusUCB, DelayedPlan
 from rumormill.policies.baselines.dducb import ERROR
@@ -135,7 +135,10 @@ class Delayed(Family):
 
     def _rests_on(self, sigma: float) -> list[Assumption]:
         policy = self.policy
-        light = self.bandit.tail_index == math.inf
+        laws = self.bandit.arms if isinstance(self.bandit, Bandit) else ()
+        scales = [law.sub_gaussian_scale for law in laws]
+        # The scale of Gaussian arms and sigma from their moments are equal up to rounding.
+        light = bool(scales) and all(scale is not None and scale <= sigma * (1 + 1e-9) for scale in scales)
         small = policy.eta > 1 and (policy.eta - 1) / (7 * (policy.eta + 1)) > ERROR
         found = [
             Assumption(f"The rewards are sub-Gaussian with scale sigma = {sigma:.4g}.", holds=light),
