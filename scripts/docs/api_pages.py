@@ -17,7 +17,9 @@ import rumormill
 from rumormill import catalogue
 
 GROUPS = {
-    "simulate": ("Playing", "engine experiments.run.store"),
+    "simulate": ("Simulations", "engine"),
+    "runs": ("Experiments and advice", "api experiments.run.store"),
+    "live": ("Live nodes", "live.io.client"),
     "policies": ("Policies and agents", "policies"),
     "estimators": ("Robust means", "estimators"),
     "arms": ("Rewards", "arms"),
@@ -28,11 +30,9 @@ GROUPS = {
 MODULES = ("catalogue", "checks", "theory")
 OUTSIDE = {
     "experiments": (
-        "Experiments",
-        "experiments.spec.reading:read_spec experiments.spec.reading:parse_spec "
-        "experiments.spec.reading:at_scale experiments.run.runner:run experiments.run.store:open_run "
-        "experiments.run.store:RunFolder "
-        "experiments.analyse.summary:summarise experiments.run.executors:Ray engine.workers:Executor",
+        "Parts of experiments",
+        "experiments.spec.reading:parse_spec experiments.spec.reading:at_scale "
+        "experiments.run.store:RunFolder experiments.run.executors:Ray engine.workers:Executor",
     ),
 }
 ONE_PER_FILE = ("rumormill.policies", "rumormill.estimators")

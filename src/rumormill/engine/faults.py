@@ -13,7 +13,7 @@ from rumormill.policies import Agent
 from rumormill.protocol import Carrier, Conditions, FalseReport, Message, Relay
 
 ABSENT = -1
-"""The action of an agent that does not pull: it is absent, or an adversary."""
+"""The action of an agent that does not pull: it is absent or Byzantine."""
 
 
 class Liar:

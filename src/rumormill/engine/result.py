@@ -52,7 +52,7 @@ class Trial:
     wire_bytes: NDArray[np.int64]
     """The bytes they take."""
     actions: NDArray[np.int64] | None
-    """Every arm pulled, (rounds, agents), if requested; -1 for an absent agent or an adversary."""
+    """Every arm pulled, (rounds, agents), if requested; -1 where the agent did not pull."""
     agent_rounds: NDArray[np.int64] | None = None
     """Pulls up to and including each checkpoint, over all agents; None if no agent was absent."""
     agent_common_regret: NDArray[np.float64] | None = None
@@ -83,7 +83,7 @@ class Result:
     wire_bytes : int array, (trials, checkpoints)
         Bytes of these messages.
     actions : int array, (trials, rounds, agents), or None
-        Every arm pulled, if requested; -1 for an absent agent or an adversary.
+        Every arm pulled, if requested; -1 where the agent did not pull.
     agent_rounds : int array, (trials, checkpoints)
         Pulls over all agents.
     agent_common_regret : float array, (trials, checkpoints, agents), or None

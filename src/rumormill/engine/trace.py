@@ -55,7 +55,7 @@ class Trace:
 
     network: Network
     actions: NDArray[np.int64]
-    """The arm pulled; -1 for an absent agent or an adversary."""
+    """The arm pulled; -1 where the agent did not pull."""
     rewards: NDArray[np.float64]
     """Rewards in the unit of the source; nan where nothing was pulled."""
     best: NDArray[np.int64]
