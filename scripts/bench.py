@@ -115,7 +115,7 @@ def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> di
     """One workload, in this process."""
     from scripts.floor import floor_loop
 
-    from rumormill.engine.compiled.reach import build_hearing
+    from rumormill.engine.compiled.reach import build_reach
 
     source, network, policy = bandit(), NETWORKS[network_name](), POLICIES[policy_name](gamma)
     marks = np.array([horizon])
@@ -123,8 +123,8 @@ def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> di
     layout = prepare(policy, network, K, engine="fast").layout
     prepare_s = time.thread_time() - started
     assert layout is not None
-    everybody = build_hearing(network, gamma, np.arange(network.n_agents, dtype=np.int32), None)
-    deliveries = len(everybody.sources) * horizon
+    reach, sources = build_reach(network, gamma, np.arange(network.n_agents, dtype=np.int32), None)
+    deliveries = len(sources.ids) * horizon
 
     # The floor: the same deliveries, with the arms and rewards of one round.
     seed = stream_seed(root_seed(7), 0, Role.REWARDS)
@@ -132,16 +132,16 @@ def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> di
     arms = np.where(np.arange(network.n_agents) % 7 == 0, 1, 0).astype(np.int32)
     n, total = np.ones((K, network.n_agents)), np.zeros((K, network.n_agents))
     needs = np.ones(network.n_agents)
-    floor_rounds = max(1, min(horizon, int(2e7 / max(len(everybody.sources), 1))))
-    masks = np.zeros((max(len(everybody.words), 1), network.n_agents, network.n_agents), dtype=np.float32)
-    for mask, words in zip(masks, everybody.words, strict=False):
+    floor_rounds = max(1, min(horizon, int(2e7 / max(len(sources.ids), 1))))
+    masks = np.zeros((max(len(reach.words), 1), network.n_agents, network.n_agents), dtype=np.float32)
+    for mask, words in zip(masks, reach.words, strict=False):
         bits = np.unpackbits(np.ascontiguousarray(words.T).view(np.uint8), axis=1, bitorder="little")
         mask[:] = bits[:, : network.n_agents]
-    floor_loop(1, everybody, masks, arms, xs, needs, n, total)
+    floor_loop(1, reach, masks, arms, xs, needs, n, total)
 
     def floor() -> float:
         started = time.thread_time()
-        floor_loop(floor_rounds, everybody, masks, arms, xs, needs, n, total)
+        floor_loop(floor_rounds, reach, masks, arms, xs, needs, n, total)
         return (time.thread_time() - started) * horizon / floor_rounds
 
     def trial(rounds: int) -> tuple[float, float]:
@@ -166,7 +166,7 @@ def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> di
     pulls = network.n_agents * horizon
     return {
         "agents": network.n_agents,
-        "deliveries_per_round": len(everybody.sources),
+        "deliveries_per_round": len(sources.ids),
         "prepare_s": prepare_s,
         "trial_s": kernel_s,
         "ns_per_delivery": kernel_s / deliveries * 1e9,

@@ -56,7 +56,7 @@ def test_auto_says_that_a_channel_is_slow_and_changes_nothing() -> None:
     class Own(rm.PerfectChannel):
         pass
 
-    with pytest.warns(SlowEngineNotice, match="does not know the channel Own"):
+    with pytest.warns(SlowEngineNotice, match="does not support the channel Own"):
         slow = simulate(channel=Own(), actions=True, policy=rm.KMPUCB(gamma=2))
     np.testing.assert_array_equal(slow.actions, simulate(actions=True, policy=rm.KMPUCB(gamma=2)).actions)
 
@@ -96,7 +96,7 @@ def test_a_channel_that_drops_everything_is_isolation() -> None:
     ("options", "reason"),
     [
         ({"policy": EpsilonGreedy}, "built-in policies only"),
-        ({"channel": Deaf()}, "does not know the channel Deaf"),
+        ({"channel": Deaf()}, "does not support the channel Deaf"),
         ({"policy": rm.RobustUCB(estimator=rm.TrimmedMean(variant="literal"))}, "literal"),
     ],
     ids=["own policy", "channel", "literal"],

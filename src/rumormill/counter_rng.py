@@ -1,8 +1,8 @@
-"""Keyed uniforms: what is left to chance in an imperfect world, once; the kernels compile these functions.
+"""Counter-based random numbers: the uniforms of the fault model; the kernels compile these functions.
 
-A uniform is a pure function of whole numbers: in whatever order events are asked for, they are the same, and
-nothing is stored. Plain ints, or uint64 throughout, also arrays: every constant is beyond 2^63, so that
-compiled code takes it for unsigned too.
+A uniform is a pure function of integers (a key): the same in any order of evaluation, and nothing is stored.
+Plain ints, or uint64 throughout, also arrays: every constant is beyond 2^63, so that compiled code takes it
+for unsigned too.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ UNIT = 2.0**-53
 
 
 def mix(z: Any) -> Any:
-    """Scrambles 64 bits; one to one."""
+    """Scramble 64 bits; a bijection."""
     z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & WORD
     z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & WORD
     return z ^ (z >> 31)
 
 
 def key_of(seed: Any, purpose: Any) -> Any:
-    """h_0: where the keys of a purpose begin."""
+    """h_0: the first key of a purpose."""
     return mix((seed + ((purpose * GOLDEN) & WORD)) & WORD)
 
 
@@ -54,7 +54,7 @@ def even_delay(u: float, longest: int) -> int:
 
 
 def geometric_delay(u: float, q: float, longest: int) -> int:
-    """min(D, ⌊ln(1-u)/ln(1-q)⌋): every round it goes on with probability q, after D rounds surely."""
+    """min(D, ⌊ln(1-u)/ln(1-q)⌋): delivered with probability q in every round, after D at the latest."""
     if q >= 1.0:
         return 0
     return int(min(math.log(1.0 - u) / math.log(1.0 - q), float(longest)))

@@ -376,7 +376,7 @@ def upper_rank(n: float, L: float) -> float:
 
 
 def moss_phi(n: float, budget: float) -> float:
-    """max(ln(budget/n), 1)/n; budget = rounds times agents heard, per arm."""
+    """max(ln(budget/n), 1)/n; budget = rounds times agents received, per arm."""
     return max(math.log(budget / n), 1.0) / n
 
 
@@ -409,7 +409,7 @@ def mr_width(n: float, p: float, c: float) -> float:
 
 
 def mr_bonus(n: float, budget: float, p: float, c: float) -> float:
-    """c max(ln(budget/n), 0) / n^(1 - 1/p); budget = rounds times agents heard, per arm."""
+    """c max(ln(budget/n), 0) / n^(1 - 1/p); budget = rounds times agents received, per arm."""
     return c * max(math.log(budget / n), 0.0) / n ** (1.0 - 1.0 / p)
 
 
@@ -431,7 +431,7 @@ def huber_reach(L: float, n: float, scale: float) -> float:
     return scale * math.sqrt(L / n)
 
 
-# --- how message passers begin, and what they tell -------------------------------------------------------
+# --- shared start and quiet messaging ---------------------------------------------------------------------
 
 
 def shared_arm(t: int, agent: int, counts: Any) -> int:
@@ -444,10 +444,10 @@ def shared_arm(t: int, agent: int, counts: Any) -> int:
     return -1
 
 
-def worth_telling(arm: int, means: Any, counts: Any, theta: float) -> bool:
-    """Whether a pull can still matter to others: not of the favourite, or of one that does not dominate.
+def worth_sending(arm: int, means: Any, counts: Any, theta: float) -> bool:
+    """Quiet messaging: whether a sample is sent: not of the best arm, or of one with too few samples.
 
-    Arms without a finite mean cannot be the favourite; if no arm has one, everything is told.
+    Arms without a finite mean cannot be the best; if no arm has one, every sample is sent.
     """
     favourite, other = -1, 0.0
     for k in range(len(means)):
@@ -474,8 +474,8 @@ def snake_group(place: int, groups: int) -> int:
 
 # --- consensus ------------------------------------------------------------------------------------------
 
-# What neighbours say is added in blocks of so many consecutive ids: first within a block, from the smallest
-# id on, then block by block. Agents with many neighbours share such sums, so an engine can make them once.
+# Values of neighbours are added in blocks of so many consecutive ids: first within a block, from the smallest
+# id on, then block by block. Agents with many neighbours share such sums, so an engine computes them once.
 IDS_PER_BLOCK = 4
 
 
@@ -488,7 +488,7 @@ def consensus_index(
     s: float, n: float, n_agents: float, epsilon: float, scale: float, exponent: float
 ) -> float:
     """s/n + scale n_eff^-exponent with n_eff = M n² / (n + ε_v) and exponent eps/p; +inf at n = 0."""
-    if n <= 0.0:  # whoever joins late knows nothing
+    if n <= 0.0:  # an agent that joins late has no samples
         return math.inf
     return s / n + scale * effective_count(n, n_agents, epsilon) ** -exponent
 
@@ -498,22 +498,22 @@ def effective_count(n: float, n_agents: float, epsilon: float) -> float:
     return n_agents * n * n / (n + epsilon)
 
 
-NEARBY = 1.0 / 16.0
+SERIES_RANGE = 1.0 / 16.0
 # The series below leaves out terms of at most h^8, h^9, ...: together 2.5e-10. Rounding adds 1e-14.
-NEARBY_ERROR = 1e-9
+SERIES_ERROR = 1e-9
 
 
-def nearby_power(h: float, exponent: float) -> float:
-    """(1 + h)^-exponent for |h| <= NEARBY and exponent <= 1, by its series up to h^7."""
+def power_series(h: float, exponent: float) -> float:
+    """(1 + h)^-exponent for |h| <= SERIES_RANGE and exponent <= 1, by its series up to h^7."""
     e = exponent
     tail = 1.0 - (e + 5.0) / 6.0 * h * (1.0 - (e + 6.0) / 7.0 * h)
     tail = 1.0 - (e + 3.0) / 4.0 * h * (1.0 - (e + 4.0) / 5.0 * h * tail)
     return 1.0 - e * h * (1.0 - (e + 1.0) / 2.0 * h * (1.0 - (e + 2.0) / 3.0 * h * tail))
 
 
-def consensus_average(own: float, heard: float, n_heard: float, weight: float) -> float:
-    """One row of P: what was not heard keeps the own value, so that the weights still sum to one."""
-    return (1.0 - weight * n_heard) * own + weight * heard
+def consensus_average(own: float, received: float, n_received: float, weight: float) -> float:
+    """One row of P: neighbours not received count as the own value, so that the weights still sum to one."""
+    return (1.0 - weight * n_received) * own + weight * received
 
 
 def variance_scale(t: float, rho: float) -> float:

@@ -20,7 +20,7 @@ from helpers.oracle_adapters import (
     ties_between_engines,
 )
 from rumormill import catalogue
-from rumormill.engine.compiled import why_not
+from rumormill.engine.compiled import unsupported_reason
 
 anywhere = pytest.mark.parametrize(("name", "table"), every("policy"))
 on_a_path = pytest.mark.parametrize(("name", "table"), on_a_path_of_five())
@@ -37,7 +37,7 @@ def test_keeps_its_promises(name: str, table: dict[str, Any]) -> None:
 @on_a_path
 def test_both_engines_take_the_same_actions(name: str, table: dict[str, Any]) -> None:
     policy = made("policy", table)
-    reason = why_not(policy, rm.World())
+    reason = unsupported_reason(policy, rm.World())
     if reason is None:
         assert ties_between_engines(BANDIT, PATH, policy, horizon=60, seed=3) == 0
         return

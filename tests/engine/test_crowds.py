@@ -12,8 +12,8 @@ import pytest
 
 import rumormill as rm
 from rumormill import system_memory as limits
-from rumormill.engine.compiled import layout_partitioned as crowd
-from rumormill.engine.compiled import reach as hearing
+from rumormill.engine.compiled import layout_partitioned as partitioned
+from rumormill.engine.compiled import reach
 from rumormill.engine.result import Opening
 from rumormill.engine.trial import prepare
 from rumormill.errors import InputError
@@ -48,21 +48,21 @@ def same(a: rm.Result, b: rm.Result) -> bool:
 
 @pytest.fixture
 def crowds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(crowd, "MANY_AGENTS", 1)
-    monkeypatch.setattr(crowd, "HUGE_CROWD", 1)
-    monkeypatch.setattr(crowd, "PART_AGENTS", 10)
-    monkeypatch.setattr(hearing, "DENSE_FROM", 1 + LANES)
+    monkeypatch.setattr(partitioned, "MANY_AGENTS", 1)
+    monkeypatch.setattr(partitioned, "HUGE_NETWORK", 1)
+    monkeypatch.setattr(partitioned, "PART_AGENTS", 10)
+    monkeypatch.setattr(reach, "DENSE_FROM", 1 + LANES)
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_parts_and_threads_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = POLICIES[name]
-    monkeypatch.setattr(crowd, "HUGE_CROWD", 1 << 40)
+    monkeypatch.setattr(partitioned, "HUGE_NETWORK", 1 << 40)
     whole = play(policy, workers=1)
-    monkeypatch.setattr(crowd, "MANY_AGENTS", 1)
-    monkeypatch.setattr(crowd, "HUGE_CROWD", 1)
-    monkeypatch.setattr(crowd, "PART_AGENTS", 10)
-    monkeypatch.setattr(hearing, "DENSE_FROM", 1 + LANES)
+    monkeypatch.setattr(partitioned, "MANY_AGENTS", 1)
+    monkeypatch.setattr(partitioned, "HUGE_NETWORK", 1)
+    monkeypatch.setattr(partitioned, "PART_AGENTS", 10)
+    monkeypatch.setattr(reach, "DENSE_FROM", 1 + LANES)
     layout = prepare(policy, TREE, ARMS, engine="fast").layout
     assert getattr(layout, "divides", False), "this network was to be sparse at every distance"
     for workers in (1, 2, 3):
@@ -87,7 +87,7 @@ def test_what_a_thread_raises_ends_the_trial(crowds: None, monkeypatch: pytest.M
     def fails(*args: object) -> None:
         raise InputError("no room")
 
-    monkeypatch.setattr(crowd.CrowdTrial, "_play", fails)
+    monkeypatch.setattr(partitioned.PartitionedTrial, "_play", fails)
     with pytest.raises(InputError, match="no room"):
         play(POLICIES["kmp"], workers=2)
 
@@ -108,10 +108,10 @@ def test_the_estimate_of_memory_covers_the_arrays(crowds: None) -> None:
     layout = prepare(policy, TREE, ARMS, engine="fast").layout
     assert layout is not None
     trial = layout.start(Opening(BANDIT, 100, np.array([50, 100]), False, np.random.SeedSequence(1)))
-    assert isinstance(trial, crowd.CrowdTrial)
-    arrays: list[Any] = [*trial.said, *trial.told, *trial.output]
+    assert isinstance(trial, partitioned.PartitionedTrial)
+    arrays: list[Any] = [*trial.samples, *trial.packed, *trial.output]
     desks = {"mean", "counts", "power", "best", "action", "sure_x"}  # a tile at work, however many agents
-    for part in trial.parts:
+    for part in trial.partitions:
         arrays += [value for name, value in part._asdict().items() if name not in desks]
     counted = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
     known: dict[str, Any] = {

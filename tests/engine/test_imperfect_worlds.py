@@ -19,8 +19,8 @@ from helpers.strategies import SLOW_TO_DRAW, bandit_of, networks, policies
 from rumormill import catalogue
 from rumormill.engine import prepare
 from rumormill.engine.compiled import layout_lossy as imperfect
-from rumormill.engine.compiled import reach as hearing
-from rumormill.engine.compiled.layout_lossy import ImperfectLayout
+from rumormill.engine.compiled import reach
+from rumormill.engine.compiled.layout_lossy import LossyLayout
 from rumormill.engine.compiled.layout_messages import MessagePassingLayout
 from rumormill.errors import InputError
 
@@ -125,7 +125,7 @@ def same(game: Played, seed: int, form: str = "as it comes") -> None:
         if form == "lists":
             patch.setattr(imperfect, "MOST_BYTES_OF_BITS", 0)
         if form == "masks":
-            patch.setattr(hearing, "DENSE_FROM", 0.0)
+            patch.setattr(reach, "DENSE_FROM", 0.0)
         slow, fast = (
             rm.simulate(
                 bandit, network, policy, horizon=horizon, rng=seed, engine=engine, actions=True, **world
@@ -267,16 +267,16 @@ def test_a_perfect_world_keeps_the_perfect_kernels() -> None:
     for world in (rm.World(), rm.World(channel=rm.Imperfect()), rm.World(byzantine=rm.Byzantine())):
         assert type(prepare(policy, network, 3, engine="fast", world=world).layout) is MessagePassingLayout
     lossy = rm.World(channel=rm.Imperfect(p=0.9))
-    assert type(prepare(policy, network, 3, engine="fast", world=lossy).layout) is ImperfectLayout
+    assert type(prepare(policy, network, 3, engine="fast", world=lossy).layout) is LossyLayout
 
 
 def test_memory_grows_with_the_links() -> None:
-    """20,000 agents in a ring: rows of bits would take hundreds of megabytes."""
+    """20,000 agents in a ring: bitmasks for every agent would take hundreds of megabytes."""
     policy, world = rm.DecentralizedMPUCB(gamma=3, clique_filter=False), rm.World(channel=rm.Imperfect(p=0.7))
     sizes = []
     for n in (10_000, 20_000):
         layout: Any = prepare(policy, rm.Network.ring(n), 5, engine="fast", world=world).layout
-        sizes.append(sum(array.nbytes for array in imperfect.no_traffic(layout)))
+        sizes.append(sum(array.nbytes for array in imperfect.empty_flight(layout)))
     assert sizes[1] <= 2.1 * sizes[0]
     assert sizes[1] <= 500 * 20_000
 
@@ -287,5 +287,5 @@ def test_what_is_not_compiled_is_said() -> None:
             raise AssertionError
 
     ring = rm.Network.ring(5)
-    with pytest.raises(InputError, match="does not know the channel Own"):
+    with pytest.raises(InputError, match="does not support the channel Own"):
         prepare(rm.KMPUCB(gamma=1), ring, 3, engine="fast", world=rm.World(channel=Own()))

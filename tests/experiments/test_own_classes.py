@@ -106,7 +106,7 @@ def test_it_is_run_gone_on_with_and_read_like_any_other(folder: Path) -> None:
     done = run(spec, folder / "run", jobs=1, progress=display)
     assert display.notices == 2 * [
         "Greedy, Careful, KMP run on the reference engine: "
-        "the compiled engine does not know the channel Lossy"
+        "the compiled engine does not support the channel Lossy"
     ]
     assert done.frame.group_by("policy").len()["len"].to_list() == [6, 6, 6]
     assert list(done.manifest.own) == ["own_example"]

@@ -165,8 +165,8 @@ def _counts(rng: np.random.Generator, n: int) -> list[Case]:
     )
 
 
-def _nearby(rng: np.random.Generator, n: int) -> list[Case]:
-    return _columns(rng.uniform(-formulas.NEARBY, formulas.NEARBY, n), rng.uniform(1e-3, 0.5, n))
+def _series(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(rng.uniform(-formulas.SERIES_RANGE, formulas.SERIES_RANGE, n), rng.uniform(1e-3, 0.5, n))
 
 
 def _near(rng: np.random.Generator, n: int) -> list[Case]:
@@ -283,7 +283,7 @@ def _beginnings(rng: np.random.Generator, n: int) -> list[Case]:
     return found
 
 
-def _tellings(rng: np.random.Generator, n: int) -> list[Case]:
+def _sendings(rng: np.random.Generator, n: int) -> list[Case]:
     found = []
     for _ in range(n):
         n_arms = int(rng.integers(2, 7))
@@ -360,14 +360,14 @@ COMPARISONS = (
     Comparison("effective_count", consensus.effective_count, formulas.effective_count, _counts),
     Comparison("shrinkage_near", argmax_index.shrinkage_near, formulas.shrinkage_near, _near),
     Comparison("shrinkage_series", decide.shrinkage_series, formulas.shrinkage_series, _exponents),
-    Comparison("nearby_power", consensus.nearby_power, formulas.nearby_power, _nearby),
+    Comparison("power_series", consensus.power_series, formulas.power_series, _series),
     Comparison("consensus_average", consensus.consensus_average, formulas.consensus_average, _averages),
     Comparison("source_clip", consensus.source_clip, formulas.source_clip, _source_clips),
     Comparison("delayed_index", delayed.delayed_index, formulas.delayed_index, _delayed),
     Comparison("delayed_scale", delayed.delayed_scale, formulas.delayed_scale, _delays),
     Comparison("chebyshev_step", delayed.chebyshev_step, formulas.chebyshev_step, _four),
     Comparison("shared_arm", decide.shared_arm, formulas.shared_arm, _beginnings),
-    Comparison("worth_telling", decide.worth_telling, formulas.worth_telling, _tellings),
+    Comparison("worth_sending", decide.worth_sending, formulas.worth_sending, _sendings),
     Comparison("clip_level", means_sketch.clip_level, formulas.clip_level, _clip_levels),
     Comparison("clipped", means_sketch.clipped, formulas.clipped, _clips),
     Comparison(

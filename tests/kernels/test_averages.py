@@ -10,13 +10,13 @@ import pytest
 
 import rumormill as rm
 from rumormill.engine import prepare
-from rumormill.engine.compiled.layout_consensus import empty_table, heard_by_blocks
+from rumormill.engine.compiled.layout_consensus import empty_table, neighbour_sums
 from rumormill.engine.result import Opening
-from rumormill.formulas import NEARBY, NEARBY_ERROR, nearby_power
+from rumormill.formulas import SERIES_ERROR, SERIES_RANGE, power_series
 from rumormill.kernels import consensus
 from rumormill.kernels.jit import alone
 from rumormill.kernels.simd import row_sums as rows
-from rumormill.kernels.simd.row_sums import Sums
+from rumormill.kernels.simd.row_sums import RowSums
 from rumormill.policies.averaging import heard_sums
 
 add_up = alone(rows.add_up)
@@ -36,16 +36,16 @@ NETWORKS = [
 
 def test_the_series_of_a_power_is_as_near_as_the_choice_relies_on() -> None:
     for exponent in (1e-6, 0.1, 0.444, 0.5, 1.0):
-        for h in np.linspace(-NEARBY, NEARBY, 201).tolist():
+        for h in np.linspace(-SERIES_RANGE, SERIES_RANGE, 201).tolist():
             exact = math.pow(1.0 + h, -exponent)
-            assert abs(nearby_power(h, exponent) - exact) <= 0.5 * NEARBY_ERROR * exact
+            assert abs(power_series(h, exponent) - exact) <= 0.5 * SERIES_ERROR * exact
 
 
 @pytest.mark.parametrize("columns", [1, 4, 5, 10, 13, 16, 17, 20, 40])
 def test_rows_are_added_from_left_to_right(columns: int) -> None:
     rng = np.random.default_rng(columns)
     lists = [rng.integers(0, 5 + i, rng.integers(0, 9)) for i in range(12)]  # each of rows further up
-    sums = Sums(
+    sums = RowSums(
         first=5,
         ptr=np.cumsum([0, *map(len, lists)]),
         ids=np.concatenate(lists).astype(np.int32),
@@ -64,7 +64,7 @@ def test_rows_are_added_from_left_to_right(columns: int) -> None:
 
 @pytest.mark.parametrize("network", NETWORKS, ids=repr)
 def test_what_is_heard_has_the_bits_of_the_agents_sums(network: rm.Network) -> None:
-    sums = heard_by_blocks(network)
+    sums = neighbour_sums(network)
     table = empty_table(2, network.n_agents, sums)
     said = np.random.default_rng(3).standard_cauchy((network.n_agents, 2))
     table[0, : network.n_agents, :2] = said
@@ -77,9 +77,9 @@ def test_what_is_heard_has_the_bits_of_the_agents_sums(network: rm.Network) -> N
 
 def test_shared_sums_save_most_additions_of_a_dense_network() -> None:
     network = rm.Network.erdos_renyi(200, 0.7, rng=1)
-    assert len(heard_by_blocks(network).ids) < 0.45 * 2 * network.n_edges
+    assert len(neighbour_sums(network).ids) < 0.45 * 2 * network.n_edges
     sparse = rm.Network.ring(1000)
-    assert len(heard_by_blocks(sparse).ids) <= 2 * 2 * sparse.n_edges
+    assert len(neighbour_sums(sparse).ids) <= 2 * 2 * sparse.n_edges
 
 
 @pytest.mark.parametrize("n_arms", [2, 5, 9])

@@ -8,16 +8,16 @@ import pytest
 from numpy.typing import NDArray
 
 from rumormill import formulas
-from rumormill.kernels.decide import choose
+from rumormill.kernels.decide import choose_arms
 from rumormill.kernels.jit import alone
 from rumormill.kernels.simd.argmax_index import ABOVE, STRIP, argmax_by_bounds, plain_argmax_by_bounds
-from rumormill.kernels.state import Bounds
+from rumormill.kernels.state import IndexBounds
 
 Floats = NDArray[np.float64]
 EXPONENTS = [0.05, 1 / 3, 0.5, 1.0]
 
 
-compiled_choose = alone(choose)
+compiled_choose = alone(choose_arms)
 FORMS: tuple[Callable[..., Any], ...] = alone(plain_argmax_by_bounds), alone(argmax_by_bounds)
 
 
@@ -25,8 +25,8 @@ def table(size: int, exponent: float) -> Floats:
     return np.array([np.inf, *(formulas.shrinkage(float(n), exponent) for n in range(1, size))])
 
 
-def empty_bounds(arms: int, learners: int) -> Bounds:
-    return Bounds(np.zeros((arms, learners)), np.zeros((arms, learners)), np.zeros(learners))
+def empty_bounds(arms: int, learners: int) -> IndexBounds:
+    return IndexBounds(np.zeros((arms, learners)), np.zeros((arms, learners)), np.zeros(learners))
 
 
 def by_indices(scale: float, least: float, exponent: float, mean: Floats, n: Floats) -> list[int]:

@@ -20,7 +20,7 @@ from rumormill.kernels.jit import alone
 from rumormill.kernels.means_sums import SURE
 
 catoni, median_of_means = alone(stored.catoni), alone(stored.median_of_means)
-rank_needed, sure_size = alone(running.rank_needed), alone(running.sure_size)
+required_rank, sure_size = alone(running.required_rank), alone(running.sure_size)
 
 
 @pytest.mark.parametrize("comparison", COMPARISONS, ids=lambda c: c.name)
@@ -104,7 +104,7 @@ def test_a_sure_sample_never_leaves() -> None:
     for _ in range(5_000):
         x, u = float(rng.standard_cauchy()), float(10 ** rng.uniform(-3, 3))
         p, last_L = float(rng.uniform(1.01, 2.0)), float(rng.uniform(1.0, 40.0))
-        rank = np.ceil(rank_needed(formulas.power_of_size(x, p), u, last_L))
+        rank = np.ceil(required_rank(formulas.power_of_size(x, p), u, last_L))
         assert formulas.leaving_level(formulas.power_of_size(x, p), rank, u) >= last_L
         if rank > 2:  # and not so late that nothing is ever sure
             assert formulas.leaving_level(formulas.power_of_size(x, p), rank - 2, u) < last_L * SURE

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numba
 import pytest
@@ -80,9 +82,24 @@ def test_without_private_names_kernels_are_compiled_with_public_options(tmp_path
     assert "kernels are compiled in every process" in notice
 
 
+def double(x: float) -> float:
+    return 2.0 * x
+
+
+def test_code_of_other_sources_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index of an earlier version may name classes that no longer exist: reading it would raise."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    compiled: Any = jit.kernel(double)
+    index = Path(compiled._cache._cache_file._index_path)
+    index.parent.mkdir(parents=True, exist_ok=True)
+    index.write_bytes(pickle.dumps(numba.__version__) + b"no pickle")
+    assert compiled(1.5) == 3.0
+    assert pickle.loads(index.read_bytes()).startswith(f"{numba.__version__} ")
+
+
 def test_missing_names_are_noticed() -> None:
-    assert jit.knows({"nogil": True})
-    assert not jit.knows({"nogil": True, "no_such_option": True})
+    assert jit.has_options({"nogil": True})
+    assert not jit.has_options({"nogil": True, "no_such_option": True})
     assert not jit.refuses_python(object())
     assert not jit.caches(object())
 

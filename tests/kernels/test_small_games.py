@@ -16,7 +16,7 @@ from helpers.oracle_adapters import (
     ties_against_oracle,
     ties_between_engines,
 )
-from rumormill.engine.compiled import reach as hearing
+from rumormill.engine.compiled import reach
 
 ENGINES: tuple[EngineName, ...] = ("fast", "reference")
 PATH, STAR = nx.path_graph(4), nx.star_graph(4)
@@ -116,8 +116,8 @@ def test_compilation_is_as_the_environment_says() -> None:
 
 @pytest.mark.parametrize("gamma", [1, 2])
 def test_rows_over_dense_hops(gamma: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """KMP by words of hearers on networks that are small enough for many ties of counts."""
-    monkeypatch.setattr(hearing, "DENSE_FROM", 0.0)
+    """KMP by bitmasks of receivers on networks that are small enough for many ties of counts."""
+    monkeypatch.setattr(reach, "DENSE_FROM", 0.0)
     bandit = rm.Bandit([rm.AlphaStable(alpha=1.8, loc=mean) for mean in (0.1, 0.5, 0.9)])
     for seed in range(4):
         network = rm.Network.erdos_renyi(12, 0.35, rng=seed)

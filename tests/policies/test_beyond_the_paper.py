@@ -295,7 +295,7 @@ def test_some_need_the_number_of_rounds(estimator: rm.Estimator) -> None:
 def test_means_over_all_samples_say_which_engine_plays_them(estimator: rm.Estimator) -> None:
     bandit, network = bandit_of("stable", 3, 1), rm.Network.path(3)
     policy = rm.KMPUCB(estimator=estimator)
-    words = f"does not know the estimator {type(estimator).__name__}"
+    words = f"does not support the estimator {type(estimator).__name__}"
     with pytest.raises(rm.InputError, match=f'engine="fast" cannot run this: .*{words}; take engine="auto"'):
         rm.simulate(bandit, network, policy, horizon=9, rng=0, engine="fast")
     with pytest.warns(rm.SlowEngineNotice, match=f"KMPUCB runs on the reference engine: .*{words}"):

@@ -15,7 +15,7 @@ from helpers.oracle_adapters import EngineName
 from helpers.oracle_adapters import actions_of as play
 from helpers.strategies import graphs
 from rumormill import catalogue
-from rumormill.engine.compiled import why_not
+from rumormill.engine.compiled import unsupported_reason
 from rumormill.engine.reference import Game, seats
 
 MOMENTS = rm.Moments(eps=1.0, u=4.0, rho=2.0)
@@ -36,7 +36,7 @@ def quarters(seed: int, T: int, M: int, K: int) -> Floats:
 
 def played_by(engine: EngineName, estimator: rm.Estimator) -> bool:
     """Whether the engine has this mean."""
-    return engine == "reference" or why_not(rm.RobustUCB(estimator=estimator), rm.World()) is None
+    return engine == "reference" or unsupported_reason(rm.RobustUCB(estimator=estimator), rm.World()) is None
 
 
 def constant(estimator: rm.Estimator) -> dict[str, float]:
@@ -82,7 +82,9 @@ def test_one_agent_hears_nobody(engine: EngineName) -> None:
 def test_fewer_rounds_than_arms(name: str) -> None:
     table = quarters(1, 3, 4, 6)
     policy = catalogue.make("policy", {"type": name, "moments": MOMENTS})
-    engines: list[EngineName] = ["reference"] if why_not(policy, rm.World()) else ["reference", "fast"]
+    engines: list[EngineName] = (
+        ["reference"] if unsupported_reason(policy, rm.World()) else ["reference", "fast"]
+    )
     for engine in engines:
         actions = play(table, rm.Network.star(4), policy, engine)
         np.testing.assert_array_equal(actions, np.repeat([[0], [1], [2]], 4, axis=1))

@@ -105,10 +105,10 @@ def prepare(
     if engine != "reference":
         from rumormill.engine import compiled
 
-        reason = compiled.why_not(policy, world)
+        reason = compiled.unsupported_reason(policy, world)
         if reason is None:
-            ground = compiled.Ground(network, n_arms, world, hop_budget(policy, plan, world))
-            layout = compiled.lay_out(policy, plan, ground)
+            inputs = compiled.LayoutInputs(network, n_arms, world, hop_budget(policy, plan, world))
+            layout = compiled.compile_layout(policy, plan, inputs)
         elif engine == "fast":
             raise InputError(f'engine="fast" cannot run this: {reason}; take engine="auto"')
         elif not quiet:

@@ -1,8 +1,8 @@
 """Simulated annealing of independent sets: the same sets, bit for bit, as those of dwave-samplers 1.8.
 
-That sampler goes through all agents in every sweep, accepts by Metropolis' rule and draws from xorshift128+.
-Here a draw is first compared with a power of two above the chance of acceptance, which settles nearly all
-without an exponential, and a dense graph is kept as a full matrix, whose rows are added in vectors.
+That sampler visits all agents in every sweep, accepts by Metropolis' rule and draws from xorshift128+. Here a
+draw is first compared with a power of two above the acceptance probability, which decides nearly all without
+an exponential, and a dense graph is kept as a full matrix, whose rows are added as vectors.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from rumormill.kernels.jit import kernel
 
-# Draws have 64 bits: what costs more than 64 ln 2 / beta is never accepted.
+# Draws have 64 bits: a cost above 64 ln 2 / beta is never accepted.
 NEVER = 44.36142
 LARGEST = np.uint64(2**64 - 1)
 LOG2_E = 1.4426950408889634
@@ -34,10 +34,10 @@ def anneal_sets(
     betas: NDArray[np.float64],
     seed: int,
 ) -> None:
-    """Anneal every row of states, which says who is in (1) at first and in the end, with its energy then.
+    """Anneal every row of states (1: in the set) in place, and store its final energy.
 
-    penalties[k] is that of link k; `full` is the matrix of penalties, or empty where the links are few. field
-    is room for one number per agent: what putting it in would cost.
+    penalties[k] is that of link k; `full` is the matrix of penalties, or empty for sparse graphs. field is
+    workspace of one number per agent: the cost of adding it to the set.
     """
     n, dense = len(weights), len(full) > 0
     one, other = np.uint64(seed) if seed else LARGEST, np.uint64(0)
@@ -59,7 +59,7 @@ def anneal_sets(
                     mixed = one ^ (one << np.uint64(23))
                     one, other = other, mixed ^ other ^ (mixed >> np.uint64(17)) ^ (other >> np.uint64(26))
                     draw = one + other
-                    # The chance is at most a power of two; within rounding of it it is worked out.
+                    # The probability is below a power of two; the exact one only within rounding of it.
                     halvings = np.uint64(min(int(cost * beta * LOG2_E), 63))
                     if draw - (draw >> ROUNDING) > LARGEST >> halvings:
                         continue
@@ -75,5 +75,5 @@ def anneal_sets(
                 inside[v] ^= 1
         energies[row] = 0.0
         for v in range(n):
-            if inside[v]:  # half of what its links cost, for both ends count them
+            if inside[v]:  # half of its links' penalties: both ends count them
                 energies[row] += (field[v] - weights[v]) / 2.0

@@ -1,4 +1,4 @@
-"""A block of rounds of Consensus-UCB: averaging with the neighbours, row by row of P."""
+"""A block of rounds of Consensus-UCB: averaging with the neighbours, row by row of the mixing matrix P."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import numpy as np
 
 from rumormill import formulas
 from rumormill.formulas import IDS_PER_BLOCK
-from rumormill.kernels.flooding import send
+from rumormill.kernels.flooding import send_bundles
 from rumormill.kernels.jit import kernel, linked, part, step
-from rumormill.kernels.lossy_state import LOST, Late, Links
-from rumormill.kernels.simd.row_sums import Sums, add_up
-from rumormill.kernels.state import Flags, Floats, Ids, Ints, Law, Output, record
+from rumormill.kernels.lossy_state import LOST, Delays, Links
+from rumormill.kernels.simd.row_sums import RowSums, add_up
+from rumormill.kernels.state import Flags, Floats, Ids, Ints, Output, RewardLaw, record, record_actions
 
 consensus_average = step(formulas.consensus_average)
 effective_count = part(formulas.effective_count)
 consensus_index = linked(formulas.consensus_index, effective_count=effective_count)
-nearby_power = part(formulas.nearby_power)
+power_series = part(formulas.power_series)
 source_clip = step(formulas.source_clip)
 
-NEARBY, NEARBY_ERROR = formulas.NEARBY, formulas.NEARBY_ERROR
+SERIES_RANGE, SERIES_ERROR = formulas.SERIES_RANGE, formulas.SERIES_ERROR
 
 
 class ConsensusRules(NamedTuple):
@@ -42,23 +42,23 @@ class ConsensusRules(NamedTuple):
     p: float
     gaps: Floats
     degrees: Ints
-    sums: Sums
-    """What is added up in a round; the last rows are what every agent hears."""
+    sums: RowSums
+    """The sums of a round; the last rows are the sums over the neighbours of every agent."""
 
 
 class ConsensusState(NamedTuple):
-    """Where a trial is."""
+    """What a trial changes."""
 
     table: Floats
     """[slice of columns, row, column]: a row per agent, sums of all arms, then counts; then sums of rows."""
     place: Ints
-    """[slice or column, number]: where the K sums and K counts of an agent stand."""
+    """[slice or column, number]: the position of the K sums and K counts of an agent."""
     anchor: Floats
     """[arm, agent]: 1/n_eff when its power was taken last; 0: never."""
     power: Floats
     """[arm, agent]: that power."""
-    desk: Floats
-    """Per agent: sum, count and n_eff of an arm; the best index and the second, and how wrong they may be."""
+    workspace: Floats
+    """Per agent: sum, count and n_eff of an arm; the best index, the second, and the bound of their error."""
     action: Ids
     pulls: Ints
     mark: Ints
@@ -67,7 +67,7 @@ class ConsensusState(NamedTuple):
 
 @kernel
 def play_consensus_block(
-    first: int, draws: Floats, law: Law, rules: ConsensusRules, state: ConsensusState, output: Output
+    first: int, draws: Floats, law: RewardLaw, rules: ConsensusRules, state: ConsensusState, output: Output
 ) -> None:
     """Rounds first .. first + len(draws) - 1."""
     n_agents = state.action.shape[0]
@@ -80,17 +80,15 @@ def play_consensus_block(
         for v in range(n_agents):
             arm = state.action[v]
             x = law.loc[arm] + law.scale[arm] * draws[row, v, 0 if law.shared else arm]
-            take_in(t, v, arm, x, rules, state)
-        if output.actions.shape[0] > 0:
-            for v in range(n_agents):
-                output.actions[t - 1, v] = state.action[v]
+            add_reward(t, v, arm, x, rules, state)
+        record_actions(t, state.action, output.actions)
         record(t, state.mark, state.pulls, rules.gaps, output)
         average(rules.sums, rules.degrees, rules.weight, state.table)
 
 
 @step
-def take_in(t: int, v: int, arm: int, x: float, rules: ConsensusRules, state: ConsensusState) -> None:
-    """An agent's own reward."""
+def add_reward(t: int, v: int, arm: int, x: float, rules: ConsensusRules, state: ConsensusState) -> None:
+    """Add an agent's own reward."""
     table, place = state.table, state.place
     counts = rules.n_arms + arm
     if rules.clips:
@@ -106,13 +104,20 @@ def take_in(t: int, v: int, arm: int, x: float, rules: ConsensusRules, state: Co
 def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) -> None:
     """The arm of the largest index.
 
-    A power per agent and arm is dear. It is taken anew only where n_eff has moved by a 16th since the last
-    time, and carried on by its series in between; who has two arms nearer to each other than the series may
-    be wrong looks at the exact indices.
+    A power per agent and arm is expensive. It is computed anew only where n_eff has changed by a 16th since
+    the last time, and continued by its series in between; agents whose two best indices differ by less than
+    the error of the series compute the exact ones.
     """
-    n_arms, action, desk, place = rules.n_arms, state.action, state.desk, state.place
+    n_arms, action, workspace, place = rules.n_arms, state.action, state.workspace, state.place
     n_agents = action.shape[0]
-    total, count, n_eff, best, second, slack = desk[0], desk[1], desk[2], desk[3], desk[4], desk[5]
+    total, count, n_eff, best, second, slack = (
+        workspace[0],
+        workspace[1],
+        workspace[2],
+        workspace[3],
+        workspace[4],
+        workspace[5],
+    )
     scale, drift, exponent = rules.scale[t], rules.drift[t], rules.exponent
     best[:] = -np.inf
     second[:] = -np.inf
@@ -120,37 +125,37 @@ def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) ->
     for arm in range(n_arms):
         sums = state.table[place[0, arm], :, place[1, arm]]
         counts = state.table[place[0, n_arms + arm], :, place[1, n_arms + arm]]
-        for v in range(n_agents):  # side by side, so that what follows takes several agents at a time
+        for v in range(n_agents):  # contiguous, so that what follows is vectorised
             total[v], count[v] = sums[v], counts[v]
         anchor, power = state.anchor[arm], state.power[arm]
         far = 0
         for v in range(n_agents):
             n_eff[v] = effective_count(count[v], n_agents, rules.epsilon[v] + drift)
-            far += not abs(n_eff[v] * anchor[v] - 1.0) <= NEARBY
+            far += not abs(n_eff[v] * anchor[v] - 1.0) <= SERIES_RANGE
         if far > 0:
-            take_powers(n_eff, count, exponent, anchor, power)
+            refresh_powers(n_eff, count, exponent, anchor, power)
         for v in range(n_agents):
             mean = total[v] / count[v]
-            radius = scale * (power[v] * nearby_power(n_eff[v] * anchor[v] - 1.0, exponent))
+            radius = scale * (power[v] * power_series(n_eff[v] * anchor[v] - 1.0, exponent))
             index = mean + radius
-            slack[v] += NEARBY_ERROR * (abs(mean) + radius)
+            slack[v] += SERIES_ERROR * (abs(mean) + radius)
             better = index > best[v]
             second[v] = max(second[v], best[v] if better else index)
             action[v] = arm if better else action[v]
             best[v] = index if better else best[v]
     for v in range(n_agents):
-        if not best[v] - second[v] > slack[v]:  # nor if one of them is no number
+        if not best[v] - second[v] > slack[v]:  # also true for NaN
             epsilon = rules.epsilon[v] + drift
             action[v] = exact_choice(v, n_arms, n_agents, epsilon, scale, exponent, place, state.table)
 
 
 @part
-def take_powers(n_eff: Floats, count: Floats, exponent: float, anchor: Floats, power: Floats) -> None:
-    """Where n_eff has moved too far since its last power."""
+def refresh_powers(n_eff: Floats, count: Floats, exponent: float, anchor: Floats, power: Floats) -> None:
+    """Compute the powers anew where n_eff has changed too much since the last time."""
     for v in range(n_eff.shape[0]):
-        if not count[v] > 0.0:  # its index is no number, which asks for the exact one
+        if not count[v] > 0.0:  # NaN selects the exact index
             anchor[v], power[v] = 0.0, np.nan
-        elif not abs(n_eff[v] * anchor[v] - 1.0) <= NEARBY:
+        elif not abs(n_eff[v] * anchor[v] - 1.0) <= SERIES_RANGE:
             anchor[v], power[v] = 1.0 / n_eff[v], n_eff[v] ** -exponent
 
 
@@ -177,31 +182,31 @@ def exact_choice(
 
 
 @part
-def average(sums: Sums, degrees: Ints, weight: float, table: Floats) -> None:
-    """The rows of all agents <- P times them: own part plus weight times what was heard."""
+def average(sums: RowSums, degrees: Ints, weight: float, table: Floats) -> None:
+    """The rows of all agents <- P times them: own part plus weight times the sum over neighbours."""
     n_agents = degrees.shape[0]
-    heard = table.shape[1] - n_agents
+    received = table.shape[1] - n_agents
     add_up(table, sums)
     for c in range(table.shape[0]):
         for v in range(n_agents):
-            own, others = table[c, v], table[c, heard + v]
+            own, others = table[c, v], table[c, received + v]
             for r in range(table.shape[2]):
                 own[r] = consensus_average(own[r], others[r], degrees[v], weight)
 
 
 @kernel
-def play_averaging_block(
+def play_lossy_consensus_block(
     first: int,
     draws: Floats,
-    law: Law,
+    law: RewardLaw,
     ups: Flags,
     rules: ConsensusRules,
     state: ConsensusState,
-    roads: tuple[Links, Late, Ints],
+    links_and_counters: tuple[Links, Delays, Ints],
     output: Output,
 ) -> None:
-    """Rounds first .. first + len(draws) - 1; `ups` says who is there, [round, agent]."""
-    links, late, counters = roads
+    """Rounds first .. first + len(draws) - 1; `ups`: which agents are present, [round, agent]."""
+    links, late, counters = links_and_counters
     n_arms, n_agents = rules.n_arms, state.action.shape[0]
     for row in range(draws.shape[0]):
         t = first + row
@@ -214,38 +219,38 @@ def play_averaging_block(
             if not ups[row, v]:
                 continue
             x = law.loc[arm] + law.scale[arm] * draws[row, v, 0 if law.shared else arm]
-            take_in(t, v, arm, x, rules, state)
+            add_reward(t, v, arm, x, rules, state)
             counters[0] += 1
             counters[1] += links.indptr[v + 1] - links.indptr[v]
         if t == output.marks[state.mark[0]]:
             output.agent_rounds[state.mark[0]] = counters[0]
             output.messages[state.mark[0]] = counters[1]
         record(t, state.mark, state.pulls, rules.gaps, output)
-        send(t, ups[row], links, late)
-        average_what_came(ups[row], rules.weight, links, late, state.table)
+        send_bundles(t, ups[row], links, late)
+        average_received(ups[row], rules.weight, links, late, state.table)
 
 
 @part
-def average_what_came(up: Flags, weight: float, links: Links, late: Late, table: Floats) -> None:
-    """The rows of all agents <- P_t times them: whom one does not hear, one counts as of the own opinion."""
+def average_received(up: Flags, weight: float, links: Links, late: Delays, table: Floats) -> None:
+    """The rows of all agents <- P_t times them: neighbours not received count as equal to the own row."""
     n_agents = up.shape[0]
-    heard = table.shape[1] - n_agents
+    received = table.shape[1] - n_agents
     for c in range(table.shape[0]):
         for r in range(table.shape[2]):
-            said, becomes = table[c, :n_agents, r], table[c, heard:, r]
+            sent, averaged = table[c, :n_agents, r], table[c, received:, r]
             for v in range(n_agents):
-                total, in_block, block, n_heard = 0.0, 0.0, -1, 0
+                total, in_block, block, n_received = 0.0, 0.0, -1, 0
                 for i in range(links.indptr[v], links.indptr[v + 1]):
                     if late[0, i] != LOST:
                         origin = links.indices[i]
                         if origin // IDS_PER_BLOCK != block:
                             total += in_block
                             in_block, block = 0.0, origin // IDS_PER_BLOCK
-                        in_block += said[origin]
-                        n_heard += 1
-                becomes[v] = said[v]
+                        in_block += sent[origin]
+                        n_received += 1
+                averaged[v] = sent[v]
                 if up[v]:
-                    becomes[v] = consensus_average(said[v], total + in_block, n_heard, weight)
+                    averaged[v] = consensus_average(sent[v], total + in_block, n_received, weight)
         for v in range(n_agents):
             for r in range(table.shape[2]):
-                table[c, v, r] = table[c, heard + v, r]
+                table[c, v, r] = table[c, received + v, r]

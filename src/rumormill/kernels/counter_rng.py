@@ -1,7 +1,7 @@
-"""Keyed uniforms, compiled: the formulas on unsigned words, and keys of all links made once.
+"""Counter-based random numbers, compiled: the formulas on unsigned words, and the keys of all links.
 
-An event of probability p happens iff U < p; as U is a multiple of 2^-53, that is a comparison of whole
-numbers (`limit_of`), which a loop over links does for several at a time.
+An event of probability p happens iff U < p; as U is a multiple of 2^-53, that is a comparison of integers
+(`limit_of`), which LLVM vectorises in a loop over links.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ def happens(key: np.uint64, limit: np.uint64) -> bool:
 
 @part
 def key_of_three(key: np.uint64, a: int, b: int, c: int) -> np.uint64:
-    """The key of an event that three whole numbers name."""
+    """The key of an event named by three integers."""
     return key_with(key_with(key_with(key, np.uint64(a)), np.uint64(b)), np.uint64(c))
 
 
 @part
 def key_of_two(key: np.uint64, a: int, b: int) -> np.uint64:
-    """The key of an event that two whole numbers name."""
+    """The key of an event named by two integers."""
     return key_with(key_with(key, np.uint64(a)), np.uint64(b))
 
 

@@ -1,4 +1,4 @@
-"""A block of rounds of DDUCB: stages of gossip, each used when the next has begun."""
+"""A block of rounds of DDUCB: stages of gossip, each used one stage later."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from rumormill import formulas
 from rumormill.kernels.consensus import average
 from rumormill.kernels.jit import kernel, part
-from rumormill.kernels.simd.row_sums import Sums
-from rumormill.kernels.state import Floats, Ids, Ints, Law, Output, record
+from rumormill.kernels.simd.row_sums import RowSums
+from rumormill.kernels.state import Floats, Ids, Ints, Output, RewardLaw, record, record_actions
 
 chebyshev_step = part(formulas.chebyshev_step)
 delayed_index = part(formulas.delayed_index)
@@ -32,7 +32,7 @@ class DelayedRules(NamedTuple):
     sigma: float
     gaps: Floats
     degrees: Ints
-    sums: Sums
+    sums: RowSums
 
 
 class DelayedState(NamedTuple):
@@ -55,7 +55,7 @@ class DelayedState(NamedTuple):
 
 @kernel
 def play_delayed_block(
-    first: int, draws: Floats, law: Law, rules: DelayedRules, state: DelayedState, output: Output
+    first: int, draws: Floats, law: RewardLaw, rules: DelayedRules, state: DelayedState, output: Output
 ) -> None:
     """Rounds first .. first + len(draws) - 1."""
     n_arms, n_agents = rules.n_arms, state.use.shape[1]
@@ -68,11 +68,9 @@ def play_delayed_block(
         for v in range(n_agents):
             arm = state.action[v]
             x = law.loc[arm] + law.scale[arm] * draws[row, v, 0 if law.shared else arm]
-            pulled(t, v, arm, x, rules, state)
+            add_reward(t, v, arm, x, rules, state)
             state.pulls[v, arm] += 1
-        if output.actions.shape[0] > 0:
-            for v in range(state.action.shape[0]):
-                output.actions[t - 1, v] = state.action[v]
+        record_actions(t, state.action, output.actions)
         record(t, state.mark, state.pulls, rules.gaps, output)
         if t == n_arms:
             state.clock[1] = n_arms
@@ -82,11 +80,12 @@ def play_delayed_block(
         elif t > n_arms:
             if rules.own:
                 state.clock[1] += 1
-            gossip(t, rules, state)
+            gossip_step(t, rules, state)
 
 
 @part
 def choose_delayed(rules: DelayedRules, state: DelayedState) -> None:
+    """The arm of the largest index for every agent; the lowest arm on ties."""
     best, action = state.best_index, state.action
     n_agents = best.shape[0]
     scale = delayed_scale(float(state.clock[1]), rules.sigma, rules.eta)
@@ -101,8 +100,8 @@ def choose_delayed(rules: DelayedRules, state: DelayedState) -> None:
 
 
 @part
-def pulled(t: int, v: int, arm: int, x: float, rules: DelayedRules, state: DelayedState) -> None:
-    """Where a reward goes: into the first mixing, or to what is mixed next and, if own, to what is used."""
+def add_reward(t: int, v: int, arm: int, x: float, rules: DelayedRules, state: DelayedState) -> None:
+    """Add a reward to the first stage, or to the next one and, if own, to the sums in use."""
     count, n_agents = rules.n_arms + arm, state.use.shape[1]
     if t <= rules.n_arms:
         state.mix[arm, v] += x
@@ -116,7 +115,7 @@ def pulled(t: int, v: int, arm: int, x: float, rules: DelayedRules, state: Delay
 
 
 @part
-def gossip(t: int, rules: DelayedRules, state: DelayedState) -> None:
+def gossip_step(t: int, rules: DelayedRules, state: DelayedState) -> None:
     """One step of the stage, and its end."""
     step, stage = state.clock[0], rules.forward.shape[0]
     table, width = state.table, state.table.shape[2]

@@ -41,10 +41,12 @@ def kernel(function: F) -> F:
     compiled: Any = numba.njit(cache=_CACHES, **_FROM_PYTHON)(function)
     if _CACHES and hasattr(compiled, "py_func"):
         # numba checks the age of the file a function stands in, but not of the files whose functions were
-        # compiled into it: a stamp of all kernels' text makes stale code impossible. The IR forms and their
-        # plain twins are kept beside each other, under different keys.
+        # compiled into it: a stamp of all kernels' text makes stale code impossible. As part of the version
+        # it is compared before the rest of an index is read, which may name classes that no longer exist.
+        # The IR forms and their plain twins are kept beside each other, under different keys.
         cache, key_of = compiled._cache, compiled._cache._index_key
         cache._cache_file._source_stamp = _STAMP
+        cache._cache_file._version = f"{numba.__version__} {_STAMP}"
         cache._index_key = lambda *given: (*key_of(*given), simd.ENABLED)
     result: F = compiled
     return result
@@ -100,7 +102,7 @@ def _nothing() -> None:
     """Never compiled: numba's objects for it are looked at."""
 
 
-def knows(options: dict[str, Any]) -> bool:
+def has_options(options: dict[str, Any]) -> bool:
     """Whether this numba has these compiler options; unknown ones would raise at the first compilation."""
     try:
         from numba.core.compiler import Flags
@@ -120,15 +122,16 @@ def refuses_python(dispatcher: Any) -> bool:
 def caches(dispatcher: Any) -> bool:
     """Whether the stamp and the key of code on disk can be set: otherwise stale code might be loaded."""
     cache = getattr(dispatcher, "_cache", None)
-    stamped = hasattr(getattr(cache, "_cache_file", None), "_source_stamp")
+    file = getattr(cache, "_cache_file", None)
+    stamped = hasattr(file, "_source_stamp") and hasattr(file, "_version")
     return stamped and callable(getattr(cache, "_index_key", None))
 
 
 _CACHES = True
 if not numba.config.DISABLE_JIT:
-    if not knows(_FROM_PYTHON):
+    if not has_options(_FROM_PYTHON):
         _FROM_PYTHON = dict(_PUBLIC)
-    if not (knows(_FROM_KERNELS) and refuses_python(numba.njit(_nothing))):
+    if not (has_options(_FROM_KERNELS) and refuses_python(numba.njit(_nothing))):
         _FROM_KERNELS = dict(_FROM_PYTHON)
     if not caches(numba.njit(cache=True)(_nothing)):
         _CACHES = False

@@ -1,4 +1,4 @@
-"""What agents do with what comes to them: own samples and those of others, words of leaders, rows."""
+"""Lossy channels: own samples and arrivals into means, leaders' arms and rows, in arrival order."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import numpy as np
 
 from rumormill.kernels.counter_rng import happens, key_of_three, key_of_two
 from rumormill.kernels.flooding import (
-    arrive,
+    clear_seen,
     close_lists,
+    collect_arrivals,
+    defer_forwarding,
+    defer_forwarding_listed,
+    list_arrivals,
     open_lists,
-    set_out,
-    sort_out,
-    wait,
-    wait_listed,
 )
 from rumormill.kernels.jit import part, step
-from rumormill.kernels.kmp import believe
-from rumormill.kernels.lossy_state import SCALED, SHIFTED, World
-from rumormill.kernels.means_sketch import histogram_bin, take_in
+from rumormill.kernels.kmp import update_best_row
+from rumormill.kernels.lossy_state import SCALED, SHIFTED, LossyState
+from rumormill.kernels.means_sketch import add_to_sketch, histogram_bin
 from rumormill.kernels.means_stored import store
-from rumormill.kernels.means_sums import add_doubtful, power_of_size, rank_needed
-from rumormill.kernels.origins import note_row, take_of_origin
+from rumormill.kernels.means_sums import count_and_add, power_of_size, required_rank
+from rumormill.kernels.origins import add_from_origin, store_row
 from rumormill.kernels.state import (
     CATONI,
     MEDIAN_BOUND,
@@ -28,7 +28,6 @@ from rumormill.kernels.state import (
     ORIGIN_MEDIAN,
     RUNNING,
     Flags,
-    Floats,
     Memory,
     Rules,
     Trimming,
@@ -36,136 +35,138 @@ from rumormill.kernels.state import (
 
 
 @part
-def judged(
+def rank_or_bin(
     x: float, sure: float, last_L: float, trims: bool, kind: int, u: float, p: float, scale: float
 ) -> tuple[float, float]:
-    """The rank from which a sample surely stays, and |x|^p (trimmed mean); its bin (histograms)."""
+    """The rank from which a sample surely stays, and |x|^p (trimmed mean); or its bin (histograms)."""
     if trims and abs(x) > sure:
         power = power_of_size(x, p)
-        return rank_needed(power, u, last_L), power
+        return required_rank(power, u, last_L), power
     return float(histogram_bin(x, scale)) if kind == MEDIAN_BOUND else 0.0, 0.0
 
 
 @step
-def judge(x: float, arm: int, rules: Rules, sure_x: Floats) -> tuple[float, float]:
-    """The same by the rules."""
-    last_L, scale = rules.L[rules.horizon], rules.tuning.scale
-    return judged(x, sure_x[arm], last_L, rules.trims, rules.kind, rules.u, rules.p, scale)
+def rank_by_rules(x: float, arm: int, rules: Rules, memory: Memory) -> tuple[float, float]:
+    """The same with the rules of a trial."""
+    last_L, scale = rules.L[rules.horizon], memory.general.constants.scale
+    return rank_or_bin(x, memory.state.sure_x[arm], last_L, rules.trims, rules.kind, rules.u, rules.p, scale)
 
 
 @part
-def falsified(x: float, drawn: float, way: int, amount: float) -> float:
-    """What is said in place of x."""
+def corrupted_value(x: float, drawn: float, way: int, amount: float) -> float:
+    """What is sent in place of x."""
     if way == SHIFTED:
         return x + amount
     return amount * x if way == SCALED else drawn
 
 
 @part
-def listen(t: int, up: Flags, rules: Rules, memory: Memory, world: World) -> None:
-    """End of round t: own samples, and what comes from others."""
-    links, traffic, ring = world.links, world.traffic, memory.ring
-    lists = traffic.pool.shape[1] > 0
-    if traffic.seen.shape[0] > 0:
-        set_out(t, traffic)
+def deliver(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+    """End of round t: own samples, and what arrives from other agents."""
+    links, in_flight, ring = lossy.links, lossy.in_flight, memory.ring
+    lists = in_flight.pool.shape[1] > 0
+    if in_flight.seen.shape[0] > 0:
+        clear_seen(t, in_flight)
     for v in range(up.shape[0]):
         if not up[v]:
             if lists:
-                wait_listed(t, v, links, traffic)
+                defer_forwarding_listed(t, v, links, in_flight)
             else:
-                wait(t, v, links, traffic)
+                defer_forwarding(t, v, links, in_flight)
             continue
         if lists:
-            open_lists(t, v, traffic)
-        arrive(t, v, ring.told, links, traffic)
-        count = sort_out(t, v, world.ears.hold, links, traffic)
+            open_lists(t, v, in_flight)
+        collect_arrivals(t, v, ring.sent, links, in_flight)
+        count = list_arrivals(t, v, lossy.receive.hold, links, in_flight)
         if lists:
-            close_lists(t, v, count, traffic)
-        if not world.falsehood.lies[v]:
-            hear(v, count, rules, memory, world)
-            take(t, v, use(t, v, count, rules, memory, world), rules, memory, world)
+            close_lists(t, v, count, in_flight)
+        if not lossy.corruption.liars[v]:
+            update_leader_and_rows(v, count, rules, memory, lossy)
+            add_selected(t, v, select_samples(t, v, count, rules, memory, lossy), rules, memory, lossy)
 
 
 @part
-def hear(v: int, count: int, rules: Rules, memory: Memory, world: World) -> None:
-    """Note what others decided and know: the leader's newest word, and the best informed rows."""
-    present, traffic, rows, falsehood = world.present, world.traffic, memory.rows, world.falsehood
+def update_leader_and_rows(v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+    """Store the leader's newest arm, and the rows with most samples."""
+    now, in_flight, rows, corruption = lossy.now, lossy.in_flight, memory.rows, lossy.corruption
     slots, leader = memory.ring.arm.shape[0], rules.leader_of[v]
     if leader >= 0:
         for i in range(count):
-            if traffic.origin[i] == leader and traffic.when[i] > present.heard_round[v]:
-                present.heard_round[v] = traffic.when[i]
-                present.heard_arm[v] = memory.ring.arm[traffic.when[i] % slots, leader]
+            if in_flight.origin[i] == leader and in_flight.when[i] > now.leader_round[v]:
+                now.leader_round[v] = in_flight.when[i]
+                now.leader_arm[v] = memory.ring.arm[in_flight.when[i] % slots, leader]
     for i in range(count if rules.shares_rows else 0):
-        origin, when = traffic.origin[i], traffic.when[i]
+        origin, when = in_flight.origin[i], in_flight.when[i]
         slot = when % slots
-        false = falsehood.rows and falsehood.at_receiver
-        if false:
-            false = happens(key_of_three(falsehood.key, v, origin, when), falsehood.limit)
-        if rules.kind == ORIGIN_MEDIAN and when < world.origins.newest[v, origin]:
+        corrupted = corruption.rows and corruption.at_receiver
+        if corrupted:
+            corrupted = happens(key_of_three(corruption.key, v, origin, when), corruption.limit)
+        if rules.kind == ORIGIN_MEDIAN and when < lossy.origins.newest[v, origin]:
             continue
         for arm in range(rules.n_arms):
             mean = rows.mean[slot, arm, origin]
-            if false and mean < np.inf:
-                mean = falsified(mean, present.drawn[slot, origin], falsehood.way, falsehood.amount)
+            if corrupted and mean < np.inf:
+                mean = corrupted_value(mean, now.drawn[slot, origin], corruption.way, corruption.amount)
             if rules.kind == ORIGIN_MEDIAN:
-                note_row(when, v, arm, origin, mean, rows.n[slot, arm, origin], world.origins)
+                store_row(when, v, arm, origin, mean, rows.n[slot, arm, origin], lossy.origins)
             else:
-                believe(when, v, arm, origin, mean, rows.n[slot, arm, origin], world.hearsay)
+                update_best_row(when, v, arm, origin, mean, rows.n[slot, arm, origin], lossy.best_rows)
 
 
 @part
-def use(t: int, v: int, count: int, rules: Rules, memory: Memory, world: World) -> int:
-    """The samples that agent v takes in, in order: its own, then of those it listens to. Returns how many."""
-    ring, ears, falsehood = memory.ring, world.ears, world.falsehood
-    present, traffic = world.present, world.traffic
+def select_samples(t: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState) -> int:
+    """The samples that agent v uses, in arrival order: its own, then others. Returns how many."""
+    ring, receive, corruption = memory.ring, lossy.receive, lossy.corruption
+    now, in_flight = lossy.now, lossy.in_flight
     slots = ring.arm.shape[0]
-    traffic.arm[0], traffic.x[0] = present.arm[v], present.x[v]
-    traffic.need[0], traffic.power[0] = present.need[v], present.power[v]
-    traffic.who[0] = v
+    in_flight.arm[0], in_flight.x[0] = now.arm[v], now.x[v]
+    in_flight.need[0], in_flight.power[0] = now.need[v], now.power[v]
+    in_flight.source[0] = v
     used = 1
     for i in range(count):
-        origin, when = traffic.origin[i], traffic.when[i]
-        if ears.group.shape[0] > 0 and ears.group[origin] != ears.group[v]:
+        origin, when = in_flight.origin[i], in_flight.when[i]
+        if receive.group.shape[0] > 0 and receive.group[origin] != receive.group[v]:
             continue
-        if ears.discards and not happens(key_of_two(ears.discard[v], origin, when), ears.kept[v]):
+        if receive.discards and not happens(key_of_two(receive.discard[v], origin, when), receive.kept[v]):
             continue
         slot = when % slots
         arm, x = ring.arm[slot, origin], ring.x[slot, origin]
         need, power = ring.need[slot, origin], ring.power[slot, origin]
-        if falsehood.at_receiver and happens(key_of_three(falsehood.key, v, origin, when), falsehood.limit):
-            x = falsified(x, present.drawn[slot, origin], falsehood.way, falsehood.amount)
-            need, power = judge(x, arm, rules, memory.state.sure_x)
-        traffic.arm[used], traffic.x[used], traffic.need[used], traffic.power[used] = arm, x, need, power
-        traffic.who[used] = origin
+        if corruption.at_receiver and happens(
+            key_of_three(corruption.key, v, origin, when), corruption.limit
+        ):
+            x = corrupted_value(x, now.drawn[slot, origin], corruption.way, corruption.amount)
+            need, power = rank_by_rules(x, arm, rules, memory)
+        in_flight.arm[used], in_flight.x[used], in_flight.need[used], in_flight.power[used] = (
+            arm,
+            x,
+            need,
+            power,
+        )
+        in_flight.source[used] = origin
         used += 1
     return used
 
 
 @part
-def take(t: int, v: int, count: int, rules: Rules, memory: Memory, world: World) -> None:
-    """Samples into the means of agent v."""
-    state, traffic = memory.state, world.traffic
-    arms, xs, needs = traffic.arm, traffic.x, traffic.need
+def add_selected(t: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+    """Add samples to the means of agent v."""
+    state, in_flight = memory.state, lossy.in_flight
+    arms, xs, needs = in_flight.arm, in_flight.x, in_flight.need
     n, total, changed = state.n, state.total, state.changed
     if rules.kind == RUNNING:
-        asked = min(t + 1 if rules.shared_start else max(t, rules.n_arms) + 1, rules.horizon)
+        next_t = min(t + 1 if rules.shared_start else max(t, rules.n_arms) + 1, rules.horizon)
         trimming = Trimming(rules.u, rules.p, rules.L)
+        powers, calendar = in_flight.power, memory.calendar
         for i in range(count):
-            arm = arms[i]
-            n[arm, v] += 1.0
-            changed[arm] = True
-            if n[arm, v] >= needs[i]:
-                total[arm, v] += xs[i]
-            else:
-                power, place = traffic.power[i], arm * n.shape[1] + v
-                add_doubtful(xs[i], power, n[arm, v], place, asked, trimming, total, memory.calendar)
+            changed[arms[i]] = True
+            count_and_add(arms[i], v, xs[i], needs[i], powers, i, next_t, trimming, n, total, calendar)
     elif rules.kind <= CATONI:
         for i in range(count):
-            store(xs[i], arms[i], v, rules.kind == MEDIAN_OF_MEANS, state)
+            store(xs[i], arms[i], v, rules.kind == MEDIAN_OF_MEANS, state, memory.general)
     elif rules.kind == ORIGIN_MEDIAN:
-        L, origins = rules.L[max(t, 2)], world.origins
+        L, origins = rules.L[max(t, 2)], lossy.origins
         for i in range(count):
-            take_of_origin(arms[i], v, traffic.who[i], xs[i], L, origins.root, rules.p, origins)
+            add_from_origin(arms[i], v, in_flight.source[i], xs[i], L, origins.root, rules.p, origins)
     else:
-        take_in(rules.kind, count, arms, needs if rules.kind == MEDIAN_BOUND else xs, v, rules, memory)
+        add_to_sketch(rules.kind, count, arms, needs if rules.kind == MEDIAN_BOUND else xs, v, rules, memory)

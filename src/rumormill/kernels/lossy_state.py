@@ -1,7 +1,7 @@
-"""What an imperfect world adds to the arrays of a trial: links, falsehoods, and messages on their way.
+"""Arrays of a trial with lossy channels and faults: links, corruption, messages in flight.
 
-Here every agent is a learner of the same number. The ring (kernels/state.py) holds what was *said* in each
-round; what an agent got itself in the present round stands apart.
+Every agent is a learner of the same number here. The ring (kernels/state.py) holds the samples as *sent* in
+each round; RoundState holds the true ones of the current round.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from rumormill.kernels.counter_rng import Keys
 from rumormill.kernels.origins import Origins
 from rumormill.kernels.state import Flags, Floats, Ids, Ints, Words
 
-Late = NDArray[np.int16]
+Delays = NDArray[np.int16]
 
-# What stands in place of a falsified reward.
+# What replaces a corrupted reward.
 TRUE, SHIFTED, SCALED, DRAWN = 0, 1, 2, 3
-# How long bundles take.
+# The law of the delay of bundles.
 AT_ONCE, EVEN, GEOMETRIC = 0, 1, 2
 LOST = -1
 
 
 class Links(NamedTuple):
-    """The links into every agent, neighbours ascending, and what happens on them."""
+    """The links into every agent (CSR), neighbours ascending, and their loss and delay."""
 
     gamma: int
     indptr: Ints
@@ -33,25 +33,25 @@ class Links(NamedTuple):
     loses: bool
     per_copy: bool
     limit: np.uint64
-    """What is not lost (kernels/counter_rng.py)."""
+    """A bundle is delivered if its uniform is below this (kernels/counter_rng.py)."""
     loss: Keys
     """Per link, the key of its losses."""
     delay: int
     longest: int
     """D."""
-    going_on: float
+    geometric_q: float
     """q of the geometric delay."""
-    lateness: Keys
+    delay_keys: Keys
     """Per link, the key of its delays."""
     outages: Ints
     """[., (link, the agent it leads to, first round, last round)]."""
 
 
-class Ears(NamedTuple):
-    """What an agent does with what arrives."""
+class ReceiveRules(NamedTuple):
+    """Which arrivals an agent uses, and when."""
 
     group: Ids
-    """Only members of the own group are listened to; empty: everybody is."""
+    """Only samples of the own group are used; empty: all are."""
     hold: int
     """A sample is used at the end of the round in which it is so many rounds old, or later."""
     discards: bool
@@ -59,13 +59,13 @@ class Ears(NamedTuple):
     """Per agent, the key of its discards, and below which limit a sample is used."""
     kept: Keys
     patience: float
-    """A follower waits so much longer than it should for news of its leader."""
-    reach: Ints
-    """How many an agent hears, itself included: rows of round t with more than t times that are lies."""
+    """A follower copies its leader until messages are so many rounds overdue."""
+    audience: Ints
+    """How many agents reach an agent, itself included: a true row of round t counts at most t times that."""
 
 
-class Falsehood(NamedTuple):
-    """What is said that is not true."""
+class CorruptionRules(NamedTuple):
+    """Corruption of messages, and agents that always send the same lie."""
 
     way: int
     amount: float
@@ -73,59 +73,59 @@ class Falsehood(NamedTuple):
     rows: bool
     limit: np.uint64
     key: np.uint64
-    lies: Flags
-    """Who never pulls and always says the same."""
+    liars: Flags
+    """Agents that never pull and always send the same."""
     lie_arm: int
     lie_x: float
     lie_means: Floats
     lie_count: float
 
 
-class Weather(NamedTuple):
-    """What happens in the rounds of a block, [round, agent]."""
+class BlockFaults(NamedTuple):
+    """Faults of agents in the rounds of a block, [round, agent]."""
 
     up: Flags
-    false: Flags
-    """Whose message is falsified for everybody."""
+    corrupted: Flags
+    """Whose message is corrupted at the origin, the same for all receivers."""
     drawn: Floats
-    """What is said then, if it is drawn; else empty."""
+    """The reward that is sent instead, if it is drawn; else empty."""
 
 
-class Traffic(NamedTuple):
-    """Messages on their way. A word has 64 origins; rounds of origin are counted modulo the slots."""
+class InFlight(NamedTuple):
+    """Messages in flight, as bitmasks of 64 origins in a word; rounds of origin modulo the slots."""
 
-    late: Late
+    late: Delays
     """[round of sending mod D + 1, link]: how many rounds a bundle takes, or LOST."""
     out: Keys
-    """[round of sending mod D + 2, agent, age - 1, word]: what is passed on."""
+    """[round of sending mod D + 2, agent, age - 1, word]: bitmasks of what is forwarded."""
     seen: Keys
-    """[agent, slot, word]: what has come, and the own; with lists one agent at a time."""
-    got: Keys
-    """[slot, word]: what comes to one agent in this round, and which words of it are not zero."""
+    """[agent, slot, word]: bitmasks of what has arrived, and the own; with lists one agent at a time."""
+    arrived: Keys
+    """[slot, word]: bitmasks of what arrives at one agent in this round; `filled`: words that are not 0."""
     filled: Keys
     begin: Ints
-    """Instead of `out` and a row of `seen` for every agent, lists in a pool that is written round and round:
-    [round mod slots, agent], where what came in that round begins and ends (large, sparse networks)."""
+    """Instead of `out` and a row of `seen` for every agent, lists in a ring buffer: [round mod slots, agent],
+    where the arrivals of that round begin and end (large, sparse networks)."""
     end: Ints
     pool: Ids
-    """[origin or round of origin, place mod a power of two]."""
+    """[origin or round of origin, entry mod a power of two]."""
     written: Ints
-    """[places ever written]."""
-    passes: Ints
-    """Per agent, how many messages it passes on in the next round."""
+    """[entries ever written]."""
+    forwards: Ints
+    """Per agent, how many messages it forwards in the next round."""
     origin: Ids
-    """What came to one agent, in order: who said it, and when."""
+    """What arrived at one agent, in arrival order: origin and round of origin."""
     when: Ids
     arm: Ids
-    """The samples among it that are used."""
-    who: Ids
+    """The samples among it that are used: arm, origin, reward, required rank, |x|^p."""
+    source: Ids
     x: Floats
     need: Floats
     power: Floats
 
 
-class Present(NamedTuple):
-    """The present round, per agent."""
+class RoundState(NamedTuple):
+    """The current round, per agent."""
 
     arm: Ids
     """-1: does not pull."""
@@ -133,18 +133,18 @@ class Present(NamedTuple):
     need: Floats
     power: Floats
     copies: Flags
-    """Does what its leader did."""
-    heard_round: Ids
-    """The newest word of the leader: when (0: none), and what it played."""
-    heard_arm: Ids
+    """Whether it copies its leader."""
+    leader_round: Ids
+    """The newest message of the leader: its round (0: none) and arm."""
+    leader_arm: Ids
     pulled: Ints
-    """[rounds in which somebody pulled, so far, over all agents]."""
+    """[pulls so far, over all agents]."""
     drawn: Floats
-    """[slot, agent]: what is said in place of a falsified reward."""
+    """[slot, agent]: what replaces a corrupted reward."""
 
 
-class Hearsay(NamedTuple):
-    """KMP-UCB: the best informed row heard of an arm, [arm, agent]."""
+class BestRows(NamedTuple):
+    """KMP-UCB: the row with most samples received of an arm, [arm, agent]."""
 
     n: Floats
     mean: Floats
@@ -152,27 +152,27 @@ class Hearsay(NamedTuple):
     when: Ids
 
 
-class Nearby(NamedTuple):
-    """Who hears whom, a bit per hearer, where one hop at once on a dense network is all; else empty."""
+class OneHop(NamedTuple):
+    """Bitmasks of receivers for a hop budget of 1 without delays on a dense network; else empty."""
 
     keys: Keys
-    """Of the losses, [origin, word, bit]."""
+    """Keys of the losses, [origin, word, bit]."""
     base: Words
-    """[word, origin], where nothing fails."""
+    """[word, origin], without faults."""
     words: Words
-    """In the present round, of those who tell."""
+    """In the current round, of the agents that send."""
     top: Ids
-    """The best informed agents of an arm."""
+    """The agents with most samples of an arm."""
 
 
-class World(NamedTuple):
-    """All of it."""
+class LossyState(NamedTuple):
+    """All arrays of a trial with lossy channels and faults beyond those of kernels/state.py."""
 
     links: Links
-    ears: Ears
-    falsehood: Falsehood
-    traffic: Traffic
-    present: Present
-    hearsay: Hearsay
-    nearby: Nearby
+    receive: ReceiveRules
+    corruption: CorruptionRules
+    in_flight: InFlight
+    now: RoundState
+    best_rows: BestRows
+    one_hop: OneHop
     origins: Origins

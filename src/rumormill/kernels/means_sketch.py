@@ -1,7 +1,7 @@
 """Means that keep a few numbers per arm and learner: clipped, self-tuned, median bound, MOSS, Huber.
 
-What a learner hears in a round is gathered first, in order of arrival, and then taken in at one go, by the
-same formulas as the readable streams.
+The samples of a learner in a round are collected first, in arrival order, and then added in one pass, by the
+same formulas as the streams of the reference engine.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from rumormill.kernels.state import (
     MEDIAN_BOUND,
     ROBUST_MOSS,
     SELF_TUNED,
+    EstimatorConstants,
     Floats,
-    Hearing,
     Ids,
     Memory,
-    Ring,
+    MessageRing,
+    Reach,
     Rules,
+    SketchState,
+    Sources,
     State,
-    Streams,
-    Tuning,
 )
 
 clip_level = step(formulas.clip_level)
@@ -46,52 +47,62 @@ tuned_reach = step(formulas.tuned_reach)
 upper_rank = step(formulas.upper_rank)
 
 
-# --- taking samples in ------------------------------------------------------------------------------------
+# --- adding samples ---------------------------------------------------------------------------------------
 
 
 @step
-def deliver_streams(kind: int, t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
-    """End of round t: whatever every learner hears."""
-    ring, tuning, arms, xs = memory.ring, rules.tuning, memory.streams.arms, memory.streams.xs
+def deliver_to_sketches(kind: int, t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
+    """End of round t: the samples of every learner."""
+    ring, constants, sketches = memory.ring, memory.general.constants, memory.general.sketches
+    arms, xs = sketches.arms, sketches.xs
     if kind == MEDIAN_BOUND:
         slot = t % ring.x.shape[0]
         for v in range(ring.x.shape[1]):
-            ring.need[slot, v] = histogram_bin(ring.x[slot, v], tuning.scale)
+            ring.need[slot, v] = histogram_bin(ring.x[slot, v], constants.scale)
     values = ring.need if kind == MEDIAN_BOUND else ring.x
-    for j in range(hearing.learners.shape[0]):
-        count = gather(t, j, hearing, ring, values, arms, xs)
-        take_in(kind, count, arms, xs, j, rules, memory)
+    for j in range(reach.learners.shape[0]):
+        count = collect_samples(t, j, reach, memory.general.sources, ring, values, arms, xs)
+        add_to_sketch(kind, count, arms, xs, j, rules, memory)
 
 
 @step
-def take_in(kind: int, count: int, arms: Ids, xs: Floats, j: int, rules: Rules, memory: Memory) -> None:
+def add_to_sketch(kind: int, count: int, arms: Ids, xs: Floats, j: int, rules: Rules, memory: Memory) -> None:
     """Samples (or their bins) into the means of learner j, in this order."""
-    n, streams, tuning = memory.state.n, memory.streams, rules.tuning
+    n, sketches, constants = memory.state.n, memory.general.sketches, memory.general.constants
     for i in range(count):
         memory.state.changed[arms[i]] = True
     if kind == CLIPPED:
-        take_sketched(count, arms, xs, j, n, 0, streams)
+        add_to_tops(count, arms, xs, j, n, 0, sketches)
     elif kind == SELF_TUNED:
-        take_sketched(count, arms, xs, j, n, tuning.pilot, streams)
+        add_to_tops(count, arms, xs, j, n, constants.pilot, sketches)
     elif kind == MEDIAN_BOUND:
-        take_counted(count, arms, xs, j, n, streams.counts, streams.place, streams.below)
+        add_to_histograms(count, arms, xs, j, n, sketches.counts, sketches.place, sketches.below)
     elif kind == ROBUST_MOSS:
-        take_moss(count, arms, xs, j, rules.p, tuning, memory.state, streams)
+        add_to_moss(count, arms, xs, j, rules.p, constants, memory.state, sketches)
     elif kind == HUBER_SGD:
-        take_huber(count, arms, xs, j, n, tuning, streams)
+        add_to_huber(count, arms, xs, j, n, constants, sketches)
 
 
 @step
-def gather(t: int, j: int, hearing: Hearing, ring: Ring, values: Floats, arms: Ids, xs: Floats) -> int:
-    """What learner j gets in round t: own first, then the oldest, then by origin. Returns how much."""
+def collect_samples(
+    t: int,
+    j: int,
+    reach: Reach,
+    sources: Sources,
+    ring: MessageRing,
+    values: Floats,
+    arms: Ids,
+    xs: Floats,
+) -> int:
+    """The samples of learner j in round t: own first, then the oldest, then by origin. Returns how many."""
     slots = ring.arm.shape[0]
-    v, slot = hearing.learners[j], t % slots
+    v, slot = reach.learners[j], t % slots
     arms[0], xs[0], count = ring.arm[slot, v], values[slot, v], 1
-    for hop in range(min(hearing.gamma, t), 0, -1):
+    for hop in range(min(reach.gamma, t), 0, -1):
         slot = (t - hop + 1) % slots
-        for i in range(hearing.source_ptr[j, hop - 1], hearing.source_ptr[j, hop]):
-            origin = hearing.sources[i]
-            if ring.told[slot, origin]:
+        for i in range(sources.ptr[j, hop - 1], sources.ptr[j, hop]):
+            origin = sources.ids[i]
+            if ring.sent[slot, origin]:
                 arms[count] = ring.arm[slot, origin]
                 xs[count] = values[slot, origin]
                 count += 1
@@ -99,33 +110,35 @@ def gather(t: int, j: int, hearing: Hearing, ring: Ring, values: Floats, arms: I
 
 
 @part
-def take_sketched(count: int, arms: Ids, xs: Floats, j: int, n: Floats, pilot: int, streams: Streams) -> None:
+def add_to_tops(
+    count: int, arms: Ids, xs: Floats, j: int, n: Floats, pilot: int, sketches: SketchState
+) -> None:
     """Samples into the sketches, about a centre once the pilot is over."""
-    top, filled, rest, squares = streams.top, streams.filled, streams.rest, streams.squares
+    top, filled, rest, squares = sketches.top, sketches.filled, sketches.rest, sketches.squares
     last = top.shape[2] - 1
     for i in range(count):
         arm = arms[i]
         n[arm, j] += 1.0
         if n[arm, j] <= pilot:
-            _take_pilot(xs[i], int(n[arm, j]), arm, j, pilot, streams)
+            _add_to_pilot(xs[i], int(n[arm, j]), arm, j, pilot, sketches)
             continue
-        y = xs[i] - streams.centre[arm, j]
+        y = xs[i] - sketches.centre[arm, j]
         if filled[arm, j] > last and abs(y) <= abs(top[arm, j, last]):  # nearly always, in the end
             rest[arm, j] += y
             squares[arm, j] += y * y
         else:
-            _sketch(y, arm, j, streams)
+            _sketch(y, arm, j, sketches)
 
 
 @part
-def _take_pilot(x: float, n: int, arm: int, j: int, pilot: int, streams: Streams) -> None:
-    early = streams.pilot[arm, j]
-    early[n - 1] = x
+def _add_to_pilot(x: float, n: int, arm: int, j: int, pilot: int, sketches: SketchState) -> None:
+    pilot_samples = sketches.pilot[arm, j]
+    pilot_samples[n - 1] = x
     if n == pilot:
-        centre = middle(early, 0.0, False, streams.room)
-        streams.centre[arm, j] = centre
+        centre = middle(pilot_samples, 0.0, False, sketches.room)
+        sketches.centre[arm, j] = centre
         for i in range(pilot):
-            _sketch(early[i] - centre, arm, j, streams)
+            _sketch(pilot_samples[i] - centre, arm, j, sketches)
 
 
 @part
@@ -137,17 +150,17 @@ def middle(values: Floats, centre: float, sizes: bool, room: Floats) -> float:
 
 
 @part
-def _sketch(y: float, arm: int, j: int, streams: Streams) -> None:
+def _sketch(y: float, arm: int, j: int, sketches: SketchState) -> None:
     filled, rest, squares = sketch_add(
-        streams.top[arm, j], streams.filled[arm, j], y, streams.rest[arm, j], streams.squares[arm, j]
+        sketches.top[arm, j], sketches.filled[arm, j], y, sketches.rest[arm, j], sketches.squares[arm, j]
     )
-    streams.filled[arm, j] = filled
-    streams.rest[arm, j] = rest
-    streams.squares[arm, j] = squares
+    sketches.filled[arm, j] = filled
+    sketches.rest[arm, j] = rest
+    sketches.squares[arm, j] = squares
 
 
 @part
-def take_counted(
+def add_to_histograms(
     count: int, arms: Ids, bins: Floats, j: int, n: Floats, counts: Ids, place: Ids, below: Ids
 ) -> None:
     """Samples into the histograms."""
@@ -161,11 +174,18 @@ def take_counted(
 
 
 @part
-def take_moss(
-    count: int, arms: Ids, xs: Floats, j: int, p: float, tuning: Tuning, state: State, streams: Streams
+def add_to_moss(
+    count: int,
+    arms: Ids,
+    xs: Floats,
+    j: int,
+    p: float,
+    constants: EstimatorConstants,
+    state: State,
+    sketches: SketchState,
 ) -> None:
     """Samples clipped by their rank, into sums."""
-    n, total, levels, clips = state.n, state.total, streams.level, streams.clip
+    n, total, levels, clips = state.n, state.total, sketches.level, sketches.clip
     for i in range(count):
         arm = arms[i]
         rank = n[arm, j] + 1.0
@@ -173,18 +193,18 @@ def take_moss(
         level = levels[arm, j]
         if level <= rank:
             while level <= rank:
-                level *= tuning.growth
+                level *= constants.growth
             levels[arm, j] = level
-            clips[arm, j] = moss_clip(moss_phi(level, tuning.budgets[j]), tuning.root, p)
+            clips[arm, j] = moss_clip(moss_phi(level, constants.budgets[j]), constants.root, p)
         total[arm, j] += clipped(xs[i], clips[arm, j], clips[arm, j])
 
 
 @part
-def take_huber(
-    count: int, arms: Ids, xs: Floats, j: int, n: Floats, tuning: Tuning, streams: Streams
+def add_to_huber(
+    count: int, arms: Ids, xs: Floats, j: int, n: Floats, constants: EstimatorConstants, sketches: SketchState
 ) -> None:
     """One clipped step per sample, once the scale is known."""
-    theta, scale, lam, pilot = streams.centre, streams.clip, tuning.lam, tuning.pilot
+    theta, scale, lam, pilot = sketches.centre, sketches.clip, constants.lam, constants.pilot
     for i in range(count):
         arm = arms[i]
         rank = n[arm, j] + 1.0
@@ -194,22 +214,26 @@ def take_huber(
                 scale[arm, j] = huber_scale(0.0, abs(xs[i] - theta[arm, j]), rank)
             theta[arm, j] = huber_step(theta[arm, j], xs[i], rank, lam * scale[arm, j])
             continue
-        early = streams.pilot[arm, j]
-        early[int(rank) - 1] = xs[i]
+        pilot_samples = sketches.pilot[arm, j]
+        pilot_samples[int(rank) - 1] = xs[i]
         if rank == pilot:
-            _walk_pilot(arm, j, lam, theta, scale, streams)
+            _start_from_pilot(arm, j, lam, theta, scale, sketches)
 
 
 @part
-def _walk_pilot(arm: int, j: int, lam: float, theta: Floats, scale: Floats, streams: Streams) -> None:
-    early = streams.pilot[arm, j]
-    centre = middle(early, 0.0, False, streams.room)
+def _start_from_pilot(
+    arm: int, j: int, lam: float, theta: Floats, scale: Floats, sketches: SketchState
+) -> None:
+    pilot_samples = sketches.pilot[arm, j]
+    centre = middle(pilot_samples, 0.0, False, sketches.room)
     total = 0.0
-    for i in range(early.shape[0]):
-        total += abs(early[i] - centre)
-    spread = huber_scale(middle(early, centre, True, streams.room), total, float(early.shape[0]))
-    for i in range(early.shape[0]):
-        centre = huber_step(centre, early[i], i + 1.0, lam * spread)
+    for i in range(pilot_samples.shape[0]):
+        total += abs(pilot_samples[i] - centre)
+    spread = huber_scale(
+        middle(pilot_samples, centre, True, sketches.room), total, float(pilot_samples.shape[0])
+    )
+    for i in range(pilot_samples.shape[0]):
+        centre = huber_step(centre, pilot_samples[i], i + 1.0, lam * spread)
     theta[arm, j] = centre
     scale[arm, j] = spread
 
@@ -218,39 +242,42 @@ def _walk_pilot(arm: int, j: int, lam: float, theta: Floats, scale: Floats, stre
 
 
 @step
-def estimate_streams(kind: int, t: int, rules: Rules, memory: Memory) -> None:
-    """The mean of every arm and learner, and the index where the estimator brings its own."""
-    L, state, streams, tuning = rules.L[t], memory.state, memory.streams, rules.tuning
-    n, mean, upper = state.n, state.mean, streams.upper
+def estimate_sketches(kind: int, t: int, rules: Rules, memory: Memory) -> None:
+    """The mean of every arm and learner, and the index where the estimator computes its own."""
+    L, state = rules.L[t], memory.state
+    sketches, constants = memory.general.sketches, memory.general.constants
+    n, mean, upper = state.n, state.mean, sketches.upper
     if kind == CLIPPED:
-        clip_means(L, rules.p, tuning.clip_budget, state, streams)
+        clip_means(L, rules.p, constants.clip_budget, n, mean, memory.general.known, sketches)
     elif kind == SELF_TUNED:
-        tune(L, tuning, n, mean, streams)
+        estimate_self_tuned(L, constants, n, mean, sketches)
     elif kind == MEDIAN_BOUND:
-        find_medians(L, rules.quiet >= 0.0, tuning.edges, n, mean, streams)
+        find_medians(L, rules.quiet >= 0.0, constants.edges, n, mean, sketches)
     elif kind == ROBUST_MOSS:
         for arm in range(n.shape[0]):
             for j in range(n.shape[1]):
                 mean[arm, j] = upper[arm, j] = np.inf
                 if n[arm, j] > 0.0:
-                    phi = moss_phi(n[arm, j], tuning.budgets[j])
+                    phi = moss_phi(n[arm, j], constants.budgets[j])
                     mean[arm, j] = state.total[arm, j] / n[arm, j]
-                    upper[arm, j] = mean[arm, j] + moss_reach(phi, tuning.reach, rules.exponent)
+                    upper[arm, j] = mean[arm, j] + moss_reach(phi, constants.factor_root, rules.exponent)
     else:
         for arm in range(n.shape[0]):
             for j in range(n.shape[1]):
                 mean[arm, j] = upper[arm, j] = np.inf
-                if n[arm, j] > 0.0 and n[arm, j] >= tuning.pilot:
-                    reach = huber_reach(L, n[arm, j], tuning.coeff * streams.clip[arm, j])
-                    mean[arm, j] = streams.centre[arm, j]
+                if n[arm, j] > 0.0 and n[arm, j] >= constants.pilot:
+                    reach = huber_reach(L, n[arm, j], constants.coeff * sketches.clip[arm, j])
+                    mean[arm, j] = sketches.centre[arm, j]
                     upper[arm, j] = mean[arm, j] + reach
 
 
 @part
-def clip_means(L: float, p: float, budget: float, state: State, streams: Streams) -> None:
-    """Clipped means; nothing to do where no sample came and none was or is clipped."""
-    n, mean, known, clear = state.n, state.mean, state.known, streams.level
-    top, filled, rest = streams.top, streams.filled, streams.rest
+def clip_means(
+    L: float, p: float, budget: float, n: Floats, mean: Floats, known: Floats, sketches: SketchState
+) -> None:
+    """Clipped means; unchanged where no sample arrived and none was or is clipped."""
+    clear = sketches.level
+    top, filled, rest = sketches.top, sketches.filled, sketches.rest
     for arm in range(n.shape[0]):
         for j in range(n.shape[1]):
             count = n[arm, j]
@@ -267,30 +294,34 @@ def clip_means(L: float, p: float, budget: float, state: State, streams: Streams
 
 
 @part
-def tune(L: float, tuning: Tuning, n: Floats, mean: Floats, streams: Streams) -> None:
+def estimate_self_tuned(
+    L: float, constants: EstimatorConstants, n: Floats, mean: Floats, sketches: SketchState
+) -> None:
     """Self-tuned means and indices."""
-    top, filled, rest, squares = streams.top, streams.filled, streams.rest, streams.squares
-    upper, centre = streams.upper, streams.centre
+    top, filled, rest, squares = sketches.top, sketches.filled, sketches.rest, sketches.squares
+    upper, centre = sketches.upper, sketches.centre
     for arm in range(n.shape[0]):
         for j in range(n.shape[1]):
             mean[arm, j] = upper[arm, j] = np.inf
             count = n[arm, j]
-            if count == 0.0 or count < tuning.pilot or count <= tuning.guard * L:
+            if count == 0.0 or count < constants.pilot or count <= constants.guard * L:
                 continue
-            threshold = sketch_root(top[arm, j], filled[arm, j], squares[arm, j], tuning.kappa * L)
+            threshold = sketch_root(top[arm, j], filled[arm, j], squares[arm, j], constants.kappa * L)
             if threshold == 0.0:
                 continue
             total = sketch_clipsum(
-                top[arm, j], filled[arm, j], rest[arm, j], threshold, tuning.omega * threshold
+                top[arm, j], filled[arm, j], rest[arm, j], threshold, constants.omega * threshold
             )
             mean[arm, j] = centre[arm, j] + total / count
-            upper[arm, j] = mean[arm, j] + tuned_reach(tuning.C, threshold, L, count)
+            upper[arm, j] = mean[arm, j] + tuned_reach(constants.C, threshold, L, count)
 
 
 @part
-def find_medians(L: float, means_too: bool, edges: Floats, n: Floats, mean: Floats, streams: Streams) -> None:
-    """Median bounds; the medians themselves only where somebody asks for them."""
-    counts, place, below, upper = streams.counts, streams.place, streams.below, streams.upper
+def find_medians(
+    L: float, means_too: bool, edges: Floats, n: Floats, mean: Floats, sketches: SketchState
+) -> None:
+    """Median bounds; the medians themselves only if `means_too`."""
+    counts, place, below, upper = sketches.counts, sketches.place, sketches.below, sketches.upper
     for arm in range(n.shape[0]):
         for j in range(n.shape[1]):
             mean[arm, j] = upper[arm, j] = np.inf
@@ -307,7 +338,7 @@ def find_medians(L: float, means_too: bool, edges: Floats, n: Floats, mean: Floa
 
 @part
 def _quantile(which: int, rank: float, arm: int, j: int, counts: Ids, place: Ids, below: Ids) -> int:
-    """The bin of the sample of that rank; a place in the histogram moves by whole bins."""
+    """The bin of the sample of that rank; the stored position moves by whole bins."""
     at, under = place[which, arm, j], below[which, arm, j]
     while under >= rank:
         at -= 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from rumormill import formulas
 from rumormill.kernels.jit import kernel, part, step
-from rumormill.kernels.state import Floats, Ints, State
+from rumormill.kernels.state import Floats, GeneralState, Ints, State
 
 group_count = part(formulas.group_count)
 add_to_prefix = part(formulas.add_to_prefix)
@@ -20,10 +20,10 @@ catoni_width = part(formulas.catoni_width)
 
 
 @step
-def store(x: float, arm: int, j: int, prefix_sums: bool, state: State) -> None:
+def store(x: float, arm: int, j: int, prefix_sums: bool, state: State, general: GeneralState) -> None:
     """Append a sample; for the median of means as a prefix sum in two floats."""
-    n, pool = state.n, state.pool
-    at = state.pool_start[arm, j] + int(n[arm, j])
+    n, pool = state.n, general.pool
+    at = general.pool_start[arm, j] + int(n[arm, j])
     if prefix_sums:
         pool[0, at + 1], pool[1, at + 1] = add_to_prefix(pool[0, at], pool[1, at], x)
     else:

@@ -1,7 +1,7 @@
-"""Samples kept apart by origin, and medians over groups of origins (as in `policies/origin_median.py`).
+"""Samples by origin, and medians over groups of origins (as in `policies/origin_median.py`).
 
-Per arm and learner the origins stand in order: most samples first, then by id. A sample moves its origin up a
-few places at most, so the order is kept rather than made.
+Per arm and learner the origins are sorted: most samples first, then by id. A sample moves its origin up a few
+places at most, so the order is maintained instead of sorted anew.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ origin_clip = part(formulas.origin_clip)
 snake_group = part(formulas.snake_group)
 upper_index = part(formulas.upper_index)
 
-# What the radius counts.
+# Which samples the confidence radius counts.
 ALL, TRIMMED, CAUTIOUS = 0, 1, 2
 
 
 class Origins(NamedTuple):
-    """[arm, learner, origin] unless said otherwise; empty where samples are not kept apart."""
+    """[arm, learner, origin] unless said otherwise; empty where samples are not kept by origin."""
 
     f: int
     most: int
@@ -34,27 +34,27 @@ class Origins(NamedTuple):
     n: Floats
     total: Floats
     order: Ids
-    """[arm, learner, place]: the origins heard of, so many as `heard` says."""
+    """[arm, learner, place]: the origins with samples, `n_origins` of them."""
     place: Ids
-    heard: Ids
+    n_origins: Ids
     """[arm, learner]."""
     group_n: Floats
     """[group], and in `group_mean` their means: for one arm of one learner at a time."""
     group_mean: Floats
     newest: Ids
-    """[learner, origin]: the round of its newest word (KMP with a guard; empty without)."""
+    """[learner, origin]: the round of its newest row (KMP with a guard; empty without)."""
     row_mean: Floats
-    """What that word said."""
+    """The newest row of an origin."""
     row_n: Floats
-    said: Floats
-    """[origin]: the indices that rows amount to, of one arm of one learner at a time."""
+    indices: Floats
+    """[origin]: the UCB indices of the rows, for one arm of one learner at a time."""
 
 
 @part
-def take_of_origin(
+def add_from_origin(
     arm: int, v: int, origin: int, x: float, L: float, root: float, p: float, origins: Origins
 ) -> None:
-    """One more sample of an origin, clipped for ever by how many came before."""
+    """Add a sample of an origin, clipped once by its rank among the samples of that origin."""
     n_of, order, place = origins.n[arm, v], origins.order[arm, v], origins.place[arm, v]
     n_of[origin] += 1.0
     n = n_of[origin]
@@ -62,8 +62,8 @@ def take_of_origin(
     origins.total[arm, v, origin] += min(max(x, -most), most)
     at = place[origin]
     if n == 1.0:
-        at = origins.heard[arm, v]
-        origins.heard[arm, v] += 1
+        at = origins.n_origins[arm, v]
+        origins.n_origins[arm, v] += 1
     while at > 0:
         before = order[at - 1]
         if n_of[before] > n or (n_of[before] == n and before < origin):
@@ -76,13 +76,13 @@ def take_of_origin(
 
 
 @step
-def judge_by_origins(t: int, rules: Rules, memory: Memory, origins: Origins) -> None:
-    """The estimate, its count and the index of every arm, for those who ask."""
-    state, upper = memory.state, memory.streams.upper
+def estimate_by_origins(t: int, rules: Rules, memory: Memory, origins: Origins) -> None:
+    """The estimate, its count and the index of every arm, for learners whose means are used."""
+    state, upper, needs_mean = memory.state, memory.general.sketches.upper, memory.general.needs_mean
     scale, least = rules.scale[t], rules.least_n[t]
     for arm in range(rules.n_arms):
         for v in range(upper.shape[1]):
-            if not state.asks[v]:
+            if not needs_mean[v]:
                 continue
             mean, n = _of_groups(arm, v, origins)
             own_mean, own_n = _own(arm, v, origins)
@@ -98,19 +98,19 @@ def judge_by_origins(t: int, rules: Rules, memory: Memory, origins: Origins) -> 
 
 @part
 def _middle_of_rows(arm: int, v: int, scale: float, least: float, exponent: float, origins: Origins) -> float:
-    """The middle one of the indices that the rows heard amount to, if there are more than 2f."""
-    count, said = 0, origins.said
-    for origin in range(said.shape[0]):
+    """The median of the UCB indices of the rows received, if there are more than 2f."""
+    count, indices = 0, origins.indices
+    for origin in range(indices.shape[0]):
         n = origins.row_n[arm, v, origin]
         if n > 0.0:
-            said[count] = _index(origins.row_mean[arm, v, origin], n, scale, least, exponent)
+            indices[count] = _index(origins.row_mean[arm, v, origin], n, scale, least, exponent)
             count += 1
-    return select(said, count, count // 2) if count > 2 * origins.f else math.inf
+    return select(indices, count, count // 2) if count > 2 * origins.f else math.inf
 
 
 @part
-def note_row(when: int, v: int, arm: int, origin: int, mean: float, n: float, origins: Origins) -> None:
-    """What an origin knew of an arm, by its newest word."""
+def store_row(when: int, v: int, arm: int, origin: int, mean: float, n: float, origins: Origins) -> None:
+    """Store the newest row of an origin."""
     origins.row_mean[arm, v, origin] = mean
     origins.row_n[arm, v, origin] = n
     origins.newest[v, origin] = when
@@ -129,15 +129,15 @@ def _own(arm: int, v: int, origins: Origins) -> tuple[float, float]:
 
 @part
 def _of_groups(arm: int, v: int, origins: Origins) -> tuple[float, float]:
-    """The median over groups and what it counts for; the own where there are few origins."""
-    heard, f = origins.heard[arm, v], origins.f
-    if heard <= 2 * f:
+    """The median over groups and its sample count; the own mean where there are few origins."""
+    n_origins, f = origins.n_origins[arm, v], origins.f
+    if n_origins <= 2 * f:
         return _own(arm, v, origins)
-    groups = min(origins.most, heard - 1 + heard % 2)
+    groups = min(origins.most, n_origins - 1 + n_origins % 2)
     counts, means = origins.group_n, origins.group_mean
     for g in range(groups):
         counts[g], means[g] = 0.0, 0.0
-    for place in range(heard):
+    for place in range(n_origins):
         origin = origins.order[arm, v, place]
         g = snake_group(place, groups)
         counts[g] += origins.n[arm, v, origin]

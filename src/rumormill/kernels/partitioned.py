@@ -1,14 +1,14 @@
-"""Rounds of very many agents on a sparse network, part by part.
+"""Rounds of very many agents on a sparse network, partition by partition.
 
-The kernel in block.py takes every sample to all its hearers, wherever their sums lie: with more agents than
-the processor's caches hold, each delivery then waits for memory. Here the agents are cut into parts. The
-sums of a part stay in the cache while everybody's samples go by in the order of their origins, and a tile of
-agents after another decides and pulls at one go. Each agent adds its samples in the same order as
-everywhere, so the sums have the same bits.
+The kernel in rounds.py delivers every sample to all its receivers, wherever their sums are in memory: with
+more agents than the processor's caches hold, each delivery waits for memory. Here the agents are partitioned.
+The sums of a partition stay in the cache while all samples are read in the order of their origins, and agents
+decide and pull tile by tile. Each agent adds its samples in the same order as in rounds.py and by the same
+parts, so the sums have the same bits.
 
-Parts do not depend on each other within a round and may be played by several threads. What agents say in
-round t is written where nobody reads before round t + 1 (γ + 1 slots), so all parts must have finished round
-t before any begins round t + 1, and that is all.
+Partitions are independent within a round and may be played by several threads. The samples of round t are
+written to a slot that is not read before round t + 1 (γ + 1 slots): all partitions must have finished round t
+before any begins round t + 1.
 """
 
 from __future__ import annotations
@@ -20,132 +20,145 @@ from typing import NamedTuple
 import numpy as np
 
 from rumormill import formulas
+from rumormill.kernels.draws import draw_rewards
 from rumormill.kernels.jit import kernel, step
-from rumormill.kernels.means_sums import add_doubtful, power_of_size, rank_needed, sure_size, take_out
-from rumormill.kernels.state import Calendar, Floats, Ids, Ints, Law, Output, Rules, Trimming, shrinkage
+from rumormill.kernels.means_sums import compute_required_ranks, count_and_add, remove_expired, sure_size
+from rumormill.kernels.state import (
+    Calendar,
+    Floats,
+    Ids,
+    Ints,
+    Output,
+    RewardLaw,
+    Rules,
+    Trimming,
+    compute_regret,
+    shrinkage,
+)
 
 upper_index = step(formulas.upper_index)
 
 TILE = 256
 
 
-class Said(NamedTuple):
+class SentSamples(NamedTuple):
     """The samples of the last rounds, [slot, agent]; round t is in slot t mod slots."""
 
     arm: Ids
     x: Floats
     need: Floats
-    """The rank from which the sample surely stays to the end; 0: whatever its rank."""
+    """The rank from which the sample surely stays to the end; 0: at any rank."""
     power: Floats
     """|x|^p, where `need` is above 0."""
 
 
-class Told(NamedTuple):
-    """What agents tell of all arms (KMP-UCB), [slot, arm, agent]."""
+class PackedRows(NamedTuple):
+    """Means and counts of all arms that agents send (KMP-UCB), [slot, arm, agent]."""
 
     mean: Floats
     row: Ints
-    """The count and who has it, in one number that is larger where more is known: see below."""
+    """The count and its agent, packed into one number that is larger for the better row: see below."""
 
 
-class Part(NamedTuple):
-    """What no other part touches. Agents are numbered from 0; [arm, agent] unless said otherwise."""
+class Partition(NamedTuple):
+    """What no other partition writes. Agents are numbered from 0; [arm, agent] unless said otherwise."""
 
     number: int
     low: int
     """The first agent."""
     ptr: Ints
-    """[hop]: what is heard over h hops is at ptr[h - 1] .. ptr[h]."""
+    """[hop]: the pairs (origin, receiver) h hops apart are at ptr[h - 1] .. ptr[h]."""
     origin: Ids
     """Sorted, within a hop."""
-    hearer: Ids
+    receiver: Ids
     n: Floats
     total: Floats
-    heard: Ints
-    """The best row ever heard of an arm, and how many hops away its agent is (KMP-UCB)."""
-    heard_hop: Ids
+    best_packed: Ints
+    """The best row ever received of an arm, and how many hops away its agent is (KMP-UCB)."""
+    received_hop: Ids
     pulls: Ints
     """[agent, arm]."""
     mean: Floats
-    """[arm, lane]: a tile at work, and below its (best informed) counts, indices and arms."""
+    """[arm, lane]: of the current tile; so are the counts in use, powers, indices and arms."""
     counts: Floats
     power: Floats
     best: Floats
     action: Ids
     sure_x: Floats
-    """Per arm, a sample of at most this size stays to the end in everybody's mean."""
+    """Per arm, a sample of at most this size stays to the end in every agent's mean."""
 
 
 @cache
-def crowd_kernel(rows: bool) -> Callable[..., None]:
-    """Rounds of running sums, with or without KMP's rows."""
+def partition_kernel(rows: bool) -> Callable[..., None]:
+    """Rounds of running sums, with or without the rows of KMP-UCB."""
 
     @kernel
-    def play_part(
+    def play_partition(
         first: int,
         mark: int,
         draws: Floats,
-        law: Law,
+        law: RewardLaw,
         rules: Rules,
-        part: Part,
+        partition: Partition,
         calendar: Calendar,
-        said: Said,
-        told: Told,
+        samples: SentSamples,
+        packed: PackedRows,
         fewest: Floats,
         output: Output,
     ) -> None:
-        """Rounds first .. first + len(draws) - 1 of one part; `mark` is the next checkpoint.
+        """Rounds first .. first + len(draws) - 1 of one partition; `mark` is the next checkpoint.
 
-        fewest[t mod 2, part, arm]: how many samples the worst informed agent has.
+        fewest[t mod 2, partition, arm]: the smallest sample count of any agent.
         """
-        n_arms, size = rules.n_arms, part.n.shape[1]
+        n_arms, size = rules.n_arms, partition.n.shape[1]
         trimming = Trimming(rules.u, rules.p, rules.L)
         last_L = rules.L[rules.horizon]
         for row in range(draws.shape[0]):
             t = first + row
-            asked = min(max(t, n_arms + 1), rules.horizon)
+            next_t = min(max(t, n_arms + 1), rules.horizon)
             if rules.trims and t > n_arms:
-                take_out(t, part.total, calendar)
+                remove_expired(t, partition.total, calendar)
             if rules.trims:
-                find_sure_sizes(fewest[(t - 1) % 2], last_L, trimming, part.sure_x)
+                update_sure_sizes(fewest[(t - 1) % 2], last_L, trimming, partition.sure_x)
             if t > 1:
-                listen(t, asked, trimming, part, said, calendar)
+                deliver(t, next_t, trimming, partition, samples, calendar)
             if rows and t > n_arms + 1:
-                hear_rows(t, n_arms, part, told)
+                receive_rows(t, n_arms, partition, packed)
             for arm in range(n_arms):
-                fewest[t % 2, part.number, arm] = np.inf if t > n_arms else 0.0
+                fewest[t % 2, partition.number, arm] = np.inf if t > n_arms else 0.0
             at_mark = mark < output.marks.shape[0] and t == output.marks[mark]
             for low in range(0, size, TILE):
                 high = min(low + TILE, size)
                 if t > n_arms:
-                    know(low, high, rules, part, fewest[t % 2, part.number])
+                    estimate_tile(low, high, partition, fewest[t % 2, partition.number])
                     if rows:
-                        publish(t, low, high, part, told)
-                        best_informed(t, low, high, part, told)
-                    choose(high - low, rules.scale[t], rules.least_n[t], rules, part)
+                        publish_tile(t, low, high, partition, packed)
+                        select_best_rows(t, low, high, partition, packed)
+                    choose_tile(high - low, rules.scale[t], rules.least_n[t], rules, partition)
                 else:
                     for lane in range(TILE):
-                        part.action[lane] = t - 1
-                pull(t, low, high, draws[row], law, rules.trims, last_L, trimming, part, said)
+                        partition.action[lane] = t - 1
+                pull_tile(t, low, high, draws[row], law, rules, trimming, partition, samples)
                 if output.actions.shape[0] > 0:
                     for j in range(low, high):
-                        output.actions[t - 1, part.low + j] = part.action[j - low]
+                        output.actions[t - 1, partition.low + j] = partition.action[j - low]
                 if at_mark:
-                    note_regret(mark, low, high, rules.gaps, part, output.agent_regret)
+                    regret = output.agent_regret[mark, partition.low + low : partition.low + high]
+                    compute_regret(partition.pulls[low:high], rules.gaps, regret)
             mark += at_mark
 
-    return play_part
+    return play_partition
 
 
 @step
 def back(slot: int, hop: int, slots: int) -> int:
-    """The slot of so many rounds before; a division would cost more than what it is for."""
+    """The slot of so many rounds before, without a division."""
     return slot - hop if slot >= hop else slot - hop + slots
 
 
 @step
-def find_sure_sizes(fewest: Floats, last_L: float, trimming: Trimming, sure_x: Floats) -> None:
-    """From the counts of a round ago: they only grow."""
+def update_sure_sizes(fewest: Floats, last_L: float, trimming: Trimming, sure_x: Floats) -> None:
+    """The sizes up to which samples surely stay, from the counts of the round before: they only grow."""
     for arm in range(sure_x.shape[0]):
         least = np.inf
         for number in range(fewest.shape[0]):
@@ -154,42 +167,41 @@ def find_sure_sizes(fewest: Floats, last_L: float, trimming: Trimming, sure_x: F
 
 
 @step
-def listen(t: int, asked: int, trimming: Trimming, part: Part, said: Said, calendar: Calendar) -> None:
-    """What came at the end of round t - 1: own samples first, then the farthest hop first, by origin."""
-    n, total = part.n, part.total
-    slots = said.arm.shape[0]
+def deliver(
+    t: int,
+    next_t: int,
+    trimming: Trimming,
+    partition: Partition,
+    samples: SentSamples,
+    calendar: Calendar,
+) -> None:
+    """The arrivals at the end of round t - 1: own samples first, then the farthest hop first, by origin."""
+    n, total = partition.n, partition.total
+    slots = samples.arm.shape[0]
     slot = t % slots
     then = back(slot, 1, slots)
+    arms, xs, needs, powers = samples.arm[then], samples.x[then], samples.need[then], samples.power[then]
     for j in range(n.shape[1]):
-        v = part.low + j
-        arm, x = said.arm[then, v], said.x[then, v]
-        n[arm, j] += 1.0
-        if n[arm, j] >= said.need[then, v]:
-            total[arm, j] += x
-        else:
-            power = said.power[then, v]
-            place = arm * total.shape[1] + j
-            add_doubtful(x, power, n[arm, j], place, asked, trimming, total, calendar)
-    for hop in range(min(part.ptr.shape[0] - 1, t - 1), 0, -1):
+        v = partition.low + j
+        count_and_add(arms[v], j, xs[v], needs[v], powers, v, next_t, trimming, n, total, calendar)
+    for hop in range(min(partition.ptr.shape[0] - 1, t - 1), 0, -1):
         then = back(slot, hop, slots)
-        arms, xs, needs = said.arm[then], said.x[then], said.need[then]
-        for i in range(part.ptr[hop - 1], part.ptr[hop]):
-            origin, j = part.origin[i], part.hearer[i]
-            arm, x = arms[origin], xs[origin]
-            n[arm, j] += 1.0
-            if n[arm, j] >= needs[origin]:
-                total[arm, j] += x
-            else:
-                power = said.power[then, origin]
-                place = arm * total.shape[1] + j
-                add_doubtful(x, power, n[arm, j], place, asked, trimming, total, calendar)
+        arms, xs, needs, powers = samples.arm[then], samples.x[then], samples.need[then], samples.power[then]
+        for i in range(partition.ptr[hop - 1], partition.ptr[hop]):
+            v, j = partition.origin[i], partition.receiver[i]
+            count_and_add(arms[v], j, xs[v], needs[v], powers, v, next_t, trimming, n, total, calendar)
 
 
 @step
-def know(low: int, high: int, rules: Rules, part: Part, fewest: Floats) -> None:
+def estimate_tile(low: int, high: int, partition: Partition, fewest: Floats) -> None:
     """The means and counts of a tile, and the fewest samples in it."""
-    for arm in range(part.n.shape[0]):
-        n, total, mean, count = part.n[arm], part.total[arm], part.mean[arm], part.counts[arm]
+    for arm in range(partition.n.shape[0]):
+        n, total, mean, count = (
+            partition.n[arm],
+            partition.total[arm],
+            partition.mean[arm],
+            partition.counts[arm],
+        )
         for lane in range(high - low):
             mean[lane] = total[low + lane] / n[low + lane]
         least = fewest[arm]
@@ -200,13 +212,13 @@ def know(low: int, high: int, rules: Rules, part: Part, fewest: Floats) -> None:
 
 
 @step
-def choose(lanes: int, scale: float, least: float, rules: Rules, part: Part) -> None:
-    """The arm of the largest index for every lane; the lowest arm on ties."""
-    best, action, powers, size = part.best, part.action, rules.powers, rules.powers.shape[0]
+def choose_tile(lanes: int, scale: float, least: float, rules: Rules, partition: Partition) -> None:
+    """The arm of the largest UCB index for every lane; the lowest arm on ties."""
+    best, action, powers, size = partition.best, partition.action, rules.powers, rules.powers.shape[0]
     for lane in range(lanes):
         best[lane] = -np.inf
-    for arm in range(part.n.shape[0]):
-        mean, n, power = part.mean[arm], part.counts[arm], part.power
+    for arm in range(partition.n.shape[0]):
+        mean, n, power = partition.mean[arm], partition.counts[arm], partition.power
         for lane in range(lanes):
             power[lane] = powers[int(n[lane])] if n[lane] < size else shrinkage(n[lane], rules.exponent)
         for lane in range(lanes):
@@ -219,44 +231,29 @@ def choose(lanes: int, scale: float, least: float, rules: Rules, part: Part) -> 
 
 
 @step
-def pull(
+def pull_tile(
     t: int,
     low: int,
     high: int,
     draws: Floats,
-    law: Law,
-    trims: bool,
-    last_L: float,
+    law: RewardLaw,
+    rules: Rules,
     trimming: Trimming,
-    part: Part,
-    said: Said,
+    partition: Partition,
+    samples: SentSamples,
 ) -> None:
-    """Everybody's reward, and from which rank it surely stays."""
-    slot = t % said.arm.shape[0]
-    for j in range(low, high):
-        v, arm = part.low + j, part.action[j - low]
-        x = law.loc[arm] + law.scale[arm] * draws[v, 0 if law.shared else arm]
-        need = 0.0
-        if trims and not abs(x) <= part.sure_x[arm]:
-            said.power[slot, v] = power_of_size(x, trimming.p)
-            need = rank_needed(said.power[slot, v], trimming.u, last_L)
-        part.pulls[j, arm] += 1
-        said.arm[slot, v] = arm
-        said.x[slot, v] = x
-        said.need[slot, v] = need
+    """The rewards of a tile, and the ranks from which they surely stay."""
+    slot, begin, end = t % samples.arm.shape[0], partition.low + low, partition.low + high
+    arms, xs = samples.arm[slot, begin:end], samples.x[slot, begin:end]
+    for lane in range(high - low):
+        arms[lane] = partition.action[lane]
+    draw_rewards(draws[begin:end], law, arms, xs, partition.pulls[low:high])
+    if rules.trims:
+        needs, powers = samples.need[slot, begin:end], samples.power[slot, begin:end]
+        compute_required_ranks(arms, xs, partition.sure_x, rules.L[rules.horizon], trimming, needs, powers)
 
 
-@step
-def note_regret(mark: int, low: int, high: int, gaps: Floats, part: Part, agent_regret: Floats) -> None:
-    """Every agent's regret so far."""
-    for j in range(low, high):
-        regret = 0.0
-        for arm in range(gaps.shape[0]):
-            regret += part.pulls[j, arm] * gaps[arm]
-        agent_regret[mark, part.low + j] = regret
-
-
-# --- KMP-UCB: the best informed row in reach; most samples win, the own on ties, then the smallest origin ---
+# --- KMP-UCB: the row with most samples in reach; on ties the own, then the smallest origin -----------------
 
 # A row is n 2^24 + (2^24 - 1 - origin): the largest is the one that wins.
 ORIGIN_BITS = 24
@@ -265,44 +262,50 @@ MOST_SAMPLES = 1 << (62 - ORIGIN_BITS)
 
 
 @step
-def publish(t: int, low: int, high: int, part: Part, told: Told) -> None:
-    """What the agents of a tile know in round t."""
-    slot = t % told.row.shape[0]
-    for arm in range(part.n.shape[0]):
-        rows, means = told.row[slot, arm], told.mean[slot, arm]
+def publish_tile(t: int, low: int, high: int, partition: Partition, packed: PackedRows) -> None:
+    """Store the rows of the agents of a tile in round t."""
+    slot = t % packed.row.shape[0]
+    for arm in range(partition.n.shape[0]):
+        rows, means = packed.row[slot, arm], packed.mean[slot, arm]
         for lane in range(high - low):
-            v = part.low + low + lane
-            rows[v] = (int(part.counts[arm, lane]) << ORIGIN_BITS) + (MOST_ORIGINS - 1 - v)
-            means[v] = part.mean[arm, lane]
+            v = partition.low + low + lane
+            rows[v] = (int(partition.counts[arm, lane]) << ORIGIN_BITS) + (MOST_ORIGINS - 1 - v)
+            means[v] = partition.mean[arm, lane]
 
 
 @step
-def hear_rows(t: int, n_arms: int, part: Part, told: Told) -> None:
-    """The best row ever heard of each arm: an origin's counts never shrink."""
-    slots = told.row.shape[0]
+def receive_rows(t: int, n_arms: int, partition: Partition, packed: PackedRows) -> None:
+    """The best row ever received of each arm: an origin's counts never shrink."""
+    slots = packed.row.shape[0]
     slot = t % slots
-    for hop in range(1, min(part.ptr.shape[0] - 1, t - n_arms - 1) + 1):
+    for hop in range(1, min(partition.ptr.shape[0] - 1, t - n_arms - 1) + 1):
         then = back(slot, hop, slots)
         for arm in range(n_arms):
-            rows, heard, hops = told.row[then, arm], part.heard[arm], part.heard_hop[arm]
-            for i in range(part.ptr[hop - 1], part.ptr[hop]):
-                j = part.hearer[i]
-                row, best = rows[part.origin[i]], heard[j]
-                heard[j] = max(row, best)
+            rows, best_packed, hops = (
+                packed.row[then, arm],
+                partition.best_packed[arm],
+                partition.received_hop[arm],
+            )
+            for i in range(partition.ptr[hop - 1], partition.ptr[hop]):
+                j = partition.receiver[i]
+                row, best = rows[partition.origin[i]], best_packed[j]
+                best_packed[j] = max(row, best)
                 hops[j] = hop if row > best else hops[j]
 
 
 @step
-def best_informed(t: int, low: int, high: int, part: Part, told: Told) -> None:
-    """Own mean and count, or those of the best informed row."""
-    slots = told.row.shape[0]
+def select_best_rows(t: int, low: int, high: int, partition: Partition, packed: PackedRows) -> None:
+    """Own mean and count, or those of the row with most samples."""
+    slots = packed.row.shape[0]
     slot = t % slots
-    for arm in range(part.n.shape[0]):
-        mean, count = part.mean[arm], part.counts[arm]
+    for arm in range(partition.n.shape[0]):
+        mean, count = partition.mean[arm], partition.counts[arm]
         for lane in range(high - low):
-            row = part.heard[arm, low + lane]
+            row = partition.best_packed[arm, low + lane]
             n = float(row >> ORIGIN_BITS)
             if n > count[lane]:
                 origin = MOST_ORIGINS - 1 - (row & (MOST_ORIGINS - 1))
                 count[lane] = n
-                mean[lane] = told.mean[back(slot, part.heard_hop[arm, low + lane], slots), arm, origin]
+                mean[lane] = packed.mean[
+                    back(slot, partition.received_hop[arm, low + lane], slots), arm, origin
+                ]

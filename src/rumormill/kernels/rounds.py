@@ -1,198 +1,204 @@
-"""A block of rounds of any message-passing policy: the reference engine's loop without messages.
+"""A block of rounds of any message-passing policy on a perfect channel, without message objects.
 
-With a perfect channel flooding is a rule of distance: at the end of round t a learner gets, from every
-source at distance d in reach, the sample of round t - d + 1. They count in the order own, then oldest (that
-is, farthest) first, then by origin.
+With a perfect channel flooding depends on distance only: at the end of round t a learner receives, from every
+source at distance d within the hop budget, the sample of round t - d + 1. Arrival order: own sample, then the
+oldest (farthest) first, then by origin.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 
-from rumormill.kernels.decide import begin, choose, note_sent, publish_told, tell
+from rumormill.kernels.decide import (
+    choose_arms,
+    choose_senders,
+    publish_sent_rows,
+    record_messages,
+    start_with_unknown_arms,
+)
+from rumormill.kernels.draws import draw_rewards
 from rumormill.kernels.jit import kernel, part, step
-from rumormill.kernels.kmp import Heard, best_informed, publish_rows
-from rumormill.kernels.means_sketch import choose_by_index, deliver_streams, estimate_streams
+from rumormill.kernels.kmp import BestReceived, publish_rows, select_best_rows
+from rumormill.kernels.means_sketch import choose_by_index, deliver_to_sketches, estimate_sketches
 from rumormill.kernels.means_stored import catoni, catoni_defined, group_count, median_of_means, store
-from rumormill.kernels.means_sums import add_dense, add_own, add_sparse, note_ranks, sure_size, take_out
+from rumormill.kernels.means_sums import (
+    add_dense,
+    add_own,
+    add_sparse,
+    compute_required_ranks,
+    remove_expired,
+    sure_size,
+)
 from rumormill.kernels.state import (
     CATONI,
     CLIPPED,
     MEDIAN_OF_MEANS,
     ORIGIN_MEDIAN,
     RUNNING,
+    Calendar,
     Flags,
     Floats,
-    Hearing,
+    GeneralState,
     Ids,
-    Ints,
-    Law,
     Memory,
+    MessageRing,
     Output,
-    Ring,
-    Rows,
+    Reach,
+    RewardLaw,
     Rules,
+    RunningSums,
+    SentRows,
     State,
-    Sums,
     Trimming,
     record,
+    record_actions,
 )
 
-# How large a sample surely stays is noted in each of the first rounds, then now and then.
-OFTEN, SELDOM = 64, 16
+# The size up to which a sample surely stays is computed in each of the first rounds, then every few rounds.
+RECHECK_FIRST, RECHECK_EVERY = 64, 16
 
 
-def play_rounds(
-    first: int, draws: Floats, law: Law, hearing: Hearing, rules: Rules, memory: Memory, output: Output
-) -> None:
-    """Rounds first .. first + len(draws) - 1; running sums without manners have a kernel of their own."""
-    if rules.kind != RUNNING or rules.shared_start or rules.quiet >= 0.0:
-        block_kernel(False)(first, draws, law, hearing, rules, memory, output)
-        return
-    unused: Any = None  # each array takes its time to compile, whether or not anybody looks at it
-    state = memory.state._replace(
-        known=unused, groups=unused, pool=unused, pool_start=unused, scratch=unused, asks=unused, sent=unused
-    )
-    block_kernel(True)(
-        first,
-        draws,
-        law,
-        hearing._replace(source_ptr=unused, sources=unused),
-        rules._replace(tuning=unused, always_tells=unused, copies=unused),
-        memory._replace(state=state, streams=unused),
-        output._replace(messages=unused, agent_rounds=unused),
-    )
+def is_plain(rules: Rules) -> bool:
+    """Whether running sums are all there is: no other estimator, no shared start, no quiet messaging."""
+    return rules.kind == RUNNING and not rules.shared_start and rules.quiet < 0.0
 
 
 @cache
 def block_kernel(plain: bool) -> Callable[..., None]:
-    """Rounds for running sums (plain), or for any mean and with manners: a shared start or quiet talk.
+    """Rounds for running sums (plain), or for any mean and with a shared start or quiet messaging.
 
-    What plain games do not use is not compiled for them: branches on `plain` are cut before types are
-    inferred. And what they do use are parts that take what they need, since writing a step into its caller,
-    or handing over all there is, takes longer than all else there is to compile.
+    Branches on `plain` are removed before types are inferred; memory.general is empty then. Parts that take
+    few arguments compile fast; inlined steps, or passing all arrays, do not.
     """
 
     @kernel
     def play_block(
-        first: int, draws: Floats, law: Law, hearing: Hearing, rules: Rules, memory: Memory, output: Output
+        first: int, draws: Floats, law: RewardLaw, reach: Reach, rules: Rules, memory: Memory, output: Output
     ) -> None:
         """Rounds first .. first + len(draws) - 1."""
         state, ring, calendar = memory.state, memory.ring, memory.calendar
-        n_arms, last_L = rules.n_arms, rules.L[rules.horizon]
-        slots = ring.arm.shape[0]
-        by_arm, some_copy = any_given(hearing.dense), any_given(rules.leader_of)
-        sums = Sums(state.n, state.total, state.changed)
+        n_arms, last_L, slots = rules.n_arms, rules.L[rules.horizon], ring.arm.shape[0]
+        by_arm, some_copy = any_given(reach.dense), any_given(rules.leader_of)
+        leader_of, distance = rules.leader_of, rules.leader_distance
+        sums = RunningSums(state.n, state.total, state.changed)
         trimming = Trimming(rules.u, rules.p, rules.L)
         for row in range(draws.shape[0]):
             t = first + row
             slot = t % slots
             if plain:
                 if t > n_arms:
-                    decide_plainly(t, last_L, hearing, rules, state, memory.rows)
+                    decide_from_sums(t, last_L, reach, rules, state, memory.rows)
             else:
                 if t > n_arms or (rules.shared_start and t > 1):
-                    decide(t, hearing, rules, memory)
+                    decide_any(t, reach, rules, memory)
                 if t <= n_arms and rules.shared_start:
-                    begin(t, hearing, memory)
+                    start_with_unknown_arms(t, reach, memory)
             if t <= n_arms and not rules.shared_start:
                 ring.arm[slot] = t - 1
-            elif not some_copy:
-                for v in range(ring.arm.shape[1]):
-                    ring.arm[slot, v] = state.action[v]
             else:
-                begins, leader_of, distance = state.begins, rules.leader_of, rules.leader_distance
-                act(t, t <= n_arms, begins, hearing.learner_of, leader_of, distance, state.action, ring.arm)
+                starts, learner_of, action = state.starts, reach.learner_of, state.action
+                set_arms(t, t <= n_arms, some_copy, starts, learner_of, leader_of, distance, action, ring.arm)
             if not plain:
                 if rules.quiet >= 0.0:
-                    tell(t, hearing, rules, memory)
-                if rules.shares_rows and told_apart(t, rules):
-                    publish_told(t, rows_told(rules.kind, memory), rules, memory)
-                note_sent(t, memory, output)
-            draw(draws[row], law, ring.arm[slot], ring.x[slot], state.pulls)
+                    choose_senders(t, reach, rules, memory)
+                if rules.shares_rows and rows_depend_on_senders(t, rules):
+                    publish_sent_rows(t, row_values(rules.kind, memory), rules, memory)
+                record_messages(t, memory, output)
+            draw_rewards(draws[row], law, ring.arm[slot], ring.x[slot], state.pulls)
             if rules.trims:
-                note_ranks(slot, state.sure_x, last_L, trimming, ring)
+                arms, xs, needs, powers = ring.arm[slot], ring.x[slot], ring.need[slot], ring.power[slot]
+                compute_required_ranks(arms, xs, state.sure_x, last_L, trimming, needs, powers)
             if by_arm:
-                sort_by_arm(ring.arm[slot], ring.told[slot], ring.order[slot], ring.start[slot])
-            if output.actions.shape[0] > 0:
-                for v in range(ring.arm.shape[1]):
-                    output.actions[t - 1, v] = ring.arm[slot, v]
+                sort_by_arm(ring.arm[slot], ring.sent[slot], ring.order[slot], ring.start[slot])
+            record_actions(t, ring.arm[slot], output.actions)
             record(t, state.mark, state.pulls, rules.gaps, output)
             if t == rules.horizon:
                 return
-
             if not plain and rules.kind > CATONI:
-                deliver_streams(rules.kind, t, hearing, rules, memory)
+                deliver_to_sketches(rules.kind, t, reach, rules, memory)
             elif not plain and rules.kind != RUNNING:
-                deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, hearing, ring, state)
+                deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, reach, memory)
             else:
-                # What has to leave leaves, then come the own samples, then the farthest hop first, by origin.
-                # The round of the next question, if there is one.
-                asked = min(t + 1 if rules.shared_start else max(t, n_arms) + 1, rules.horizon)
+                next_t = min(t + 1 if rules.shared_start else max(t, n_arms) + 1, rules.horizon)
                 leaving = rules.trims and (t >= n_arms or rules.shared_start)
-                if leaving and take_out(t + 1, state.total, calendar):
-                    state.changed[:] = True
-                add_own(slot, asked, hearing.learners, trimming, ring, sums, calendar)
-                for hop in range(min(hearing.gamma, t), 0, -1):
-                    then = (t - hop + 1) % slots
-                    if hearing.dense[hop - 1] >= 0:
-                        words = hearing.words[hearing.dense[hop - 1]]
-                        add_dense(words, then, asked, trimming, ring, sums, calendar)
-                    else:
-                        ptr, hearers = hearing.ptr[hop - 1], hearing.hearers
-                        add_sparse(ptr, hearers, then, asked, trimming, ring, sums, calendar)
+                deliver_to_sums(t, next_t, leaving, reach, trimming, ring, sums, calendar)
 
     return play_block
 
 
+@part
+def deliver_to_sums(
+    t: int,
+    next_t: int,
+    leaving: bool,
+    reach: Reach,
+    trimming: Trimming,
+    ring: MessageRing,
+    sums: RunningSums,
+    calendar: Calendar,
+) -> None:
+    """End of round t: expired samples leave, then own samples, then the farthest hop first, by origin."""
+    slots = ring.arm.shape[0]
+    if leaving and remove_expired(t + 1, sums.total, calendar):
+        sums.changed[:] = True
+    add_own(t % slots, next_t, reach.learners, trimming, ring, sums, calendar)
+    for hop in range(min(reach.gamma, t), 0, -1):
+        slot, dense = (t - hop + 1) % slots, reach.dense[hop - 1]
+        if dense >= 0:
+            add_dense(reach.words[dense], slot, next_t, trimming, ring, sums, calendar)
+        else:
+            add_sparse(reach.ptr[hop - 1], reach.receivers, slot, next_t, trimming, ring, sums, calendar)
+
+
 @step
-def decide_plainly(t: int, last_L: float, hearing: Hearing, rules: Rules, state: State, rows: Rows) -> None:
-    """The arm of every learner in round t > K, by running sums."""
+def decide_from_sums(t: int, last_L: float, reach: Reach, rules: Rules, state: State, rows: SentRows) -> None:
+    """The arm of every learner in round t > K, from running sums."""
     mean, n = state.mean, state.n
     divide_changed(state.changed, state.total, n, mean)
-    if rules.trims and looks_again(t, rules.n_arms):
-        note_sure_sizes(n, rules.u, rules.p, last_L, state.sure_x)
+    if rules.trims and rechecks_sizes(t, rules.n_arms):
+        update_sure_sizes(n, rules.u, rules.p, last_L, state.sure_x)
     if rules.shares_rows:
-        heard = Heard(state.heard_n, state.heard_from, state.heard_hop)
+        received = BestReceived(state.received_n, state.received_from, state.received_hop)
         publish_rows(t, t == rules.n_arms + 1, mean, n, state.changed, rows)
-        best_informed(t, rules.n_arms, mean, n, hearing, rows, heard, state.best_mean, state.best_n)
+        select_best_rows(t, rules.n_arms, mean, n, reach, rows, received, state.best_mean, state.best_n)
         mean, n = state.best_mean, state.best_n
-    choose(
+    choose_arms(
         rules.scale[t], rules.least_n[t], mean, n, rules.powers, rules.exponent, state.bounds, state.action
     )
     state.changed[:] = False
 
 
 @step
-def decide(t: int, hearing: Hearing, rules: Rules, memory: Memory) -> None:
-    """The arm of every learner in round t, as if it knew every arm."""
+def decide_any(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
+    """The arm of every learner in round t, arms without samples aside."""
     state = memory.state
     estimate(t, rules, memory)
     if rules.shares_rows:
-        values = rows_told(rules.kind, memory)
-        if not told_apart(t, rules):
+        values = row_values(rules.kind, memory)
+        if not rows_depend_on_senders(t, rules):
             publish_rows(t, t == rules.n_arms + 1, values, state.n, state.changed, memory.rows)
         since = 0 if rules.shared_start else rules.n_arms
-        heard = Heard(state.heard_n, state.heard_from, state.heard_hop)
-        best_informed(t, since, values, state.n, hearing, memory.rows, heard, state.best_mean, state.best_n)
+        received = BestReceived(state.received_n, state.received_from, state.received_hop)
+        select_best_rows(
+            t, since, values, state.n, reach, memory.rows, received, state.best_mean, state.best_n
+        )
     choose_all(rules.shares_rows, t, rules, memory)
 
 
 @step
 def choose_all(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
-    """The arm of every learner, by the best informed rows or by its own means; then nothing is new."""
+    """The arm of every learner, from the rows with most samples or from its own means."""
     state = memory.state
     if rules.kind > CLIPPED:
-        upper = state.best_mean if rows else memory.streams.upper
+        upper = state.best_mean if rows else memory.general.sketches.upper
         choose_by_index(upper, state.bounds.first, state.action)
     else:
         mean, n = (state.best_mean, state.best_n) if rows else (state.mean, state.n)
         powers, exponent = rules.powers, rules.exponent
-        choose(rules.scale[t], rules.least_n[t], mean, n, powers, exponent, state.bounds, state.action)
+        choose_arms(rules.scale[t], rules.least_n[t], mean, n, powers, exponent, state.bounds, state.action)
     state.changed[:] = False
 
 
@@ -202,25 +208,25 @@ def estimate(t: int, rules: Rules, memory: Memory) -> None:
     state, kind = memory.state, rules.kind
     if kind == RUNNING:
         divide_changed(state.changed, state.total, state.n, state.mean)
-        if rules.trims and looks_again(t, rules.n_arms):
-            note_sure_sizes(state.n, rules.u, rules.p, rules.L[rules.horizon], state.sure_x)
+        if rules.trims and rechecks_sizes(t, rules.n_arms):
+            update_sure_sizes(state.n, rules.u, rules.p, rules.L[rules.horizon], state.sure_x)
     elif kind == MEDIAN_OF_MEANS:
-        estimate_by_medians(rules.L[t], state)
+        estimate_by_medians(rules.L[t], state, memory.general)
     elif kind == CATONI:
-        estimate_by_roots(rules.L[t], rules.p, rules.rho, rules.tuning.slack, state)
+        estimate_by_roots(rules.L[t], rules.p, rules.rho, state, memory.general)
     else:
-        estimate_streams(kind, t, rules, memory)
+        estimate_sketches(kind, t, rules, memory)
 
 
 @part
-def looks_again(t: int, n_arms: int) -> bool:
-    """Whether it is time to note how large a sample surely stays."""
-    return t <= n_arms + OFTEN or t % SELDOM == 0
+def rechecks_sizes(t: int, n_arms: int) -> bool:
+    """Whether the sizes of samples that surely stay are computed in this round."""
+    return t <= n_arms + RECHECK_FIRST or t % RECHECK_EVERY == 0
 
 
 @part
-def note_sure_sizes(n: Floats, u: float, p: float, last_L: float, sure_x: Floats) -> None:
-    """Per arm, how large a sample may be that everybody keeps to the end. Counts grow: it stays true."""
+def update_sure_sizes(n: Floats, u: float, p: float, last_L: float, sure_x: Floats) -> None:
+    """Per arm, the size up to which a sample stays in every mean to the end; counts only grow."""
     for arm in range(n.shape[0]):
         fewest = np.inf
         for j in range(n.shape[1]):
@@ -229,20 +235,20 @@ def note_sure_sizes(n: Floats, u: float, p: float, last_L: float, sure_x: Floats
 
 
 @step
-def told_apart(t: int, rules: Rules) -> bool:
-    """Whether the rows of round t depend on who tells, or on who has begun."""
+def rows_depend_on_senders(t: int, rules: Rules) -> bool:
+    """Whether the rows of round t depend on which agents send, or have started."""
     return rules.quiet >= 0.0 or t <= rules.n_arms
 
 
 @step
-def rows_told(kind: int, memory: Memory) -> Floats:
-    """What a row carries besides the count: the mean, or the index where the estimator brings its own."""
-    return memory.streams.upper if CLIPPED < kind < ORIGIN_MEDIAN else memory.state.mean
+def row_values(kind: int, memory: Memory) -> Floats:
+    """What a row carries besides the count: the mean, or the index where the estimator computes its own."""
+    return memory.general.sketches.upper if CLIPPED < kind < ORIGIN_MEDIAN else memory.state.mean
 
 
 @part
 def divide_changed(changed: Flags, total: Floats, n: Floats, mean: Floats) -> None:
-    """The means of the arms of which something came."""
+    """The means of the arms with new samples."""
     for arm in range(changed.shape[0]):
         if changed[arm]:
             for j in range(n.shape[1]):
@@ -250,74 +256,71 @@ def divide_changed(changed: Flags, total: Floats, n: Floats, mean: Floats) -> No
 
 
 @step
-def estimate_by_medians(L: float, state: State) -> None:
+def estimate_by_medians(L: float, state: State, general: GeneralState) -> None:
     """Medians of means, where the samples or the number of groups changed."""
     for arm in range(state.n.shape[0]):
         for j in range(state.n.shape[1]):
             n = state.n[arm, j]
             groups = group_count(n, L)
-            if n == 0.0:  # in an imperfect world somebody may still know nothing of an arm
+            if n == 0.0:  # possible where messages are lost or agents absent
                 state.mean[arm, j] = np.inf
                 continue
             size = float(int(n) // groups)  # the same number of groups of the same size are the same groups
-            if state.known[arm, j] != size or state.groups[arm, j] != groups:
-                state.known[arm, j] = size
-                state.groups[arm, j] = groups
-                start = state.pool_start[arm, j]
-                state.mean[arm, j] = median_of_means(n, groups, start, state.pool, state.scratch)
+            if general.known[arm, j] != size or general.groups[arm, j] != groups:
+                general.known[arm, j] = size
+                general.groups[arm, j] = groups
+                start = general.pool_start[arm, j]
+                state.mean[arm, j] = median_of_means(n, groups, start, general.pool, general.scratch)
 
 
 @step
-def estimate_by_roots(L: float, p: float, rho: float, slack: float, state: State) -> None:
-    """Catoni's means. They move with L: beyond the slack there is nothing to reuse but the last root."""
+def estimate_by_roots(L: float, p: float, rho: float, state: State, general: GeneralState) -> None:
+    """Catoni's means. They change with L: beyond the slack only the last root is reused, as a first guess."""
+    slack = general.constants.slack
     most = 1.0 + slack
     for arm in range(state.n.shape[0]):
         for j in range(state.n.shape[1]):
-            if not state.asks[j]:
+            if not general.needs_mean[j]:
                 continue
-            start, n = state.pool_start[arm, j], state.n[arm, j]
-            x = state.pool[0, start : start + int(n)]
-            has_guess = state.known[arm, j] > 0.0 and state.mean[arm, j] < np.inf
-            recent = n <= most * state.known[arm, j] and most * state.groups[arm, j] >= L
+            start, n = general.pool_start[arm, j], state.n[arm, j]
+            x = general.pool[0, start : start + int(n)]
+            has_guess = general.known[arm, j] > 0.0 and state.mean[arm, j] < np.inf
+            recent = n <= most * general.known[arm, j] and most * general.groups[arm, j] >= L
             if slack > 0.0 and has_guess and recent and catoni_defined(n, L, p - 1.0):
                 continue
             state.mean[arm, j] = catoni(x, L, p, rho, has_guess, state.mean[arm, j])
-            state.known[arm, j], state.groups[arm, j] = n, L
+            general.known[arm, j], general.groups[arm, j] = n, L
 
 
 @part
-def act(
+def set_arms(
     t: int,
     beginning: bool,
-    begins: Flags,
+    some_copy: bool,
+    starts: Flags,
     learner_of: Ids,
     leader_of: Ids,
     distance: Ids,
     action: Ids,
     arms: Ids,
 ) -> None:
-    """Who plays what in round t: what the leader played, or the own choice, also to get to know an arm."""
+    """The arm of every agent in round t: its leader's, its own choice, or one without samples."""
     slots = arms.shape[0]
+    if not some_copy:  # every agent is a learner
+        for v in range(arms.shape[1]):
+            arms[t % slots, v] = action[v]
+        return
     for v in range(arms.shape[1]):
         learner = learner_of[v]
-        if leader_of[v] >= 0 and t > distance[v] and not (beginning and begins[learner]):
+        if leader_of[v] >= 0 and t > distance[v] and not (beginning and starts[learner]):
             arms[t % slots, v] = arms[(t - distance[v]) % slots, leader_of[v]]
         else:
             arms[t % slots, v] = action[learner]
 
 
 @part
-def draw(draws: Floats, law: Law, arms: Ids, xs: Floats, pulls: Ints) -> None:
-    """Everybody's reward."""
-    for v in range(draws.shape[0]):
-        arm = arms[v]
-        xs[v] = law.loc[arm] + law.scale[arm] * draws[v, 0 if law.shared else arm]
-        pulls[v, arm] += 1
-
-
-@part
 def any_given(ids: Ids) -> bool:
-    """Whether any is not -1: hops that go arm by arm, agents that copy their leader."""
+    """Whether any is not -1: dense hops, agents that copy their leader."""
     found = False
     for i in range(ids.shape[0]):
         found |= ids[i] >= 0
@@ -325,10 +328,10 @@ def any_given(ids: Ids) -> bool:
 
 
 @part
-def sort_by_arm(arms: Ids, told: Flags, order: Ids, start: Ids) -> None:
-    """order lists the agents that tell by arm, then id; arm k begins at start[k].
+def sort_by_arm(arms: Ids, sent: Flags, order: Ids, start: Ids) -> None:
+    """order lists the agents that send by arm, then id; arm k begins at start[k].
 
-    Neighbours mostly play the same arm: its counter stays in a register until another arm comes.
+    Neighbours mostly play the same arm: its counter stays in a register until another arm follows.
     """
     for k in range(start.shape[0]):
         start[k] = 0
@@ -337,7 +340,7 @@ def sort_by_arm(arms: Ids, told: Flags, order: Ids, start: Ids) -> None:
         if arms[v] != last:
             start[last + 1] += count
             last, count = arms[v], 0
-        count += told[v]
+        count += sent[v]
     start[last + 1] += count
     for k in range(1, start.shape[0]):
         start[k] += start[k - 1]
@@ -346,7 +349,7 @@ def sort_by_arm(arms: Ids, told: Flags, order: Ids, start: Ids) -> None:
         if arms[v] != last:
             start[last] = place
             last, place = arms[v], start[arms[v]]
-        if told[v]:
+        if sent[v]:
             order[place] = v
             place += 1
     start[last] = place
@@ -356,16 +359,17 @@ def sort_by_arm(arms: Ids, told: Flags, order: Ids, start: Ids) -> None:
 
 
 @step
-def deliver_stored(t: int, prefix_sums: bool, hearing: Hearing, ring: Ring, state: State) -> None:
+def deliver_stored(t: int, prefix_sums: bool, reach: Reach, memory: Memory) -> None:
     """End of round t, for means that keep every sample: own first, then the oldest, then by origin."""
-    slots = ring.arm.shape[0]
-    for j in range(hearing.learners.shape[0]):
-        v = hearing.learners[j]
+    state, ring, general = memory.state, memory.ring, memory.general
+    slots, sources = ring.arm.shape[0], general.sources
+    for j in range(reach.learners.shape[0]):
+        v = reach.learners[j]
         slot = t % slots
-        store(ring.x[slot, v], ring.arm[slot, v], j, prefix_sums, state)
-        for hop in range(min(hearing.gamma, t), 0, -1):
+        store(ring.x[slot, v], ring.arm[slot, v], j, prefix_sums, state, general)
+        for hop in range(min(reach.gamma, t), 0, -1):
             slot = (t - hop + 1) % slots
-            for i in range(hearing.source_ptr[j, hop - 1], hearing.source_ptr[j, hop]):
-                origin = hearing.sources[i]
-                if ring.told[slot, origin]:
-                    store(ring.x[slot, origin], ring.arm[slot, origin], j, prefix_sums, state)
+            for i in range(sources.ptr[j, hop - 1], sources.ptr[j, hop]):
+                origin = sources.ids[i]
+                if ring.sent[slot, origin]:
+                    store(ring.x[slot, origin], ring.arm[slot, origin], j, prefix_sums, state, general)

@@ -1,4 +1,4 @@
-"""The arrays a trial works on. Agents that keep samples are called learners; not everybody must."""
+"""The arrays of a trial. Agents that keep samples are called learners; followers may keep none."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ factor_scale = part(formulas.factor_scale)
 # Kinds of estimator.
 RUNNING, MEDIAN_OF_MEANS, CATONI = 0, 1, 2
 CLIPPED, SELF_TUNED, MEDIAN_BOUND, ROBUST_MOSS, HUBER_SGD = 3, 4, 5, 6, 7
-ORIGIN_MEDIAN = 8  # in imperfect worlds, the perfect one among them
+ORIGIN_MEDIAN = 8  # only in the kernel of lossy channels, which plays perfect ones too
 
 
-class Law(NamedTuple):
+class RewardLaw(NamedTuple):
     """Arm k pays loc[k] + scale[k] z; all arms share column 0 of the draws, or each has its own."""
 
     shared: bool
@@ -36,40 +36,51 @@ class Law(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Where a trial writes: regret of every agent at the marks, and every action unless it has no rows."""
+    """Results: regret of every agent at the checkpoints, and every action unless `actions` has no rows."""
 
     marks: Ints
+    """The rounds of the checkpoints."""
     agent_regret: Floats
     actions: Ints
     messages: Ints
-    """Sent so far, at the marks; filled only where it depends on what agents decide."""
+    """Sent so far, at the checkpoints; filled only where the number depends on decisions."""
     agent_rounds: Ints
-    """Pulls so far, over all agents, at the marks; filled only where not everybody always pulls."""
+    """Pulls so far, over all agents, at the checkpoints; filled only where agents may be absent."""
 
 
-class Hearing(NamedTuple):
-    """Who hears whom after how many hops; hop h is at index h - 1. Learners are numbered from 0."""
+class Reach(NamedTuple):
+    """Which learners receive which origins after how many hops; hop h is at index h - 1.
+
+    A hop is stored as bitmasks (dense) or as a list of receivers per origin (sparse, CSR). Learners are
+    numbered from 0.
+    """
 
     gamma: int
+    """The hop budget."""
     learners: Ids
-    """The agent behind each learner."""
+    """The agent of each learner."""
     learner_of: Ids
     """The learner of each agent, or -1."""
     dense: Ids
-    """Per hop, which of `words` it uses, or -1 for the sparse form."""
+    """Per hop, which of `words` it uses, or -1 for a list."""
     words: Words
-    """[., word, origin]: a bit for every learner that is exactly so many hops away, 64 in a word."""
+    """[., word, origin]: bitmasks of the learners exactly so many hops away, 64 in a word."""
     by_origin: Words
     """[., origin, word]: the same, for KMP-UCB only."""
     ptr: Ints
-    """[hop, origin]: where the hearers of an origin begin in `hearers` (empty for dense hops)."""
-    hearers: Ids
-    source_ptr: Ints
-    """[learner, hop]: its sources h hops away, sorted by id, end there; at hop 0 they begin."""
-    sources: Ids
+    """[hop, origin]: where the receivers of an origin begin in `receivers` (empty for dense hops)."""
+    receivers: Ids
 
 
-class Tuning(NamedTuple):
+class Sources(NamedTuple):
+    """The origins that a learner receives, in arrival order: by hop, then by id."""
+
+    ptr: Ints
+    """[learner, hop]: the sources h hops away end there; at hop 0 they begin."""
+    ids: Ids
+
+
+class EstimatorConstants(NamedTuple):
     """Parameters of the means in kernels/means_sketch.py; each kind uses a few of them."""
 
     clip_budget: float
@@ -78,6 +89,8 @@ class Tuning(NamedTuple):
     kappa: float
     omega: float
     guard: float
+    top: int
+    """How many of the largest samples a sketch keeps."""
     pilot: int
     """Samples kept until the centre or the scale is known."""
     scale: float
@@ -88,14 +101,14 @@ class Tuning(NamedTuple):
     """The base a of the levels (ROBUST_MOSS)."""
     root: float
     """u^(1/p)."""
-    reach: float
+    factor_root: float
     """The factor times u^(1/p)."""
     budgets: Floats
     """Per learner, T group / K."""
     edges: Floats
     """Upper edges of the histogram's bins."""
     slack: float
-    """By how much n or L may grow before a root is worked out again (CATONI)."""
+    """By how much n or L may grow before a root is computed again (CATONI)."""
 
 
 class Rules(NamedTuple):
@@ -106,54 +119,49 @@ class Rules(NamedTuple):
     kind: int
     trims: bool
     shares_rows: bool
-    """KMP-UCB: arm by arm, use the best informed estimate in reach."""
+    """KMP-UCB: per arm, use the estimate with most samples in reach."""
     u: float
     p: float
     rho: float
     exponent: float
-    """The radius shrinks as n^-exponent."""
+    """The confidence radius shrinks as n^-exponent."""
     scale: Floats
     """Per round, the radius at n = 1."""
     L: Floats
     """Per round, ln(1/δ)."""
     least_n: Floats
-    """Per round, with fewer samples an arm must be pulled."""
+    """Per round, an arm with fewer samples must be pulled."""
     powers: Floats
     """n^-exponent for small n."""
     leader_of: Ids
-    """Whom an agent copies; -1 for agents that decide for themselves."""
+    """The agent whose actions an agent copies; -1 for agents that decide for themselves."""
     leader_distance: Ids
     gaps: Floats
     shared_start: bool
     quiet: float
-    """θ of quiet talk; negative: everything is told."""
-    always_tells: Flags
-    """Per agent: leaders are never quiet."""
-    copies: Ints
-    """[hop, agent]: messages that agents so many hops away send of one message (quiet talk)."""
-    tuning: Tuning
+    """θ of quiet messaging; negative: every sample is sent."""
 
 
-class Ring(NamedTuple):
+class MessageRing(NamedTuple):
     """The samples of the last rounds, [slot, agent]; round t is in slot t mod slots."""
 
     arm: Ids
     x: Floats
     need: Floats
-    """The rank from which the sample surely stays to the end; 0: whatever its rank (trimmed mean). Its bin
+    """The rank from which the sample stays in a trimmed mean to the end; 0: at any rank. Its bin
     (MEDIAN_BOUND)."""
     power: Floats
     """|x|^p, where `need` is above 0 (trimmed mean)."""
     order: Ids
-    """[slot, .]: agents sorted by arm, then id."""
+    """[slot, .]: agents sorted by arm, then id; those that do not send are left out."""
     start: Ids
     """[slot, arm]: where the agents of an arm begin in `order`."""
-    told: Flags
-    """Whether anybody hears of it. Those who do not tell are not in `order`."""
+    sent: Flags
+    """Whether the sample was sent."""
 
 
 class Calendar(NamedTuple):
-    """Samples that leave a trimmed mean before the end: a chain per round, through reused places."""
+    """Samples that leave a trimmed mean before the end: a linked list per round, in reused entries."""
 
     head: Ids
     after: Ids
@@ -161,89 +169,78 @@ class Calendar(NamedTuple):
     """arm * learners + learner."""
     x: Floats
     spare: Ints
-    """[first free place or -1, places ever used]."""
+    """[first free entry or -1, entries ever used]."""
 
 
-class Rows(NamedTuple):
-    """What agents tell of all arms (KMP-UCB): [slot, arm, agent]."""
+class SentRows(NamedTuple):
+    """Means and counts of all arms that agents send (KMP-UCB): [slot, arm, agent]."""
 
     mean: Floats
     n: Floats
     top: Ids
-    """[slot, arm, .]: all agents, those who know most first, equal ones by id (for dense hops)."""
-    news: Ids
-    """[slot, arm, .]: who knows more than a round ago; so many as `n_news` says (for sparse hops)."""
-    n_news: Ids
+    """[slot, arm, .]: all agents by count, largest first, ties by id (for dense hops)."""
+    updated: Ids
+    """[slot, arm, .]: agents whose count grew since the round before, `n_updated` of them (sparse hops)."""
+    n_updated: Ids
     left: Words
-    """Who has not heard anybody yet, while one row after the other is told (for dense hops)."""
+    """Bitmask of the receivers without a row yet, while rows are delivered by count (dense hops)."""
 
 
-class Bounds(NamedTuple):
-    """What indices are estimated from: [arm, learner] and, in `first`, [learner]."""
+class IndexBounds(NamedTuple):
+    """What bounds of the UCB index are computed from: [arm, learner] and, in `first`, [learner]."""
 
     power: Floats
     """n^-exponent at a count not far below the present one, and in `inverse` one over that count."""
     inverse: Floats
     first: Floats
-    """The largest index, of estimators that bring their own."""
+    """The largest index, of estimators that compute their own."""
 
 
 class State(NamedTuple):
-    """What a trial changes. Two-dimensional arrays are [arm, learner] unless said otherwise."""
+    """What every trial changes. Two-dimensional arrays are [arm, learner] unless said otherwise."""
 
     n: Floats
-    """Samples that came in."""
+    """Samples received."""
     total: Floats
     """Sum of those in the mean (RUNNING)."""
     mean: Floats
-    known: Floats
-    """For what `mean` holds, with `groups`: size and number of groups, or n and L (stored samples)."""
-    groups: Floats
     best_mean: Floats
-    """The best informed estimates in reach (KMP-UCB)."""
+    """The estimates with most samples in reach (KMP-UCB)."""
     best_n: Floats
-    heard_n: Floats
-    """The largest count ever heard of an arm, from whom, and how many hops away that agent is (KMP-UCB)."""
-    heard_from: Ids
-    heard_hop: Ids
-    pool: Floats
-    """Samples (CATONI), or their prefix sums hi and lo (MEDIAN_OF_MEANS), list after list."""
-    pool_start: Ints
+    received_n: Floats
+    """The largest count ever received of an arm, its origin, and how many hops away that is (KMP-UCB)."""
+    received_from: Ids
+    received_hop: Ids
     changed: Flags
     """Per arm, whether any n changed since the last decision."""
     sure_x: Floats
     """Per arm, a sample of at most this size stays to the end in every learner's mean."""
     action: Ids
     """Per learner."""
-    bounds: Bounds
+    bounds: IndexBounds
     pulls: Ints
     """[agent, arm]."""
     mark: Ints
-    """[the next checkpoint]."""
-    scratch: Floats
-    begins: Flags
-    """Per learner, whether it pulls an arm it has not heard of (shared start)."""
-    asks: Flags
-    """Per learner, whether it looks at its means in this round; without an imperfect world all do."""
-    sent: Ints
-    """[messages sent so far] (quiet talk)."""
+    """[index of the next checkpoint]."""
+    starts: Flags
+    """Per learner, whether it pulls an arm without samples (shared start)."""
 
 
-class Streams(NamedTuple):
+class SketchState(NamedTuple):
     """Means that keep a few numbers per arm and learner; what a kind does not use is empty."""
 
     upper: Floats
-    """The index, of estimators that bring their own."""
+    """The index, of estimators that compute their own."""
     top: Floats
     """[arm, learner, .]: the largest samples (CLIPPED, SELF_TUNED)."""
     filled: Ids
     rest: Floats
     squares: Floats
     centre: Floats
-    """The centre (SELF_TUNED), or where the walk is (HUBER_SGD)."""
+    """The centre (SELF_TUNED), or the current iterate (HUBER_SGD)."""
     pilot: Floats
     room: Floats
-    """Where a pilot is put in order."""
+    """Workspace to sort a pilot."""
     counts: Ids
     """[arm, learner, bin] (MEDIAN_BOUND)."""
     place: Ids
@@ -254,12 +251,35 @@ class Streams(NamedTuple):
     clip: Floats
     """Where samples are clipped (ROBUST_MOSS), the scale (HUBER_SGD)."""
     arms: Ids
-    """What a learner gets in a round: arms, and in `xs` the samples (or their bins)."""
+    """What a learner receives in a round: arms, and in `xs` the samples (or their bins)."""
     xs: Floats
 
 
-class Sums(NamedTuple):
-    """The part of the state that a delivery touches: a call counts the references of all it is given."""
+class GeneralState(NamedTuple):
+    """What running sums on a perfect channel do not need: other estimators, quiet messaging, faults."""
+
+    constants: EstimatorConstants
+    sources: Sources
+    always_sends: Flags
+    """Per agent: leaders are never quiet."""
+    copies: Ints
+    """[hop, agent]: messages that agents so many hops away send of one message (quiet messaging)."""
+    n_sent: Ints
+    """[messages sent so far]."""
+    needs_mean: Flags
+    """Per learner, whether its means are used in this round; on a perfect channel always."""
+    known: Floats
+    """[arm, learner]: for what `mean` holds, with `groups`: size and number of groups, or n and L."""
+    groups: Floats
+    pool: Floats
+    """Samples (CATONI), or their prefix sums hi and lo (MEDIAN_OF_MEANS), list after list."""
+    pool_start: Ints
+    scratch: Floats
+    sketches: SketchState
+
+
+class RunningSums(NamedTuple):
+    """The part of the state that a delivery changes: fewer arguments compile faster."""
 
     n: Floats
     total: Floats
@@ -267,7 +287,7 @@ class Sums(NamedTuple):
 
 
 class Trimming(NamedTuple):
-    """The part of the rules by which a sample stays or leaves."""
+    """The part of the rules that trimming uses."""
 
     u: float
     p: float
@@ -275,13 +295,14 @@ class Trimming(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """All that a trial writes to between two blocks."""
+    """What a trial keeps between two blocks of rounds."""
 
     state: State
-    ring: Ring
+    ring: MessageRing
     calendar: Calendar
-    rows: Rows
-    streams: Streams
+    rows: SentRows
+    general: GeneralState
+    """Empty for running sums on a perfect channel."""
 
 
 @kernel
@@ -309,13 +330,26 @@ def fill_factor_scales(scales: Floats, levels: Floats, root: float, zeta: float,
 
 
 @part
-def record(t: int, mark: Ints, pulls: Ints, gaps: Floats, output: Output) -> None:
-    """If round t is the next checkpoint, note every agent's regret so far."""
-    if t != output.marks[mark[0]]:
-        return
+def compute_regret(pulls: Ints, gaps: Floats, regret: Floats) -> None:
+    """The regret so far of every agent of `pulls`."""
     for v in range(pulls.shape[0]):
-        regret = 0.0
+        total = 0.0
         for arm in range(gaps.shape[0]):
-            regret += pulls[v, arm] * gaps[arm]
-        output.agent_regret[mark[0], v] = regret
-    mark[0] = min(mark[0] + 1, output.marks.shape[0] - 1)
+            total += pulls[v, arm] * gaps[arm]
+        regret[v] = total
+
+
+@part
+def record_actions(t: int, arms: Ids, actions: Ints) -> None:
+    """Store the arms of round t, if actions are kept."""
+    if actions.shape[0] > 0:
+        for v in range(arms.shape[0]):
+            actions[t - 1, v] = arms[v]
+
+
+@part
+def record(t: int, mark: Ints, pulls: Ints, gaps: Floats, output: Output) -> None:
+    """If round t is the next checkpoint, store every agent's regret so far."""
+    if t == output.marks[mark[0]]:
+        compute_regret(pulls, gaps, output.agent_regret[mark[0]])
+        mark[0] = min(mark[0] + 1, output.marks.shape[0] - 1)

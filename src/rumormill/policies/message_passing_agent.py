@@ -8,7 +8,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from rumormill.estimators import Radius, Terms
-from rumormill.formulas import log_confidence, shared_arm, worth_telling
+from rumormill.formulas import log_confidence, shared_arm, worth_sending
 from rumormill.policies.base import Seat
 from rumormill.policies.message_passing_policy import HopPart, RobustPolicy
 from rumormill.protocol import Message, MessageValidator, Relay
@@ -143,7 +143,7 @@ class MessagePassingAgent(ABC):
         if quiet is None or t <= self.n_arms or not self.samples.latest:
             return True
         means, counts = zip(*self.samples.latest, strict=True)
-        return worth_telling(arm, means, counts, quiet)
+        return worth_sending(arm, means, counts, quiet)
 
     def message(self, t: int, arm: int, reward: float) -> Message:
         """The message about a pull."""

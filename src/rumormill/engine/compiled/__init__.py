@@ -1,10 +1,10 @@
 """The compiled engine: built-in policies on whole trials, with the reference engine's actions.
 
-A policy family has one layout here, looked up by its type in one table.
+Each policy family has one layout here, looked up by its type in one table (dispatch.py).
 """
 
-from rumormill.engine.compiled.dispatch import lay_out, why_not
-from rumormill.engine.compiled.state import Ground, Layout
+from rumormill.engine.compiled.dispatch import compile_layout, unsupported_reason
+from rumormill.engine.compiled.state import Layout, LayoutInputs
 from rumormill.kernels.jit import COMPILING
 
-__all__ = ["COMPILING", "Ground", "Layout", "lay_out", "why_not"]
+__all__ = ["COMPILING", "Layout", "LayoutInputs", "compile_layout", "unsupported_reason"]

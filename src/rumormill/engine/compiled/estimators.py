@@ -39,13 +39,13 @@ from rumormill.kernels.state import (
     ROBUST_MOSS,
     RUNNING,
     SELF_TUNED,
-    Tuning,
+    EstimatorConstants,
     fill_factor_scales,
     fill_powers,
     fill_radius_scales,
 )
 
-# Smaller tables than 2^16 are not worth a size of their own.
+# Tables are at least 2^16 long: smaller sizes would save nothing.
 SMALLEST_TABLE = 16
 
 
@@ -58,8 +58,8 @@ def confidence_levels(schedule: Confidence, horizon: int, n_agents: int) -> NDAr
 def powers_table(exponent: float, size: int) -> NDArray[np.float64]:
     """n^-exponent for n < size at least.
 
-    Every trial on a network of its own asks for another size, so sizes are rounded up to a few: a table of
-    two million powers takes as long as some trials do.
+    Trials on networks of their own need different sizes, so sizes are rounded up to a few: filling a table
+    of two million powers takes as long as some trials.
     """
     return _powers(exponent, 1 << max(SMALLEST_TABLE, (size - 1).bit_length()))
 
@@ -89,88 +89,74 @@ def least_samples(radius: Radius, levels: NDArray[np.float64], most: int) -> NDA
     for t, L in enumerate(levels.tolist()):
         n = radius.least_usable(L, start=n, most=most)
         least[t:] = n
-        if n > most:  # never within this game
+        if n > most:  # never within this horizon
             break
     return least
 
 
-NO_TUNING = Tuning(
+NO_CONSTANTS = EstimatorConstants(
     clip_budget=0.0,
     C=0.0,
     kappa=0.0,
     omega=0.0,
     guard=0.0,
+    top=0,
     pilot=0,
     scale=0.0,
     lam=0.0,
     coeff=0.0,
     growth=0.0,
     root=0.0,
-    reach=0.0,
+    factor_root=0.0,
     budgets=np.zeros(0),
     edges=np.zeros(0),
     slack=0.0,
 )
 
 
-@dataclass(frozen=True)
-class Room:
-    """What one arm of one learner needs: how many of the largest samples, of the first ones, of bins."""
-
-    top: int = 0
-    pilot: int = 0
-    bins: int = 0
-
-    @property
-    def bytes(self) -> int:
-        return 8 * (self.top + self.pilot) + 4 * self.bins
-
-
 Ints = NDArray[np.int64]
-Fitted = tuple[dict[str, Any], Room]
-"""Parameters of the kernel, and the room they need."""
+Given = dict[str, Any]
+"""Fields of EstimatorConstants."""
 
 
-def _none(estimator: Any, terms: Sequence[Terms], term_of: Ints) -> Fitted:
-    return {}, Room()
+def _none(estimator: Any, terms: Sequence[Terms], term_of: Ints) -> Given:
+    return {}
 
 
-def _clipped(estimator: ClippedMean, terms: Sequence[Terms], term_of: Ints) -> Fitted:
+def _clipped(estimator: ClippedMean, terms: Sequence[Terms], term_of: Ints) -> Given:
     moments = _moments(terms)
-    room = Room(top=sketch_room(moments.p, terms[0].last_L))
-    return {"clip_budget": clip_budget(moments.u, moments.p)}, room
+    top = sketch_room(moments.p, terms[0].last_L)
+    return {"clip_budget": clip_budget(moments.u, moments.p), "top": top}
 
 
-def _catoni(estimator: Catoni, terms: Sequence[Terms], term_of: Ints) -> Fitted:
-    return {"slack": float(estimator.slack)}, Room()
+def _catoni(estimator: Catoni, terms: Sequence[Terms], term_of: Ints) -> Given:
+    return {"slack": float(estimator.slack)}
 
 
-def _self_tuned(estimator: SelfTuned, terms: Sequence[Terms], term_of: Ints) -> Fitted:
+def _self_tuned(estimator: SelfTuned, terms: Sequence[Terms], term_of: Ints) -> Given:
     names = ("C", "kappa", "omega", "guard")
     given = {name: float(getattr(estimator, name)) for name in names}
-    pilot = int(estimator.pilot)
-    return {**given, "pilot": pilot}, Room(top=estimator.room(terms[0].last_L), pilot=pilot)
+    return {**given, "top": estimator.room(terms[0].last_L), "pilot": int(estimator.pilot)}
 
 
-def _median_bound(estimator: MedianBound, terms: Sequence[Terms], term_of: Ints) -> Fitted:
+def _median_bound(estimator: MedianBound, terms: Sequence[Terms], term_of: Ints) -> Given:
     scale = float(estimator.scale)
     edges = np.array([histogram_edge(place, scale) for place in range(HISTOGRAM_BINS + 1)])
-    return {"scale": scale, "edges": edges}, Room(bins=HISTOGRAM_BINS + 1)
+    return {"scale": scale, "edges": edges}
 
 
-def _robust_moss(estimator: RobustMOSS, terms: Sequence[Terms], term_of: Ints) -> Fitted:
+def _robust_moss(estimator: RobustMOSS, terms: Sequence[Terms], term_of: Ints) -> Given:
     moments = _moments(terms)
     root = math.pow(moments.u, 1.0 / moments.p)
     budgets = np.array([estimator.budget(each) for each in terms])[term_of]
-    given = {"growth": float(estimator.a), "root": root, "reach": estimator.factor * root}
-    return {**given, "budgets": budgets}, Room()
+    given = {"growth": float(estimator.a), "root": root, "factor_root": estimator.factor * root}
+    return {**given, "budgets": budgets}
 
 
-def _huber_sgd(estimator: HuberSGD, terms: Sequence[Terms], term_of: Ints) -> Fitted:
+def _huber_sgd(estimator: HuberSGD, terms: Sequence[Terms], term_of: Ints) -> Given:
     pilot = PILOT if estimator.scale is None else 0
     scale = 0.0 if estimator.scale is None else float(estimator.scale)
-    given = {"lam": float(estimator.lam), "coeff": float(estimator.coeff), "scale": scale, "pilot": pilot}
-    return given, Room(pilot=pilot)
+    return {"lam": float(estimator.lam), "coeff": float(estimator.coeff), "scale": scale, "pilot": pilot}
 
 
 def _moments(terms: Sequence[Terms]) -> Moments:
@@ -180,36 +166,43 @@ def _moments(terms: Sequence[Terms]) -> Moments:
 
 
 @dataclass(frozen=True)
-class MeanLayout:
-    """One kind of mean."""
+class EstimatorLayout:
+    """How the kernels store one kind of estimator."""
 
     kind: int
     """The kernel's number for it."""
     trims: bool = False
-    """Whether samples leave: they are judged by rank, and listed by the round in which they go."""
+    """Whether samples leave the mean again: they expire by rank."""
     pool_rows: int = 0
     """Floats kept per sample; none where sums are enough."""
     prefix_sums: bool = False
     """Whether the kept samples are prefix sums, which begin with a zero."""
     slow: int = 1
-    """About how many times a plain delivery costs: decides how many rounds are played at a time."""
-    knows: Callable[[Any], bool] = lambda estimator: True
-    """Whether the kernels know this very setting of the estimator."""
-    fit: Callable[[Any, Sequence[Terms], Ints], Fitted] = field(default=_none)
-    """Its parameters for the kernel, from the different terms there are, and which each learner has."""
+    """The cost of a delivery relative to running sums: decides how many rounds are played at a time."""
+    supports: Callable[[Any], bool] = lambda estimator: True
+    """Whether the kernels support these parameters of the estimator."""
+    fit: Callable[[Any, Sequence[Terms], Ints], Given] = field(default=_none)
+    """Its constants for the kernel, from the distinct terms and the term of each learner."""
 
 
-BY_ORIGIN = MeanLayout(ORIGIN_MEDIAN, slow=8)
-"""Medians over origins: a policy of its own, not a mean."""
+BY_ORIGIN = EstimatorLayout(ORIGIN_MEDIAN, slow=8)
+"""Medians over origins: a policy of its own, not an estimator."""
 
-MEANS: dict[type[Estimator], MeanLayout] = {
-    TrimmedMean: MeanLayout(RUNNING, trims=True, knows=lambda estimator: estimator.variant == "exact"),
-    EmpiricalMean: MeanLayout(RUNNING),
-    MedianOfMeans: MeanLayout(MEDIAN_OF_MEANS, pool_rows=2, prefix_sums=True, slow=16),
-    Catoni: MeanLayout(CATONI, pool_rows=1, slow=16, fit=_catoni),
-    ClippedMean: MeanLayout(CLIPPED, slow=8, fit=_clipped),
-    SelfTuned: MeanLayout(SELF_TUNED, slow=8, fit=_self_tuned),
-    MedianBound: MeanLayout(MEDIAN_BOUND, slow=8, fit=_median_bound),
-    RobustMOSS: MeanLayout(ROBUST_MOSS, slow=4, fit=_robust_moss),
-    HuberSGD: MeanLayout(HUBER_SGD, slow=4, fit=_huber_sgd),
+MEANS: dict[type[Estimator], EstimatorLayout] = {
+    TrimmedMean: EstimatorLayout(
+        RUNNING, trims=True, supports=lambda estimator: estimator.variant == "exact"
+    ),
+    EmpiricalMean: EstimatorLayout(RUNNING),
+    MedianOfMeans: EstimatorLayout(MEDIAN_OF_MEANS, pool_rows=2, prefix_sums=True, slow=16),
+    Catoni: EstimatorLayout(CATONI, pool_rows=1, slow=16, fit=_catoni),
+    ClippedMean: EstimatorLayout(CLIPPED, slow=8, fit=_clipped),
+    SelfTuned: EstimatorLayout(SELF_TUNED, slow=8, fit=_self_tuned),
+    MedianBound: EstimatorLayout(MEDIAN_BOUND, slow=8, fit=_median_bound),
+    RobustMOSS: EstimatorLayout(ROBUST_MOSS, slow=4, fit=_robust_moss),
+    HuberSGD: EstimatorLayout(HUBER_SGD, slow=4, fit=_huber_sgd),
 }
+
+
+def sketch_bytes(constants: EstimatorConstants) -> int:
+    """Bytes that one arm of one learner needs: largest samples, pilot samples, bins."""
+    return 8 * (constants.top + constants.pilot) + 4 * len(constants.edges)

@@ -1,4 +1,4 @@
-"""Consensus-UCB, coop-UCB2, robust gossip and DDUCB laid out for their kernels."""
+"""Consensus-UCB, coop-UCB2, robust gossip and DDUCB: layouts and arrays of one trial."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, RewardStream
 from rumormill.engine.compiled.reach import links_of
-from rumormill.engine.compiled.state import Ground, empty_output, finished, law_of, rounds_for
+from rumormill.engine.compiled.state import LayoutInputs, empty_output, finished, law_of, rounds_for
 from rumormill.engine.result import Opening, Trial
 from rumormill.formulas import IDS_PER_BLOCK
 from rumormill.graphs import Network
 from rumormill.kernels.consensus import (
     ConsensusRules,
     ConsensusState,
-    play_averaging_block,
     play_consensus_block,
+    play_lossy_consensus_block,
 )
 from rumormill.kernels.delayed import DelayedRules, DelayedState, play_delayed_block
 from rumormill.kernels.lossy_state import LOST
-from rumormill.kernels.simd.row_sums import LANES, MOST_VECTORS, Sums
+from rumormill.kernels.simd.row_sums import LANES, MOST_VECTORS, RowSums
 from rumormill.policies import DDUCB, ConsensusPlan, DelayedPlan
 
 SETS = 1 << IDS_PER_BLOCK
@@ -29,46 +29,47 @@ SIZE = np.array([bits.bit_count() for bits in range(SETS)])
 LARGEST = np.array([bits.bit_length() - 1 for bits in range(SETS)])
 
 
-def heard_by_blocks(network: Network) -> Sums:
-    """Rows 0..M-1 of the table are what agents say, the last M what they hear; between are sums of blocks.
+def neighbour_sums(network: Network) -> RowSums:
+    """Rows 0..M-1 of the table are those of the agents, the last M their sums over neighbours.
 
-    A set of agents of one block is a number, block * SETS + a bit per agent. Its sum is that of the set
-    without its largest id, plus that one; so these sets are needed too.
+    Between them are sums of blocks, shared by several agents. A set of agents of one block is a number, block
+    * SETS + a bitmask. Its sum is that of the set without its largest id, plus that one; so these sets are
+    needed too.
     """
     n_agents = network.n_agents
-    hearer = np.repeat(np.arange(n_agents), network.degrees)
+    receiver = np.repeat(np.arange(n_agents), network.degrees)
     origin = network.indices.astype(np.int64)
     block = origin // IDS_PER_BLOCK
-    begins = np.flatnonzero(np.r_[True, (np.diff(hearer) != 0) | (np.diff(block) != 0)][: len(origin)])
+    begins = np.flatnonzero(np.r_[True, (np.diff(receiver) != 0) | (np.diff(block) != 0)][: len(origin)])
     bits = np.left_shift(1, origin % IDS_PER_BLOCK)
-    heard = block[begins] * SETS + (np.add.reduceat(bits, begins) if len(begins) else bits)
-    n_heard = np.bincount(hearer[begins], minlength=n_agents)
+    received = block[begins] * SETS + (np.add.reduceat(bits, begins) if len(begins) else bits)
+    n_received = np.bincount(receiver[begins], minlength=n_agents)
 
-    made = heard[:0]
-    sets = np.unique(heard)
+    made = received[:0]
+    sets = np.unique(received)
     while len(sets := sets[SIZE[sets % SETS] > 1]):
         made = np.union1d(made, sets)
         sets = np.unique(_without_last(sets))
-    made = made[np.argsort(SIZE[made % SETS], kind="stable")]  # what a sum is made of stands above it
+    made = made[np.argsort(SIZE[made % SETS], kind="stable")]  # terms stand above their sum
     by_number = np.argsort(made)
 
     def row_of(sets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Of an agent alone its own, of more the row of their sum."""
+        """The row of one agent, or of the sum of several."""
         rows = _last(sets)
         several = np.flatnonzero(SIZE[sets % SETS] > 1)
         rows[several] = n_agents + by_number[np.searchsorted(made, sets[several], sorter=by_number)]
         return rows
 
     pairs = np.column_stack([row_of(_without_last(made)), _last(made)])
-    sizes = np.concatenate([np.full(len(made), 2), n_heard])
-    return Sums(
+    sizes = np.concatenate([np.full(len(made), 2), n_received])
+    return RowSums(
         first=n_agents,
         ptr=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
-        ids=np.concatenate([pairs.ravel(), row_of(heard)]).astype(np.int32),
+        ids=np.concatenate([pairs.ravel(), row_of(received)]).astype(np.int32),
     )
 
 
-def empty_table(columns: int, n_agents: int, sums: Sums) -> NDArray[np.float64]:
+def empty_table(columns: int, n_agents: int, sums: RowSums) -> NDArray[np.float64]:
     """[slice of columns, row, column], in as few slices as the kernel can take."""
     slices = -(-columns // (LANES * MOST_VECTORS))
     width = -(-columns // (slices * LANES)) * LANES
@@ -86,12 +87,12 @@ def _without_last(sets: NDArray[np.int64]) -> NDArray[np.int64]:
     return rest
 
 
-# Sums and counts of all arms cost about so many deliveries of one sample.
+# The cost of averaging over one link, in deliveries of one sample.
 COST_PER_LINK = 2
 
 
 def moments_for(policy: Any, source: RewardSource) -> Any:
-    """The moments that a policy plays with; None where it needs none."""
+    """The moments that a policy uses; None where it needs none."""
     policy.require_moments_below(source.tail_index)
     if not policy.needs_moments:
         return None
@@ -101,15 +102,15 @@ def moments_for(policy: Any, source: RewardSource) -> Any:
 class ConsensusLayout:
     """A policy with a `rule(moments)` for averages, on a network."""
 
-    def __init__(self, policy: Any, plan: ConsensusPlan, ground: Ground) -> None:
-        network = ground.network
-        self.policy, self.network, self.plan, self.world = policy, network, plan, ground.world
-        self.sums = heard_by_blocks(network)
+    def __init__(self, policy: Any, plan: ConsensusPlan, inputs: LayoutInputs) -> None:
+        network = inputs.network
+        self.policy, self.network, self.plan, self.world = policy, network, plan, inputs.world
+        self.sums = neighbour_sums(network)
         self.deliveries = int(network.degrees.sum())
         self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
 
     def start(self, opening: Opening) -> ConsensusTrial:
-        return ConsensusTrial(self, opening) if self.world.plain else AveragingTrial(self, opening)
+        return ConsensusTrial(self, opening) if self.world.plain else LossyConsensusTrial(self, opening)
 
 
 class ConsensusTrial:
@@ -144,7 +145,7 @@ class ConsensusTrial:
             place=np.array(np.divmod(np.arange(2 * n_arms), table.shape[2])),
             anchor=np.zeros((n_arms, n_agents)),
             power=np.zeros((n_arms, n_agents)),
-            desk=np.zeros((6, n_agents)),
+            workspace=np.zeros((6, n_agents)),
             action=np.zeros(n_agents, dtype=np.int32),
             pulls=np.zeros((n_agents, n_arms), dtype=np.int64),
             mark=np.zeros(1, dtype=np.int64),
@@ -158,14 +159,14 @@ class ConsensusTrial:
         return finished(self.output, messages, rows_sent=self.n_arms)
 
 
-class AveragingTrial(ConsensusTrial):
-    """One trial where links fail, in both directions, and agents are away."""
+class LossyConsensusTrial(ConsensusTrial):
+    """One trial where links fail, in both directions, and agents are absent."""
 
     def __init__(self, layout: ConsensusLayout, opening: Opening) -> None:
         super().__init__(layout, opening)
         self.conditions = layout.world.of_trial(layout.network, opening.source, opening.horizon, opening.seed)
         links = links_of(layout.network, 1, self.conditions)
-        self.roads = (
+        self.links = (
             links,
             np.full((1, len(links.indices)), LOST, dtype=np.int16),
             np.zeros(2, dtype=np.int64),
@@ -174,7 +175,7 @@ class AveragingTrial(ConsensusTrial):
     def advance(self, first: int, draws: NDArray[np.float64], rewards: RewardStream) -> None:
         ups = self.conditions.up(first, first + len(draws))
         law = law_of(rewards)
-        play_averaging_block(first, draws, law, ups, self.rules, self.state, self.roads, self.output)
+        play_lossy_consensus_block(first, draws, law, ups, self.rules, self.state, self.links, self.output)
 
     def finish(self) -> Trial:
         return finished(self.output, self.output.messages, self.n_arms, self.output.agent_rounds)
@@ -183,10 +184,10 @@ class AveragingTrial(ConsensusTrial):
 class DelayedLayout:
     """DDUCB on a network."""
 
-    def __init__(self, policy: DDUCB, plan: DelayedPlan, ground: Ground) -> None:
-        network = ground.network
+    def __init__(self, policy: DDUCB, plan: DelayedPlan, inputs: LayoutInputs) -> None:
+        network = inputs.network
         self.policy, self.network, self.plan = policy, network, plan
-        self.sums = heard_by_blocks(network)
+        self.sums = neighbour_sums(network)
         self.deliveries = int(network.degrees.sum())
         self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
 

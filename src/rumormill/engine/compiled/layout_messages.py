@@ -1,32 +1,35 @@
-"""Message passing laid out for its kernels: what all trials share, and the arrays of one trial."""
+"""Message passing on a perfect channel: what all trials share, and the arrays of one trial."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Moments, RewardSource, RewardStream
-from rumormill.engine.compiled import layout_partitioned as crowd
+from rumormill.engine.compiled import layout_partitioned as partitioned
 from rumormill.engine.compiled.estimators import (
     MEANS,
-    NO_TUNING,
-    MeanLayout,
-    Room,
+    NO_CONSTANTS,
+    EstimatorLayout,
     confidence_levels,
     least_samples,
     powers_table,
     radius_scales,
+    sketch_bytes,
 )
-from rumormill.engine.compiled.layout_partitioned import CrowdTrial
-from rumormill.engine.compiled.reach import build_hearing, copies_sent, messages_sent
+from rumormill.engine.compiled.layout_partitioned import PartitionedTrial
+from rumormill.engine.compiled.reach import build_reach, copies_sent, messages_sent
 from rumormill.engine.compiled.state import (
     CompiledTrial,
+    empty_general,
     empty_memory,
     empty_output,
     finished,
     law_of,
+    reserve,
     rounds_for,
 )
 from rumormill.engine.result import Opening, Trial
@@ -36,8 +39,17 @@ from rumormill.estimators import Terms
 from rumormill.graphs import Network
 from rumormill.kernels.means_stored import move_pool
 from rumormill.kernels.partitioned import MOST_ORIGINS, MOST_SAMPLES
-from rumormill.kernels.rounds import play_rounds
-from rumormill.kernels.state import RUNNING, Hearing, Law, Output, Rules
+from rumormill.kernels.rounds import block_kernel, is_plain
+from rumormill.kernels.state import (
+    RUNNING,
+    EstimatorConstants,
+    GeneralState,
+    Output,
+    Reach,
+    RewardLaw,
+    Rules,
+    Sources,
+)
 from rumormill.policies import RobustPolicy
 from rumormill.text import memory as in_memory
 
@@ -48,17 +60,18 @@ POWERS_TABULATED = 1 << 18
 
 @dataclass(frozen=True, eq=False)
 class MessagePassingLayout:
-    """A policy whose agents hear samples, on a network."""
+    """A policy whose agents exchange samples, on a network."""
 
     policy: RobustPolicy
     network: Network
-    mean: MeanLayout
+    mean: EstimatorLayout
     gamma: int
-    hearing: Hearing
-    heard: NDArray[np.int64]
-    """Per learner, how many others it may hear."""
+    reach: Reach
+    sources: Sources
+    n_sources: NDArray[np.int64]
+    """Per learner, from how many other agents it receives."""
     leader_of: NDArray[np.int32]
-    """Whom an agent copies; -1 for agents that decide for themselves."""
+    """The agent whose actions an agent copies; -1 for agents that decide for themselves."""
     leader_distance: NDArray[np.int32]
     shares_rows: bool
     has_leaders: bool
@@ -76,39 +89,47 @@ class MessagePassingLayout:
         leader_distance: NDArray[np.int32] | None = None,
         shares_rows: bool = False,
     ) -> MessagePassingLayout:
-        """With groups only members of one's own are heard; followers hear only as long as they decide."""
+        """With groups learners receive from their own only; followers that never decide are no learners."""
         n_agents, has_leaders = network.n_agents, leader_of is not None
         leader_of = np.full(n_agents, -1, dtype=np.int32) if leader_of is None else leader_of
         distance = np.zeros(n_agents, dtype=np.int32) if leader_distance is None else leader_distance
-        # A follower decides for itself only in rounds K < t <= distance; but with a shared start or quiet
-        # talk it matters what it has heard itself.
-        manners = policy.start_and_quiet
+        # A follower decides for itself only in rounds K < t <= distance; but a shared start and quiet
+        # messaging depend on its own samples.
+        messaging = policy.start_and_quiet
         decides = (leader_of < 0) | (distance > n_arms)
-        if manners.start == "shared" or manners.quiet is not None:
+        if messaging.start == "shared" or messaging.quiet is not None:
             decides[:] = True
         learners = np.flatnonzero(decides).astype(np.int32)
-        hearing = build_hearing(network, gamma, learners, group_of)
+        reach, sources = build_reach(network, gamma, learners, group_of)
         if shares_rows:
-            hearing = hearing._replace(by_origin=np.ascontiguousarray(hearing.words.transpose(0, 2, 1)))
-        heard = hearing.source_ptr[:, -1] - hearing.source_ptr[:, 0]
-        mean = MEANS[type(policy.estimator)]
+            reach = reach._replace(by_origin=np.ascontiguousarray(reach.words.transpose(0, 2, 1)))
         return cls(
-            policy, network, mean, gamma, hearing, heard, leader_of, distance, shares_rows, has_leaders
+            policy=policy,
+            network=network,
+            mean=MEANS[type(policy.estimator)],
+            gamma=gamma,
+            reach=reach,
+            sources=sources,
+            n_sources=sources.ptr[:, -1] - sources.ptr[:, 0],
+            leader_of=leader_of,
+            leader_distance=distance,
+            shares_rows=shares_rows,
+            has_leaders=has_leaders,
         )
 
     @property
     def slots(self) -> int:
-        """For how many rounds what was said must be known."""
+        """For how many rounds samples are kept in the ring."""
         return self.gamma + 1
 
     @property
-    def reach(self) -> NDArray[np.int64]:
-        """Per agent, how many others are within reach."""
+    def group_sizes(self) -> NDArray[np.int64]:
+        """Per agent, how many others are within the hop budget."""
         return self.network.neighbourhoods(self.gamma).sizes
 
     @property
     def deliveries(self) -> int:
-        return int(self.heard.sum()) + len(self.hearing.learners)
+        return int(self.n_sources.sum()) + len(self.reach.learners)
 
     @property
     def rounds_per_block(self) -> int:
@@ -116,41 +137,53 @@ class MessagePassingLayout:
 
     @property
     def divides(self) -> bool:
-        """Whether the threads of a crew can share one trial: very many agents, and few links."""
-        manners, hearing = self.policy.start_and_quiet, self.hearing
-        plain = manners.start == "round-robin" and manners.quiet is None and not self.has_leaders
-        sparse = bool((hearing.dense < 0).all())
-        many = crowd.MANY_AGENTS <= self.network.n_agents < MOST_ORIGINS
+        """Whether several threads can share one trial: very many agents, and few links."""
+        messaging, reach = self.policy.start_and_quiet, self.reach
+        plain = messaging.start == "round-robin" and messaging.quiet is None and not self.has_leaders
+        sparse = bool((reach.dense < 0).all())
+        many = partitioned.MANY_AGENTS <= self.network.n_agents < MOST_ORIGINS
         return many and plain and sparse and self.mean.kind == RUNNING
 
     def _in_parts(self, rules: Rules, crew: Crew | None) -> bool:
-        worth_it = crew is not None or self.network.n_agents >= crowd.HUGE_CROWD
-        most_samples = rules.horizon * (1 + int(self.heard.max(initial=0)))
+        worth_it = crew is not None or self.network.n_agents >= partitioned.HUGE_NETWORK
+        most_samples = rules.horizon * (1 + int(self.n_sources.max(initial=0)))
         return self.divides and worth_it and most_samples < MOST_SAMPLES
 
     def start(self, opening: Opening) -> CompiledTrial:
         self.policy.require_moments_below(opening.source.tail_index)
-        rules, room = self._rules(opening.source, opening.horizon)
+        rules, constants = self._rules(opening.source, opening.horizon)
         output = empty_output(self.network.n_agents, opening)
         if self._in_parts(rules, opening.crew):
-            return CrowdTrial(self, rules, output, opening.crew)
-        return self._trial(rules, room, output, opening)
+            return PartitionedTrial(
+                self.network, self.gamma, self.reach, self.n_sources, rules, output, opening.crew
+            )
+        return self._trial(rules, constants, output, opening)
 
-    def _trial(self, rules: Rules, room: Room, output: Output, opening: Opening) -> CompiledTrial:
-        del opening  # nothing but the rewards is left to chance
-        return MessagePassingTrial(self, rules, room, output)
+    def _trial(
+        self, rules: Rules, constants: EstimatorConstants, output: Output, opening: Opening
+    ) -> CompiledTrial:
+        del opening  # only the rewards are random
+        general = () if is_plain(rules) else self.general(rules, constants)
+        return MessagePassingTrial(self, rules, general, output)
 
-    def _rules(self, source: RewardSource, horizon: int) -> tuple[Rules, Room]:
-        policy, hearing, manners = self.policy, self.hearing, self.policy.start_and_quiet
+    def general(self, rules: Rules, constants: EstimatorConstants) -> GeneralState:
+        """What running sums on a perfect channel do not need, before the first round."""
+        copies = copies_sent(self.network, 0 if rules.quiet < 0.0 else self.reach.gamma)
+        leads = (self.leader_of < 0) & self.has_leaders
+        return empty_general(self.mean, rules, constants, self.sources, leads, copies)
+
+    def _rules(self, source: RewardSource, horizon: int) -> tuple[Rules, EstimatorConstants]:
+        policy, reach, messaging = self.policy, self.reach, self.policy.start_and_quiet
         estimator, moments = policy.estimator, self._moments(source)
         levels = confidence_levels(policy.confidence, horizon, self.network.n_agents)
-        most_samples = horizon * (1 + int(self.heard.max(initial=0)))
+        most_samples = horizon * (1 + int(self.n_sources.max(initial=0)))
         terms, term_of = self._terms(source, horizon, moments, float(levels[-1]))
-        given, room = self.mean.fit(estimator, terms, term_of)
+        constants = NO_CONSTANTS._replace(**self.mean.fit(estimator, terms, term_of))
         if self.mean.pool_rows:
             samples = horizon * self.deliveries
             refuse_too_large(type(estimator).__name__, 8 * self.mean.pool_rows * samples)
-        refuse_too_large(type(estimator).__name__, room.bytes * source.n_arms * len(hearing.learners))
+        sketches = source.n_arms * len(reach.learners)
+        refuse_too_large(type(estimator).__name__, sketch_bytes(constants) * sketches)
         bounds = moments or Moments(eps=1.0, u=1.0, rho=1.0)
         exponent = bounds.eps / bounds.p
         scale, least, powers = np.zeros(len(levels)), np.ones(len(levels)), 1
@@ -175,19 +208,10 @@ class MessagePassingLayout:
             leader_of=self.leader_of,
             leader_distance=self.leader_distance,
             gaps=np.array(source.gaps),
-            shared_start=manners.start == "shared",
-            quiet=-1.0 if manners.quiet is None else float(manners.quiet),
-            always_tells=self.leads,
-            copies=copies_sent(self.network, 0 if manners.quiet is None else hearing.gamma),
-            tuning=NO_TUNING._replace(**given),
+            shared_start=messaging.start == "shared",
+            quiet=-1.0 if messaging.quiet is None else float(messaging.quiet),
         )
-        return rules, room
-
-    @property
-    def leads(self) -> NDArray[np.bool_]:
-        """Per agent, whether somebody copies it: such agents are never quiet."""
-        leads: NDArray[np.bool_] = (self.leader_of < 0) & self.has_leaders
-        return leads
+        return rules, constants
 
     def _moments(self, source: RewardSource) -> Moments | None:
         if not self.policy.estimator.needs_moments:
@@ -197,8 +221,8 @@ class MessagePassingLayout:
     def _terms(
         self, source: RewardSource, horizon: int, moments: Moments | None, last_L: float
     ) -> tuple[list[Terms], NDArray[np.int64]]:
-        """What streams begin with, and which of it every learner's do."""
-        groups, term_of = np.unique(self.reach[self.hearing.learners] + 1, return_inverse=True)
+        """The distinct terms of the learners' streams, and the term of each learner."""
+        groups, term_of = np.unique(self.group_sizes[self.reach.learners] + 1, return_inverse=True)
         terms = [
             Terms(moments=moments, last_L=last_L, horizon=horizon, n_arms=source.n_arms, group=group)
             for group in groups.tolist()
@@ -207,7 +231,7 @@ class MessagePassingLayout:
 
 
 def refuse_too_large(estimator: str, needed: int) -> None:
-    """Say so before any round is played if the samples to be kept would not fit."""
+    """Raise before the first round if the samples to be stored exceed the limit."""
     if needed > STORE_LIMIT:
         raise InputError(
             f"{estimator} keeps {in_memory(needed)} of samples here, at most {in_memory(STORE_LIMIT)} are "
@@ -216,13 +240,13 @@ def refuse_too_large(estimator: str, needed: int) -> None:
 
 
 class MessagePassingTrial:
-    """The arrays of one trial; they grow with the samples that have to be kept."""
+    """The arrays of one trial; they grow with the samples that are stored."""
 
-    def __init__(self, layout: MessagePassingLayout, rules: Rules, room: Room, output: Output) -> None:
+    def __init__(self, layout: MessagePassingLayout, rules: Rules, general: Any, output: Output) -> None:
         self.layout, self.rules, self.output = layout, rules, output
         self.lag = 0
-        """Samples of so many earlier rounds may come late."""
-        self.memory = empty_memory(layout.hearing, layout.slots, layout.mean, rules, room)
+        """Samples of so many earlier rounds may arrive late."""
+        self.memory = empty_memory(layout.reach, layout.slots, rules, general)
 
     def advance(self, first: int, draws: NDArray[np.float64], rewards: RewardStream) -> None:
         if self.rules.trims:
@@ -231,9 +255,10 @@ class MessagePassingTrial:
             self._reserve_pool(len(draws))
         self.play(first, draws, law_of(rewards))
 
-    def play(self, first: int, draws: NDArray[np.float64], law: Law) -> None:
-        """Have the rounds played."""
-        play_rounds(first, draws, law, self.layout.hearing, self.rules, self.memory, self.output)
+    def play(self, first: int, draws: NDArray[np.float64], law: RewardLaw) -> None:
+        """Play the rounds first, first + 1, ... for which draws are given."""
+        play = block_kernel(is_plain(self.rules))
+        play(first, draws, law, self.layout.reach, self.rules, self.memory, self.output)
 
     def finish(self) -> Trial:
         gamma, marks = self.layout.gamma, self.output.marks
@@ -243,32 +268,23 @@ class MessagePassingTrial:
         return finished(self.output, sent, self.rules.n_arms if self.rules.shares_rows else 0)
 
     def _reserve_calendar(self, rounds: int) -> None:
-        """Room for the worst case; pages that are never touched cost nothing."""
-        calendar = self.memory.calendar
-        used = int(calendar.spare[1])
-        heard = self.layout.heard
-        worst = used + (rounds + self.lag) * int(heard.sum() + len(heard))
-        if worst <= len(calendar.x):
-            return
-        room = max(worst, 2 * used)
-        grown = {}
-        for name in ("after", "place", "x"):
-            old = getattr(calendar, name)
-            grown[name] = np.empty(room, dtype=old.dtype)
-            grown[name][:used] = old[:used]
-        self.memory = self.memory._replace(calendar=calendar._replace(**grown))
+        """Entries for the worst case: every delivery of the coming rounds expires."""
+        used, n_sources = int(self.memory.calendar.spare[1]), self.layout.n_sources
+        worst = used + (rounds + self.lag) * int(n_sources.sum() + len(n_sources))
+        calendar = reserve(self.memory.calendar, worst, max(worst, 2 * used))
+        self.memory = self.memory._replace(calendar=calendar)
 
     def _reserve_pool(self, rounds: int) -> None:
-        """Room for every list, whichever arm gets the samples of the coming rounds."""
-        state = self.memory.state
+        """Entries for every list, whichever arm gets the samples of the coming rounds."""
+        n, general = self.memory.state.n, self.memory.general
         extra = 1 if self.layout.mean.prefix_sums else 0
-        worst = state.n + (rounds + self.lag) * (1 + self.layout.heard) + extra
-        room = np.diff(state.pool_start.ravel(), append=state.pool.shape[1]).reshape(worst.shape)
+        worst = n + (rounds + self.lag) * (1 + self.layout.n_sources) + extra
+        room = np.diff(general.pool_start.ravel(), append=general.pool.shape[1]).reshape(worst.shape)
         if (worst <= room).all():
             return
         room = np.where(worst <= room, room, 2 * worst).astype(np.int64)
         start = (np.cumsum(room.ravel()) - room.ravel()).reshape(room.shape)
-        pool = np.zeros((len(state.pool), int(room.sum())))
-        if state.pool.shape[1]:
-            move_pool(state.pool, state.pool_start, pool, start, state.n, extra)
-        self.memory = self.memory._replace(state=state._replace(pool=pool, pool_start=start))
+        pool = np.zeros((len(general.pool), int(room.sum())))
+        if general.pool.shape[1]:
+            move_pool(general.pool, general.pool_start, pool, start, n, extra)
+        self.memory = self.memory._replace(general=general._replace(pool=pool, pool_start=start))

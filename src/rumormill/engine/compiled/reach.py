@@ -1,4 +1,4 @@
-"""Who hears whom as arrays for the kernels (CSR, bitmasks), the links, and the messages sent."""
+"""Which agents receive which samples, as arrays (CSR, bitmasks); the links; the messages sent."""
 
 from __future__ import annotations
 
@@ -10,55 +10,55 @@ from rumormill.graphs import Network
 from rumormill.kernels.counter_rng import Keys, limit_of, link_keys
 from rumormill.kernels.lossy_state import AT_ONCE, EVEN, GEOMETRIC, Links
 from rumormill.kernels.simd.masked_add import LANES
-from rumormill.kernels.state import Hearing
+from rumormill.kernels.state import Reach, Sources
 from rumormill.protocol import Conditions, Imperfect
 
-# A hop is held in words of bits, a bit per learner, when so many bits of a word are set on average.
-# Measured: below, walking lists of hearers is faster.
+# A hop is stored as bitmasks, a bit per learner, when so many bits of a word are set on average.
+# Measured: below, CSR lists of receivers are faster.
 DENSE_FROM = 2.5
 DENSE_BYTES = 1 << 28
 
 
-def build_hearing(
+def build_reach(
     network: Network, gamma: int, learners: NDArray[np.int32], group_of: NDArray[np.int64] | None
-) -> Hearing:
-    """Learners hear every agent within gamma hops; with groups, only those of their own group."""
+) -> tuple[Reach, Sources]:
+    """Learners receive from every agent within gamma hops; with groups, only from their own group."""
     n_agents, n_learners = network.n_agents, len(learners)
     learner_of = np.full(n_agents, -1, dtype=np.int32)
     learner_of[learners] = np.arange(n_learners, dtype=np.int32)
 
     near = network.neighbourhoods(gamma)
-    hearer = np.repeat(learner_of.astype(np.int64), np.diff(near.indptr))  # neighbourhoods are mutual
+    receiver = np.repeat(learner_of.astype(np.int64), np.diff(near.indptr))  # neighbourhoods are symmetric
     origin = near.indices.astype(np.int64)
     hop = near.distances.astype(np.int64)
-    keep = hearer >= 0
+    keep = receiver >= 0
     if group_of is not None:
         keep &= np.repeat(group_of, np.diff(near.indptr)) == group_of[origin]
-    hearer, origin, hop = hearer[keep], origin[keep], hop[keep]
+    receiver, origin, hop = receiver[keep], origin[keep], hop[keep]
 
-    # Rows came sorted by agent, then (distance, id); learners are sorted by agent.
-    per_hop = np.bincount(hearer * (gamma + 1) + hop, minlength=n_learners * (gamma + 1))
+    # Rows are sorted by agent, then (distance, id); learners are sorted by agent.
+    per_hop = np.bincount(receiver * (gamma + 1) + hop, minlength=n_learners * (gamma + 1))
     source_ptr = np.cumsum(per_hop).reshape(n_learners, gamma + 1)
 
     dense = np.full(max(gamma, 1), -1, dtype=np.int32)
     words: list[NDArray[np.uint64]] = []
     ptr = np.zeros((max(gamma, 1), n_agents + 1), dtype=np.int64)
-    hearers: list[NDArray[np.int32]] = []
+    receivers: list[NDArray[np.int32]] = []
     offset = 0
     for h in range(1, gamma + 1):
         here = hop == h
         count = int(here.sum())
-        if dense_enough(count, n_agents, n_learners):
+        if uses_bitmasks(count, n_agents, n_learners):
             dense[h - 1] = len(words)
-            words.append(in_words(origin[here], hearer[here], n_agents, n_learners))
+            words.append(as_bitmasks(origin[here], receiver[here], n_agents, n_learners))
             ptr[h - 1] = offset
             continue
-        order = np.lexsort((hearer[here], origin[here]))
-        hearers.append(hearer[here][order].astype(np.int32))
+        order = np.lexsort((receiver[here], origin[here]))
+        receivers.append(receiver[here][order].astype(np.int32))
         ptr[h - 1, 0] = offset
         ptr[h - 1, 1:] = offset + np.cumsum(np.bincount(origin[here], minlength=n_agents))
         offset += count
-    return Hearing(
+    reach = Reach(
         gamma=gamma,
         learners=learners.astype(np.int32),
         learner_of=learner_of,
@@ -66,38 +66,37 @@ def build_hearing(
         words=np.stack(words) if words else np.zeros((0, 1, 1), dtype=np.uint64),
         by_origin=np.zeros((0, 1, 1), dtype=np.uint64),
         ptr=ptr,
-        hearers=np.concatenate(hearers) if hearers else np.zeros(0, dtype=np.int32),
-        source_ptr=source_ptr,
-        sources=origin.astype(np.int32),
+        receivers=np.concatenate(receivers) if receivers else np.zeros(0, dtype=np.int32),
     )
+    return reach, Sources(source_ptr, origin.astype(np.int32))
 
 
-def dense_enough(pairs: int, n_agents: int, n_learners: int) -> bool:
-    """Whether so many pairs that hear each other are better held in words than in lists."""
-    words = n_agents * words_of(n_learners)
+def uses_bitmasks(pairs: int, n_agents: int, n_learners: int) -> bool:
+    """Whether so many pairs (origin, receiver) are faster as bitmasks than as CSR lists."""
+    words = n_agents * n_words(n_learners)
     return pairs >= DENSE_FROM * words and 8 * words <= DENSE_BYTES
 
 
-def words_of(n_learners: int) -> int:
-    """Words for a bit per learner."""
+def n_words(n_learners: int) -> int:
+    """Words of a bitmask of so many learners."""
     return -(-n_learners // LANES)
 
 
-def in_words(
-    origin: NDArray[np.int64], hearer: NDArray[np.int64], n_agents: int, n_learners: int
+def as_bitmasks(
+    origin: NDArray[np.int64], receiver: NDArray[np.int64], n_agents: int, n_learners: int
 ) -> NDArray[np.uint64]:
-    """[word, origin]: bit j mod 64 of word j // 64 is set if learner j hears the origin."""
-    words = np.zeros(words_of(n_learners) * n_agents, dtype=np.uint64)
-    bits = np.uint64(1) << (hearer % LANES).astype(np.uint64)
-    np.bitwise_or.at(words, hearer // LANES * n_agents + origin, bits)
+    """[word, origin]: bit j mod 64 of word j // 64 is set if learner j receives the origin."""
+    words = np.zeros(n_words(n_learners) * n_agents, dtype=np.uint64)
+    bits = np.uint64(1) << (receiver % LANES).astype(np.uint64)
+    np.bitwise_or.at(words, receiver // LANES * n_agents + origin, bits)
     return words.reshape(-1, n_agents)
 
 
 def messages_sent(network: Network, gamma: int, horizon: int) -> NDArray[np.int64]:
     """Messages over edges in rounds 1..horizon of a perfect flooding.
 
-    In round t an agent sends its own message and those it heard from distance d < gamma in round t - 1,
-    made in round t - d: one each, to every neighbour.
+    In round t an agent sends its own message and those that arrived from distance d < gamma in round t - 1,
+    of round t - d: one each, to every neighbour.
     """
     if gamma == 0:
         return np.zeros(horizon, dtype=np.int64)
@@ -122,7 +121,7 @@ def copies_sent(network: Network, gamma: int) -> NDArray[np.int64]:
 
 
 def links_of(network: Network, gamma: int, conditions: Conditions) -> Links:
-    """The links of a network and what happens on them in one trial."""
+    """The links of a network and their loss and delay in one trial."""
     channel = conditions.world.channel
     given = channel if isinstance(channel, Imperfect) else Imperfect()
     longest, q = given.longest_delay, given.going_on
@@ -137,8 +136,8 @@ def links_of(network: Network, gamma: int, conditions: Conditions) -> Links:
         loss=_keys(network, conditions, LOSS, given.symmetric, loses),
         delay=AT_ONCE if longest == 0 else EVEN if q is None else GEOMETRIC,
         longest=longest,
-        going_on=0.0 if q is None else q,
-        lateness=_keys(network, conditions, DELAY, False, longest > 0),
+        geometric_q=0.0 if q is None else q,
+        delay_keys=_keys(network, conditions, DELAY, False, longest > 0),
         outages=_outages(network, conditions),
     )
 

@@ -1,48 +1,51 @@
-"""What the compiled engine asks of a layout, and the arrays of one trial before its first round."""
+"""The interface of a layout, and the arrays of one trial before its first round."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import RewardStream
-from rumormill.engine.compiled.estimators import MeanLayout, Room
-from rumormill.engine.compiled.reach import words_of
+from rumormill.engine.compiled.estimators import EstimatorLayout
+from rumormill.engine.compiled.reach import n_words
 from rumormill.engine.result import Opening, Trial
 from rumormill.graphs import Network
 from rumormill.kernels.state import (
     CATONI,
-    Bounds,
     Calendar,
-    Hearing,
-    Law,
+    EstimatorConstants,
+    GeneralState,
+    IndexBounds,
     Memory,
+    MessageRing,
     Output,
-    Ring,
-    Rows,
+    Reach,
+    RewardLaw,
     Rules,
+    SentRows,
+    SketchState,
+    Sources,
     State,
-    Streams,
 )
 from rumormill.protocol import World, wire_size
 
-# Work between two looks at the clock and the keyboard: some milliseconds.
+# Work between two calls of `on_rounds` (progress, Ctrl-C): some milliseconds.
 DELIVERIES_PER_BLOCK = 4_000_000
 ROUNDS_PER_BLOCK = 256
 
 
 @dataclass(frozen=True, eq=False)
-class Ground:
-    """Where a policy is laid out."""
+class LayoutInputs:
+    """What a policy is compiled for, beside its plan."""
 
     network: Network
     n_arms: int
     world: World
     gamma: int | None
-    """How many hops messages travel; None where the policy does not flood."""
+    """The hop budget; None where the policy does not flood."""
 
 
 class CompiledTrial(Protocol):
@@ -52,11 +55,11 @@ class CompiledTrial(Protocol):
         """Play the rounds first, first + 1, ... for which draws are given."""
 
     def finish(self) -> Trial:
-        """What the trial came to."""
+        """The result of the trial."""
 
 
 class Layout(Protocol):
-    """A policy laid out on a network for the kernels: worked out once, used by every trial."""
+    """A policy on a network as arrays for the kernels: built once, used by every trial."""
 
     @property
     def deliveries(self) -> int:
@@ -64,7 +67,7 @@ class Layout(Protocol):
 
     @property
     def rounds_per_block(self) -> int:
-        """How many rounds to play between two looks at the outside world."""
+        """How many rounds to play between two calls of `on_rounds`."""
 
     def start(self, opening: Opening) -> CompiledTrial:
         """A trial before its first round."""
@@ -75,13 +78,13 @@ def rounds_for(cost: int) -> int:
     return max(1, min(ROUNDS_PER_BLOCK, DELIVERIES_PER_BLOCK // max(cost, 1)))
 
 
-def law_of(rewards: RewardStream) -> Law:
-    """The rewards' law as the kernels take it."""
-    return Law(rewards.shared, rewards.loc, rewards.scale)
+def law_of(rewards: RewardStream) -> RewardLaw:
+    """The law of the rewards as the kernels take it."""
+    return RewardLaw(rewards.shared, rewards.loc, rewards.scale)
 
 
 def empty_output(n_agents: int, opening: Opening) -> Output:
-    """Where a trial writes."""
+    """Arrays for the results of a trial."""
     marks, rows = opening.marks, opening.horizon if opening.keep_actions else 0
     return Output(
         marks,
@@ -98,89 +101,130 @@ def finished(
     rows_sent: int,
     agent_rounds: NDArray[np.int64] | None = None,
 ) -> Trial:
-    """The trial that was written, with the messages it took."""
+    """The result of a trial, with the messages it took."""
     actions = output.actions if len(output.actions) else None
     return Trial(output.agent_regret, messages, messages * wire_size(rows_sent), actions, agent_rounds)
 
 
-def empty_memory(hearing: Hearing, slots: int, mean: MeanLayout, rules: Rules, room: Room) -> Memory:
-    """Before the first round."""
-    n_agents = len(hearing.learner_of)
-    n_arms, n_learners = rules.n_arms, len(hearing.learners)
+def empty_memory(reach: Reach, slots: int, rules: Rules, general: Any) -> Memory:
+    """The arrays of a trial before its first round; `general` is a GeneralState, or () where not needed."""
+    n_agents = len(reach.learner_of)
+    n_arms, n_learners = rules.n_arms, len(reach.learners)
     shape = (n_arms, n_learners)
-    ring = Ring(
+    ring = MessageRing(
         arm=np.zeros((slots, n_agents), dtype=np.int32),
         x=np.zeros((slots, n_agents)),
         need=np.zeros((slots, n_agents)),
         power=np.zeros((slots, n_agents)),
         order=np.zeros((slots, n_agents), dtype=np.int32),
         start=np.zeros((slots, n_arms + 1), dtype=np.int32),
-        told=np.ones((slots, n_agents), dtype=np.bool_),
+        sent=np.ones((slots, n_agents), dtype=np.bool_),
     )
-    calendar = Calendar(
+    best = shape if rules.shares_rows else (1, 1)
+    state = State(
+        n=np.zeros(shape),
+        total=np.zeros(shape),
+        mean=np.zeros(shape),
+        best_mean=np.zeros(best),
+        best_n=np.zeros(best),
+        received_n=np.zeros(best),
+        received_from=np.zeros(best, dtype=np.int32),
+        received_hop=np.zeros(best, dtype=np.int32),
+        changed=np.ones(n_arms, dtype=np.bool_),
+        sure_x=np.full(n_arms, -1.0),
+        action=np.zeros(n_learners, dtype=np.int32),
+        bounds=IndexBounds(power=np.zeros(shape), inverse=np.zeros(shape), first=np.zeros(n_learners)),
+        pulls=np.zeros((n_agents, n_arms), dtype=np.int64),
+        mark=np.zeros(1, dtype=np.int64),
+        starts=np.zeros(n_learners, dtype=np.bool_),
+    )
+    return Memory(state, ring, empty_calendar(rules), _empty_rows(reach, slots, rules), general)
+
+
+def empty_calendar(rules: Rules) -> Calendar:
+    """No sample leaves a mean; entries are added when rounds are played."""
+    return Calendar(
         head=np.full(rules.horizon + 2 if rules.trims else 1, -1, dtype=np.int32),
         after=np.zeros(0, dtype=np.int32),
         place=np.zeros(0, dtype=np.int64),
         x=np.zeros(0),
         spare=np.array([-1, 0], dtype=np.int64),
     )
-    told = (slots, n_arms, n_agents) if rules.shares_rows else (1, 1, 1)
-    dense = rules.shares_rows and bool((hearing.dense >= 0).any())
-    sparse = rules.shares_rows and bool((hearing.dense < 0).any())
-    rows = Rows(
-        mean=np.zeros(told),
-        n=np.zeros(told),
-        top=np.tile(np.arange(n_agents if dense else 0, dtype=np.int32), (slots, n_arms, 1)),
-        news=np.zeros((slots, n_arms, n_agents + 1 if sparse else 0), dtype=np.int32),
-        n_news=np.zeros((slots, n_arms), dtype=np.int32),
-        left=np.zeros(words_of(n_learners), dtype=np.uint64),
-    )
-    best = shape if rules.shares_rows else (1, 1)
-    most_heard = 1 + int((hearing.source_ptr[:, -1] - hearing.source_ptr[:, 0]).max(initial=0))
-    state = State(
-        n=np.zeros(shape),
-        total=np.zeros(shape),
+
+
+def reserve(calendar: Calendar, worst: int, room: int) -> Calendar:
+    """A calendar with entries for `worst` samples, with `room` of them if it has to grow.
+
+    Pages that are never touched cost nothing.
+    """
+    if worst <= len(calendar.x):
+        return calendar
+    used, grown = int(calendar.spare[1]), {}
+    for name in ("after", "place", "x"):
+        old = getattr(calendar, name)
+        grown[name] = np.empty(room, dtype=old.dtype)
+        grown[name][:used] = old[:used]
+    return calendar._replace(**grown)
+
+
+def _empty_rows(reach: Reach, slots: int, rules: Rules) -> SentRows:
+    n_agents, n_arms, n_learners = len(reach.learner_of), rules.n_arms, len(reach.learners)
+    shape = (slots, n_arms, n_agents) if rules.shares_rows else (1, 1, 1)
+    dense = rules.shares_rows and bool((reach.dense >= 0).any())
+    sparse = rules.shares_rows and bool((reach.dense < 0).any())
+    return SentRows(
         mean=np.zeros(shape),
+        n=np.zeros(shape),
+        top=np.tile(np.arange(n_agents if dense else 0, dtype=np.int32), (slots, n_arms, 1)),
+        updated=np.zeros((slots, n_arms, n_agents + 1 if sparse else 0), dtype=np.int32),
+        n_updated=np.zeros((slots, n_arms), dtype=np.int32),
+        left=np.zeros(n_words(n_learners), dtype=np.uint64),
+    )
+
+
+def empty_general(
+    mean: EstimatorLayout,
+    rules: Rules,
+    constants: EstimatorConstants,
+    sources: Sources,
+    always_sends: NDArray[np.bool_],
+    copies: NDArray[np.int64],
+) -> GeneralState:
+    """Before the first round: other estimators than running sums, quiet messaging, faults."""
+    n_learners = len(sources.ptr)
+    shape = (rules.n_arms, n_learners)
+    most_received = 1 + int((sources.ptr[:, -1] - sources.ptr[:, 0]).max(initial=0))
+    return GeneralState(
+        constants=constants,
+        sources=sources,
+        always_sends=always_sends,
+        copies=copies,
+        n_sent=np.zeros(1, dtype=np.int64),
+        needs_mean=np.ones(n_learners, dtype=np.bool_),
         known=np.full(shape, -1.0),
         groups=np.zeros(shape),
-        best_mean=np.zeros(best),
-        best_n=np.zeros(best),
-        heard_n=np.zeros(best),
-        heard_from=np.zeros(best, dtype=np.int32),
-        heard_hop=np.zeros(best, dtype=np.int32),
         pool=np.zeros((mean.pool_rows, 0)),
         pool_start=np.zeros(shape, dtype=np.int64),
-        changed=np.ones(n_arms, dtype=np.bool_),
-        sure_x=np.full(n_arms, -1.0),
-        action=np.zeros(n_learners, dtype=np.int32),
-        bounds=Bounds(power=np.zeros(shape), inverse=np.zeros(shape), first=np.zeros(n_learners)),
-        pulls=np.zeros((n_agents, n_arms), dtype=np.int64),
-        mark=np.zeros(1, dtype=np.int64),
         scratch=np.zeros(int(1 + 8 * rules.L[-1]) + 2 if mean.pool_rows else 0),
-        begins=np.zeros(n_learners, dtype=np.bool_),
-        asks=np.ones(n_learners, dtype=np.bool_),
-        sent=np.zeros(1, dtype=np.int64),
+        sketches=_empty_sketches(shape if rules.kind > CATONI else (1, 1), most_received, constants),
     )
-    return Memory(state, ring, calendar, rows, empty_streams(shape, most_heard, rules, room))
 
 
-def empty_streams(shape: tuple[int, int], most_heard: int, rules: Rules, room: Room) -> Streams:
-    """Means that keep a few numbers: nothing but what the kind uses."""
-    used = shape if rules.kind > CATONI else (1, 1)
-    return Streams(
-        upper=np.zeros(used),
-        top=np.zeros((*used, room.top)),
-        filled=np.zeros(used, dtype=np.int32),
-        rest=np.zeros(used),
-        squares=np.zeros(used),
-        centre=np.zeros(used),
-        pilot=np.zeros((*used, room.pilot)),
-        room=np.zeros(room.pilot),
-        counts=np.zeros((*used, room.bins), dtype=np.int32),
-        place=np.zeros((2, *used), dtype=np.int32),
-        below=np.zeros((2, *used), dtype=np.int32),
-        level=np.ones(used),
-        clip=np.full(used, rules.tuning.scale),
-        arms=np.zeros(most_heard, dtype=np.int32),
-        xs=np.zeros(most_heard),
+def _empty_sketches(shape: tuple[int, int], most_received: int, constants: EstimatorConstants) -> SketchState:
+    return SketchState(
+        upper=np.zeros(shape),
+        top=np.zeros((*shape, constants.top)),
+        filled=np.zeros(shape, dtype=np.int32),
+        rest=np.zeros(shape),
+        squares=np.zeros(shape),
+        centre=np.zeros(shape),
+        pilot=np.zeros((*shape, constants.pilot)),
+        room=np.zeros(constants.pilot),
+        counts=np.zeros((*shape, len(constants.edges)), dtype=np.int32),
+        place=np.zeros((2, *shape), dtype=np.int32),
+        below=np.zeros((2, *shape), dtype=np.int32),
+        level=np.ones(shape),
+        clip=np.full(shape, constants.scale),
+        arms=np.zeros(most_received, dtype=np.int32),
+        xs=np.zeros(most_received),
     )

@@ -88,7 +88,7 @@ def slow_notices(plan: ExperimentPlan) -> list[str]:
     reasons: dict[str, dict[str, None]] = {}
     for point in plan.points:
         for part in point.spec.policies:
-            reason = compiled.why_not(point.policy(part), point.world)
+            reason = compiled.unsupported_reason(point.policy(part), point.world)
             if reason is not None:
                 reasons.setdefault(reason, {})[part.label] = None
     return [

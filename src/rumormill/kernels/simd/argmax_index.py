@@ -6,6 +6,7 @@ loop; hand-written LLVM IR.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,111 @@ def plain_argmax_by_bounds(
     return undecided
 
 
+def _emit_argmax(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """The loop over arms, with the state of eight learners in vectors."""
+    plus, times, select = builder.fadd, builder.fmul, builder.select
+    scale_, *factors, too_small_ = (vectors.splat(builder, x, STRIP) for x in arguments[:5])
+    arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in range(5, 11)]
+    means, counts, table, anchors, inverses, actions = (array.data for array in arrays)
+    n_arms, width = cgutils.unpack_tuple(builder, arrays[1].shape)
+    size = builder.sitofp(cgutils.unpack_tuple(builder, arrays[2].shape)[0], vectors.DOUBLE)
+    size_, lane_ = vectors.splat(builder, size, STRIP), arguments[11]
+    here = vectors.there(builder, builder.sub(width, lane_), STRIP)
+    numbers, ids, words = vectors.doubles(STRIP), vectors.ids(STRIP), vectors.words(STRIP)
+
+    before, loop, renew, known, after = builder.block, *(builder.append_basic_block() for _ in range(4))
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    arm = builder.phi(vectors.WORD)
+    first, second, largest = (builder.phi(numbers) for _ in range(3))
+    best, odd = builder.phi(ids), builder.phi(here.type)
+    place = builder.add(builder.mul(arm, width), lane_)
+
+    def row(start: Any) -> Any:
+        return builder.gep(start, [place])
+
+    rows = (row(start) for start in (counts, means, anchors, inverses))
+    count, mean_, old, inverse_ = (vectors.load(builder, each, here) for each in rows)
+    h = builder.fsub(times(count, inverse_), number(1.0))
+    # Numbers that are not negative are in the order of their bits, and all others come after them.
+    limit = builder.bitcast(number(NEAR), words)
+    far = builder.and_(here, builder.icmp_unsigned(">", builder.bitcast(h, words), limit))
+    none_far = builder.icmp_unsigned("==", builder.bitcast(far, _FEW), _FEW(0))
+    builder.cbranch(none_far, known, renew)
+
+    builder.position_at_end(renew)
+    exact, tabled = _renew_anchors(builder, count, size_, far, table, row(anchors), row(inverses))
+    unknown = builder.or_(odd, builder.xor(far, tabled))
+    renewed = select(tabled, exact, old), select(far, number(0.0), h), unknown
+    builder.branch(known)
+
+    builder.position_at_end(known)
+    anchor, h, beyond = (
+        _either(builder, (was, loop), (now, renew)) for was, now in zip((old, h, odd), renewed, strict=True)
+    )
+    radius = times(scale_, anchor)
+    index = plus(mean_, times(radius, _shrinkage_near(builder, h, factors)))
+    steps = (
+        (arm, vectors.WORD(0), builder.add(arm, vectors.WORD(1))),
+        *_next_state(builder, arm, index, radius, first, second, largest, best),
+        (odd, vectors.filled(here.type, 0), beyond),
+    )
+    for phi, start, then in steps:
+        phi.add_incoming(start, before)
+        phi.add_incoming(then, known)
+    builder.cbranch(builder.icmp_signed("<", steps[0][2], n_arms), loop, after)
+
+    builder.position_at_end(after)
+    _, first, second, largest, best, odd = (then for _, _, then in steps)
+    wins = _wins(builder, first, second, largest, too_small_)
+    clear = builder.and_(builder.and_(here, wins), builder.not_(odd))
+    vectors.store(builder, best, builder.gep(actions, [lane_]), clear)
+    return builder.zext(builder.bitcast(builder.xor(here, clear), _FEW), vectors.WORD)
+
+
+def _shrinkage_near(builder: Any, h: Any, factors: list[Any]) -> Any:
+    """formulas.shrinkage_near, in the same order of operations."""
+    minus, times = builder.fsub, builder.fmul
+    first, second, third = factors
+    bend = minus(first, times(h, minus(second, times(h, third))))
+    return minus(number(1.0 - NEAR_SLACK), times(h, bend))
+
+
+def _next_state(
+    builder: Any, arm: Any, index: Any, radius: Any, first: Any, second: Any, largest: Any, best: Any
+) -> tuple[tuple[Any, Any, Any], ...]:
+    """Largest and second index, largest radius and best arm: the value so far, the first, and the next."""
+    select, greater = builder.select, functools.partial(builder.fcmp_ordered, ">")
+    leads = greater(index, first)
+    other = select(leads, first, index)
+    arm_ids = vectors.splat(builder, builder.trunc(arm, vectors.ID), STRIP)
+    return (
+        (first, number("-inf"), select(leads, index, first)),
+        (second, number("-inf"), select(greater(other, second), other, second)),
+        (largest, number(0.0), select(greater(radius, largest), radius, largest)),
+        (best, vectors.filled(vectors.ids(STRIP), 0), select(leads, arm_ids, best)),
+    )
+
+
+def _renew_anchors(
+    builder: Any, count: Any, size: Any, far: Any, table: Any, anchors: Any, inverses: Any
+) -> tuple[Any, Any]:
+    """Store counts that are far from their anchors as anchors; returns their powers, and a mask of them."""
+    tabled = builder.and_(far, builder.fcmp_ordered("<", count, size))
+    safe = builder.select(tabled, count, number(0.0))
+    exact = vectors.look_up(builder, table, builder.fptosi(safe, vectors.words(STRIP)), tabled)
+    vectors.store(builder, exact, anchors, tabled)
+    vectors.store(builder, builder.fdiv(number(ABOVE), count), inverses, tabled)
+    return exact, tabled
+
+
+def _wins(builder: Any, first: Any, second: Any, largest: Any, too_small: Any) -> Any:
+    """Whether the largest index exceeds the second by more than their error."""
+    size = builder.fadd(_size(builder, first), _size(builder, second))
+    slack = builder.fadd(builder.fmul(largest, too_small), builder.fmul(number(SLACK_OF_SUM), size))
+    return builder.fcmp_ordered(">", builder.fsub(first, second), slack)
+
+
 @intrinsic  # type: ignore[untyped-decorator]
 def _argmax(
     typing_context: Any,
@@ -101,88 +207,8 @@ def _argmax(
     action: Any,
     lane: Any,
 ) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        plus, minus, times, select = builder.fadd, builder.fsub, builder.fmul, builder.select
-        scale_, first_factor, second_factor, third_factor, too_small_ = (
-            vectors.splat(builder, x, STRIP) for x in arguments[:5]
-        )
-        arrays = [context.make_array(signature.args[i])(context, builder, arguments[i]) for i in range(5, 11)]
-        means, counts, table, anchors, inverses, actions = (array.data for array in arrays)
-        n_arms, width = cgutils.unpack_tuple(builder, arrays[1].shape)
-        size = builder.sitofp(cgutils.unpack_tuple(builder, arrays[2].shape)[0], vectors.DOUBLE)
-        size_, lane_ = vectors.splat(builder, size, STRIP), arguments[11]
-        here = vectors.there(builder, builder.sub(width, lane_), STRIP)
-        numbers, ids, words = vectors.doubles(STRIP), vectors.ids(STRIP), vectors.words(STRIP)
-
-        before, loop, renew, known, after = builder.block, *(builder.append_basic_block() for _ in range(4))
-        builder.branch(loop)
-        builder.position_at_end(loop)
-        arm = builder.phi(vectors.WORD)
-        first, second, largest = (builder.phi(numbers) for _ in range(3))
-        best, odd = builder.phi(ids), builder.phi(here.type)
-        place = builder.add(builder.mul(arm, width), lane_)
-
-        def row(start: Any) -> Any:
-            return builder.gep(start, [place])
-
-        count, mean_, old, inverse_ = (
-            vectors.load(builder, row(start), here) for start in (counts, means, anchors, inverses)
-        )
-        h = minus(times(count, inverse_), number(1.0))
-        # Numbers that are not negative are in the order of their bits, and all others come after them.
-        limit = builder.bitcast(number(NEAR), words)
-        far = builder.and_(here, builder.icmp_unsigned(">", builder.bitcast(h, words), limit))
-        none_far = builder.icmp_unsigned("==", builder.bitcast(far, _FEW), _FEW(0))
-        builder.cbranch(none_far, known, renew)
-
-        builder.position_at_end(renew)
-        tabled = builder.and_(far, builder.fcmp_ordered("<", count, size_))
-        safe = select(tabled, count, number(0.0))
-        exact = vectors.look_up(builder, table, builder.fptosi(safe, words), tabled)
-        vectors.store(builder, exact, row(anchors), tabled)
-        vectors.store(builder, builder.fdiv(number(ABOVE), count), row(inverses), tabled)
-        renewed = (
-            select(tabled, exact, old),
-            select(far, number(0.0), h),
-            builder.or_(odd, builder.xor(far, tabled)),
-        )
-        builder.branch(known)
-
-        builder.position_at_end(known)
-        anchor, h, beyond = (
-            _either(builder, (was, loop), (now, renew))
-            for was, now in zip((old, h, odd), renewed, strict=True)
-        )
-        radius = times(scale_, anchor)
-        bend = minus(first_factor, times(h, minus(second_factor, times(h, third_factor))))
-        index = plus(mean_, times(radius, minus(number(1.0 - NEAR_SLACK), times(h, bend))))
-        leads = builder.fcmp_ordered(">", index, first)
-        other = select(leads, first, index)
-        arm_ids = vectors.splat(builder, builder.trunc(arm, vectors.ID), STRIP)
-        steps = (
-            (arm, vectors.WORD(0), builder.add(arm, vectors.WORD(1))),
-            (first, number("-inf"), select(leads, index, first)),
-            (second, number("-inf"), select(builder.fcmp_ordered(">", other, second), other, second)),
-            (largest, number(0.0), select(builder.fcmp_ordered(">", radius, largest), radius, largest)),
-            (best, vectors.filled(ids, 0), select(leads, arm_ids, best)),
-            (odd, vectors.filled(here.type, 0), beyond),
-        )
-        for phi, start, then in steps:
-            phi.add_incoming(start, before)
-            phi.add_incoming(then, known)
-        builder.cbranch(builder.icmp_signed("<", steps[0][2], n_arms), loop, after)
-
-        builder.position_at_end(after)
-        _, first, second, largest, best, odd = (then for _, _, then in steps)
-        size = plus(_size(builder, first), _size(builder, second))
-        slack = plus(times(largest, too_small_), times(number(SLACK_OF_SUM), size))
-        wins = builder.fcmp_ordered(">", minus(first, second), slack)
-        clear = builder.and_(builder.and_(here, wins), builder.not_(odd))
-        vectors.store(builder, best, builder.gep(actions, [lane_]), clear)
-        return builder.zext(builder.bitcast(builder.xor(here, clear), _FEW), vectors.WORD)
-
     given = (*[types.float64] * 5, mean, n, powers, power, inverse, action, types.int64)
-    return types.uint64(*given), generate
+    return types.uint64(*given), _emit_argmax
 
 
 def number(value: Any) -> Any:

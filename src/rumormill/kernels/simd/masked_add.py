@@ -1,4 +1,4 @@
-"""Masked add: a sample to 64 receivers at a time, a bitmask says which of them receive it.
+"""Masked add: a sample to 64 receivers at a time, a bitmask selects the receivers.
 
 LLVM does not turn a loop over bits into masked vector additions; hand-written LLVM IR. The additions of each
 receiver stay in arrival order.
@@ -92,8 +92,68 @@ class _Group(NamedTuple):
     """The type in which samples are counted."""
 
 
-def _adding(*widths: int) -> Any:
+def _group(i: int, lanes: int, builder: Any, words: Any, n: Any, total: Any, word: Any) -> _Group:
+    """The receivers of word + i, `lanes` of them."""
+    receivers = cgutils.unpack_tuple(builder, n.shape)[0]
+    origins = cgutils.unpack_tuple(builder, words.shape)[1]
+    row = builder.add(word, WORD(i))
+    lane = builder.mul(row, WORD(LANES))
+    return _Group(
+        lanes=lanes,
+        here=vectors.there(builder, builder.sub(receivers, lane), lanes),
+        words=builder.gep(words.data, [builder.mul(row, origins)]),
+        n=builder.gep(n.data, [lane]),
+        total=builder.gep(total.data, [lane]),
+        count=ir.VectorType(vectors.BYTE if lanes == LANES else WORD, lanes),
+    )
+
+
+def _emit_add(widths: tuple[int, ...], context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     """The loop over samples for the receivers of one word, or of one and the first few of the next."""
+    words_, order_, xs_, n_, total_ = (
+        context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1, 4, 5, 6)
+    )
+    _, _, first_, last_, _, _, _, word_ = arguments
+    groups = [_group(i, lanes, builder, words_, n_, total_, word_) for i, lanes in enumerate(widths)]
+    begin = [first_]
+    for group in groups:
+        begin += [vectors.filled(group.count, 0), vectors.load(builder, group.total, group.here)]
+
+    before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
+    builder.cbranch(builder.icmp_signed("<", first_, last_), loop, after)
+    builder.position_at_end(loop)
+    now = [builder.phi(value.type) for value in begin]
+    origin = builder.sext(builder.load(builder.gep(order_.data, [now[0]])), WORD)
+    x = builder.load(builder.gep(xs_.data, [origin]))
+    then = [builder.add(now[0], WORD(1))]
+    for group, count, sums in zip(groups, now[1::2], now[2::2], strict=True):
+        word = builder.load(builder.gep(group.words, [origin]))
+        if group.lanes < LANES:
+            word = builder.trunc(word, ir.IntType(group.lanes))
+        receives = builder.bitcast(word, vectors.bits(group.lanes))
+        added = builder.fadd(sums, vectors.splat(builder, x, group.lanes))
+        then += [
+            builder.add(count, builder.zext(receives, group.count)),
+            builder.select(receives, added, sums),
+        ]
+    builder.cbranch(builder.icmp_signed("<", then[0], last_), loop, after)
+
+    builder.position_at_end(after)
+    end = [builder.phi(value.type) for value in begin]
+    for phi, value in zip(now + end, begin + begin, strict=True):
+        phi.add_incoming(value, before)
+    for phi, value in zip(now + end, then + then, strict=True):
+        phi.add_incoming(value, loop)
+    for group, count, sums in zip(groups, end[1::2], end[2::2], strict=True):
+        vectors.store(builder, sums, group.total, group.here)
+        counted = builder.uitofp(count, vectors.doubles(group.lanes))
+        counts = builder.fadd(vectors.load(builder, group.n, group.here), counted)
+        vectors.store(builder, counts, group.n, group.here)
+    return context.get_dummy_value()
+
+
+def _adding(*widths: int) -> Any:
+    """The intrinsic for words of so many receivers."""
 
     @intrinsic  # type: ignore[untyped-decorator]
     def add(
@@ -107,62 +167,8 @@ def _adding(*widths: int) -> Any:
         total: Any,
         word: Any,
     ) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            words_, order_, xs_, n_, total_ = (
-                context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1, 4, 5, 6)
-            )
-            _, _, first_, last_, _, _, _, word_ = arguments
-            receivers = cgutils.unpack_tuple(builder, n_.shape)[0]
-            origins = cgutils.unpack_tuple(builder, words_.shape)[1]
-            groups = []
-            for i, lanes in enumerate(widths):
-                row = builder.add(word_, WORD(i))
-                lane = builder.mul(row, WORD(LANES))
-                groups.append(
-                    _Group(
-                        lanes=lanes,
-                        here=vectors.there(builder, builder.sub(receivers, lane), lanes),
-                        words=builder.gep(words_.data, [builder.mul(row, origins)]),
-                        n=builder.gep(n_.data, [lane]),
-                        total=builder.gep(total_.data, [lane]),
-                        count=ir.VectorType(vectors.BYTE if lanes == LANES else WORD, lanes),
-                    )
-                )
-            begin = [first_]
-            for group in groups:
-                begin += [vectors.filled(group.count, 0), vectors.load(builder, group.total, group.here)]
-
-            before, loop, after = builder.block, builder.append_basic_block(), builder.append_basic_block()
-            builder.cbranch(builder.icmp_signed("<", first_, last_), loop, after)
-            builder.position_at_end(loop)
-            now = [builder.phi(value.type) for value in begin]
-            origin = builder.sext(builder.load(builder.gep(order_.data, [now[0]])), WORD)
-            x = builder.load(builder.gep(xs_.data, [origin]))
-            then = [builder.add(now[0], WORD(1))]
-            for group, count, sums in zip(groups, now[1::2], now[2::2], strict=True):
-                word = builder.load(builder.gep(group.words, [origin]))
-                if group.lanes < LANES:
-                    word = builder.trunc(word, ir.IntType(group.lanes))
-                receives = builder.bitcast(word, vectors.bits(group.lanes))
-                added = builder.fadd(sums, vectors.splat(builder, x, group.lanes))
-                then += [
-                    builder.add(count, builder.zext(receives, group.count)),
-                    builder.select(receives, added, sums),
-                ]
-            builder.cbranch(builder.icmp_signed("<", then[0], last_), loop, after)
-
-            builder.position_at_end(after)
-            end = [builder.phi(value.type) for value in begin]
-            for phi, value in zip(now + end, begin + begin, strict=True):
-                phi.add_incoming(value, before)
-            for phi, value in zip(now + end, then + then, strict=True):
-                phi.add_incoming(value, loop)
-            for group, count, sums in zip(groups, end[1::2], end[2::2], strict=True):
-                vectors.store(builder, sums, group.total, group.here)
-                counted = builder.uitofp(count, vectors.doubles(group.lanes))
-                counts = builder.fadd(vectors.load(builder, group.n, group.here), counted)
-                vectors.store(builder, counts, group.n, group.here)
-            return context.get_dummy_value()
+        def generate(*given: Any) -> Any:
+            return _emit_add(widths, *given)
 
         return types.void(words, order, types.int64, types.int64, xs, n, total, types.int64), generate
 

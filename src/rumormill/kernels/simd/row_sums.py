@@ -22,7 +22,7 @@ LANES = 4
 MOST_VECTORS = 4
 
 
-class Sums(NamedTuple):
+class RowSums(NamedTuple):
     """Row first + i of a table is the sum of the rows ids[ptr[i]:ptr[i + 1]], all of them further up."""
 
     first: int
@@ -31,7 +31,7 @@ class Sums(NamedTuple):
 
 
 @part
-def plain_add_up(table: Floats, sums: Sums) -> None:
+def plain_add_up(table: Floats, sums: RowSums) -> None:
     """Compute all sums of a table [slice of columns, row, column]."""
     ptr, ids = sums.ptr, sums.ids
     for c in range(table.shape[0]):
@@ -87,7 +87,7 @@ _sum_4, _sum_8, _sum_12, _sum_16 = (_row_sum(n) for n in range(1, MOST_VECTORS +
 
 
 @part
-def ir_add_up(table: Floats, sums: Sums) -> None:
+def ir_add_up(table: Floats, sums: RowSums) -> None:
     """The same for slices of 4, 8, 12 or 16 columns: a sum stays in vector registers."""
     width = table.shape[2]
     ptr, ids = sums.ptr, sums.ids
