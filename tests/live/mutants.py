@@ -16,7 +16,8 @@ from rumormill.live.core.exchange import Exchange
 from rumormill.live.core.frames import Have, Obs, encode
 from rumormill.live.core.game import Accepted, LiveGame
 from rumormill.live.core.node import Node
-from rumormill.live.core.records import Own, Reserve
+from rumormill.live.core.node_config import NodeConfig
+from rumormill.live.core.records import Own, RemovedGame, Reserve
 from rumormill.live.core.signatures import Chain, Signer
 from rumormill.live.core.skips import Skips
 from rumormill.live.core.streams import RetainedItems
@@ -289,3 +290,33 @@ WRONG_AFTER_AN_ABSENCE: list[Mutant] = [
 ]
 MUTANTS = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG}
 AFTER_AN_ABSENCE = {wrong.__name__: (cls, name, wrong) for cls, name, wrong in WRONG_AFTER_AN_ABSENCE}
+
+_reconfigure, _replay_removed = Node.reconfigure, RemovedGame.replay
+
+
+def links_keep_the_games_of_the_old_file(self: Node, config: NodeConfig) -> None:
+    agreed = {name: dict(link.games) for name, link in self.links.items()}
+    _reconfigure(self, config)
+    for name, link in self.links.items():
+        link.games, link.outdated = agreed[name], False
+
+
+def a_removed_game_leaves_nothing(self: Node, config: NodeConfig) -> None:
+    _reconfigure(self, config)
+    self._removed.clear()
+
+
+def a_removed_game_leaves_no_numbers_after_a_restart(self: RemovedGame, record: Any) -> None:
+    before = self.t
+    _replay_removed(self, record)
+    self.t = before
+
+
+AFTER_A_CHANGE: dict[str, Mutant] = {
+    each.__name__: (cls, method, each)
+    for cls, method, each in (
+        (Node, "reconfigure", links_keep_the_games_of_the_old_file),
+        (Node, "reconfigure", a_removed_game_leaves_nothing),
+        (RemovedGame, "replay", a_removed_game_leaves_no_numbers_after_a_restart),
+    )
+}

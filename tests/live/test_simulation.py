@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from live import simulation
-from live.mutants import AFTER_AN_ABSENCE, MUTANTS, Mutant
+from live.mutants import AFTER_A_CHANGE, AFTER_AN_ABSENCE, MUTANTS, Mutant
 
 SCHEDULES = 200
 STEPS = 250
@@ -13,6 +13,8 @@ STEPS = 250
 ENOUGH = 150
 # Schedules in which a node is away for long, and their steps besides.
 ABSENCES, ABSENT_STEPS = 80, 150
+# Schedules in which mesh files are read again, games come and go, and members sign lies.
+CHANGES = 120
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -24,6 +26,18 @@ def test_invariants(part: int) -> None:
 def test_invariants_after_an_absence() -> None:
     for seed in range(ABSENCES):
         simulation.run(seed, ABSENT_STEPS, absence=True)
+
+
+def test_invariants_while_games_and_arms_come_and_go() -> None:
+    for seed in range(CHANGES):
+        simulation.run(seed, STEPS, changes=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_invariants_in_ten_thousand_schedules_with_changes(part: int) -> None:
+    for seed in range(10_000 + part * 500, 10_000 + (part + 1) * 500):
+        simulation.run(seed, 100 + seed % 7 * 100, changes=True)
 
 
 @pytest.mark.slow
@@ -40,12 +54,12 @@ def test_invariants_in_ten_thousand_schedules(part: int) -> None:
         simulation.run(seed, 100 + seed % 7 * 100)
 
 
-def is_noticed(mutant: Mutant, monkeypatch: pytest.MonkeyPatch, steps: int, *, absence: bool) -> bool:
+def is_noticed(mutant: Mutant, monkeypatch: pytest.MonkeyPatch, steps: int, **kind: bool) -> bool:
     cls, method, wrong = mutant
     monkeypatch.setattr(cls, method, wrong)
     for seed in range(ENOUGH):
         try:
-            simulation.run(seed, steps, absence=absence)
+            simulation.run(seed, steps, **kind)
         except Exception:  # an invariant that does not hold, or a node that stumbles over its own state
             return True
     return False
@@ -53,12 +67,17 @@ def is_noticed(mutant: Mutant, monkeypatch: pytest.MonkeyPatch, steps: int, *, a
 
 @pytest.mark.parametrize("name", MUTANTS)
 def test_a_seeded_bug_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert is_noticed(MUTANTS[name], monkeypatch, STEPS, absence=False), f"{ENOUGH} schedules notice nothing"
+    assert is_noticed(MUTANTS[name], monkeypatch, STEPS), f"{ENOUGH} schedules notice nothing"
 
 
 @pytest.mark.parametrize("name", AFTER_AN_ABSENCE)
 def test_giving_up_too_early_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_noticed(AFTER_AN_ABSENCE[name], monkeypatch, ABSENT_STEPS, absence=True), "nothing is noticed"
+
+
+@pytest.mark.parametrize("name", AFTER_A_CHANGE)
+def test_a_wrong_change_of_games_is_noticed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert is_noticed(AFTER_A_CHANGE[name], monkeypatch, STEPS, changes=True), "nothing is noticed"
 
 
 def test_a_schedule_is_its_seed() -> None:

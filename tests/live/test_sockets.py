@@ -21,6 +21,10 @@ from rumormill.seeds import Role, root_seed, stream_seed
 HORIZON = 130
 
 
+def _raise(what: str, error: BaseException) -> None:
+    raise AssertionError(what) from error
+
+
 class Seat:
     """One node with its links, without a disk."""
 
@@ -28,7 +32,7 @@ class Seat:
         self.node = node
         name = f"n{node.config.node}"
         contexts = (tls(keys, name, server=True), tls(keys, name, server=False))
-        self.transport = Transport(node, names, contexts, lambda kind, text: None)
+        self.transport = Transport(node, names, contexts, lambda kind, text: None, _raise)
 
     def commit(self) -> None:
         self.node.take_journal()

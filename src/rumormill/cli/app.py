@@ -72,7 +72,8 @@ def app_for(words: Sequence[str]) -> typer.Typer:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and leave with its exit code.
 
-    0 well, 1 failed, 2 wrong input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM.
+    0 well, 1 failed, 2 wrong input, 130 stopped by Ctrl-C, 143 stopped by SIGTERM;
+    `rumormill node` also 70: one of its tasks failed.
     """
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     # Anywhere on the line: users add it at the end of a command that failed.

@@ -61,6 +61,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     ping_every: Seconds = 1.0
     silence: Seconds = 5.0
     """Without a frame, after which a link is closed."""
+    tick_within: Seconds = 5.0
+    """Without a tick, after which the node is not alive any more."""
     rate: Annotated[float, msgspec.Meta(gt=0)] = 10_000.0
     """Items of one origin accepted per second."""
     frames: Annotated[float, msgspec.Meta(gt=0)] = 10_000.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from live.making import GAME
+from live.simulation.mesh import SIDE
 from live.simulation.network import Network
 from live.simulation.parts import N_ARMS, Broken, Sent
 from rumormill.live.core.decisions import NotReady
@@ -55,6 +56,18 @@ class Applications(Network):
         if sent.answer is not None and sent.answer[0] != answer.seq and sent.acked:
             raise Broken(f"I6: node {v} answers {answer.seq} after {sent.answer[0]}")
         sent.answer = (answer.seq, answer.record)
+
+    def play_side(self, v: int) -> None:
+        """A decision of the second game, and mostly its reward."""
+        node = self.node(v)
+        if SIDE in node.games:
+            try:
+                token = node.choose(SIDE, self.clock(v), 60.0)
+            except NotReady:
+                return
+            if self.rng.random() < 0.8:
+                node.observe(SIDE, token.t, token.arm, self.rng.gauss(token.arm, 1.0))
+            self.write(v)
 
     def nonsense(self, v: int) -> None:
         """Requests that must be refused."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from live.making import GAME
 from live.simulation.invariants import Invariants
+from live.simulation.mesh import SIDE
 from live.simulation.parts import Broken, Disk
 from rumormill.live.core.records import Own, Record
 from rumormill.live.io.journal import pack, unpack
@@ -12,8 +13,8 @@ from rumormill.live.io.journal import pack, unpack
 class Machines(Invariants):
     """A crash keeps the safe part of a disk and any prefix of the rest."""
 
-    def __init__(self, seed: int, steps: int = 300, *, absence: bool = False) -> None:
-        super().__init__(seed, steps, absence=absence)
+    def __init__(self, seed: int, steps: int = 300, *, absence: bool = False, changes: bool = False) -> None:
+        super().__init__(seed, steps, absence=absence, changes=changes)
         for v in range(self.size):
             self.start(v)
 
@@ -25,6 +26,13 @@ class Machines(Invariants):
         node.tick(self.clock(v))
         node.start()
         host.node, host.written, host.safe = node, 0, 0
+
+    def change(self, v: int, side: int | None) -> None:
+        """A new mesh file on one machine: the second game comes, goes, or has other arms."""
+        self.hosts[v].side = side
+        if self.hosts[v].node is not None:
+            self.node(v).reconfigure(self.config(v))
+            self.write(v)
 
     def crash(self, v: int) -> None:
         host, disk = self.hosts[v], self.hosts[v].disk
@@ -100,8 +108,9 @@ class Machines(Invariants):
 
     def _note(self, v: int, moved: list[Record]) -> None:
         """What an origin has on disk is the truth."""
-        told = self.truth.setdefault((v, self.hosts[v].epoch), [])
         for record in moved:
+            truth = self.side_truth if record.game == SIDE else self.truth
+            told = truth.setdefault((v, self.hosts[v].epoch), [])
             if isinstance(record, Own) and record.seq:
                 if record.seq != len(told) + 1:
                     raise Broken(f"I3: node {v} numbers its items {record.seq} after {len(told)}")

@@ -2,26 +2,35 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from typing import Any
 
 from msgspec.structs import replace
 
 import rumormill as rm
-from live.making import node_config
+from live.making import MOMENTS, maker, node_config
 from live.simulation.parts import N_ARMS, Disk, Host, Wire
 from rumormill.live.core.frames import Key
 from rumormill.live.core.node import Node
+from rumormill.live.core.node_config import NodeConfig
 from rumormill.mesh.file import Limits
+
+SIDE = "side"
+"""The second game."""
 
 
 class Mesh:
     """Everything that a schedule changes."""
 
-    def __init__(self, seed: int, steps: int = 300, *, absence: bool = False) -> None:
-        """With `absence` one node is away for long, and the others keep little of what it misses."""
+    def __init__(self, seed: int, steps: int = 300, *, absence: bool = False, changes: bool = False) -> None:
+        """With `absence` one node is away for long, and the others keep little of what it misses.
+
+        With `changes` mesh files are read again: a second game comes, goes and changes its arms; and members
+        sign what no honest node sends.
+        """
         self.rng = rng = random.Random(seed)
-        self.steps, self.absence = steps, absence
+        self.steps, self.absence, self.changes = steps, absence, changes
         self.network = self._network(rng)
         self.gamma = rng.choice([2, 3] if absence else [1, 1, 2, 2, 3])
         self.policy = self._policy(rng)
@@ -37,14 +46,18 @@ class Mesh:
             ping_every=2.0,
             silence=8.0,
         )
-        self.signed = rng.random() < 0.4
+        self.signed = rng.random() < (0.7 if changes else 0.4)
         self.now = 1000.0
         self.size = self.network.n_agents
         self.distance = self._distances()
         retain = [1, 3, 8, 30] if absence else [2, 4, 30] if rng.random() < 0.7 else [30, 1000]
         self.hosts = [Host(Disk(), epoch=1, retain=rng.choice(retain)) for _ in range(self.size)]
+        for host in self.hosts:
+            host.side = 0 if changes else None
         self.truth: dict[Key, list[tuple[int, int, float]]] = {}
         self.tokens: set[tuple[int, int, int]] = set()
+        self.side_truth: dict[Key, list[tuple[int, int, float]]] = {}
+        self.side_tokens: set[tuple[int, int, int]] = set()
         self.wires: dict[int, Wire] = {}
         self.blocked: set[tuple[int, int]] = set()
         self.next_link = 1
@@ -89,6 +102,10 @@ class Mesh:
         return d
 
     def fresh(self, v: int) -> Node:
+        return Node(self.config(v))
+
+    def config(self, v: int) -> NodeConfig:
+        """From the mesh file as it is on this machine."""
         made = node_config(
             self.policy,
             self.network,
@@ -99,7 +116,18 @@ class Mesh:
             patience=4.0,
             signed=self.signed,
         )
-        return Node(made)
+        side = self.hosts[v].side
+        if side is None:
+            return made
+        (game,) = made.games
+        second = dataclasses.replace(
+            game,
+            name=SIDE,
+            n_arms=2 + side,
+            fingerprint=f"{game.fingerprint} {side}",
+            make_agent=maker(self.policy, self.network, v, 2 + side, MOMENTS),
+        )
+        return dataclasses.replace(made, games=(game, second))
 
     def node(self, v: int) -> Node:
         node = self.hosts[v].node

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from live.making import GAME, fake_signer
+from live.simulation.invariants import MADE_UP
 from live.simulation.machines import Machines
 from live.simulation.parts import Broken, Wire
 from rumormill.live.core import frames as wire
@@ -121,6 +122,21 @@ class Network(Machines):
             wire.Skip(GAME, third, epoch, known + 1, *own[1:]),
         ]
         self.wires[link].ways[sender].append(wire.encode(self.rng.choice(made)))
+
+    def betray(self, link: int, sender: int) -> None:
+        """A member signs a Skip in a stream of its own that is not; then a Have, and items not signed."""
+        self.lied.add(sender)
+        key = (sender, MADE_UP)
+        point = fake_signer(sender).sign_point(GAME, key, self.rng.randint(1, 5), BEGIN, None)
+        node = self.node(sender)
+        rows = [node._exchange._row(node.games[GAME], each) for each in node.games[GAME].streams.values()]
+        made: list[wire.Frame] = [
+            wire.Skip(GAME, *key, point.upto, point.digest, None, point.signature),
+            wire.Have(GAME, rows, full=True),
+            wire.Obs(GAME, *key, 1, 1, [(1, 0, 0.5)], None, b"no seal"),
+        ]
+        for frame in made if self.rng.random() < 0.5 else self.rng.choices(made, k=3):
+            self.wires[link].ways[sender].append(wire.encode(frame))
 
     def lie(self, link: int, sender: int) -> None:
         """A frame that no honest node sends, and that must change nothing."""

@@ -49,6 +49,7 @@ class Host:
     written: int = 0  # records of this process handed to the disk
     safe: int = 0  # of those, on disk
     sent: dict[int, Sent] = field(default_factory=dict)
+    side: int | None = None  # which arms the second game has in its mesh file; None: it is not in it
 
 
 @dataclass

@@ -10,6 +10,7 @@ FAULTS = (
     *("crash", "crash", "lose", "cut", "cut", "stall", "stall", "block", "unblock", "full", "clock", "time"),
     *("snapshot", "snapshot", "lie", "forge", "forge", "forge", "nonsense", "abandon"),
 )
+CHANGES = (*FAULTS, *["change"] * 3, *["betray"] * 6)
 
 
 class World(Applications):
@@ -35,9 +36,15 @@ class World(Applications):
         v = rng.randrange(self.size)
         kind = rng.random()
         if self.hosts[v].node is None:
+            if self.changes and kind > 0.9:
+                self.change(v, rng.choice([None, 0, 1]))
             if kind < 0.3:
                 self.start(v)
             return
+        if self.changes and rng.random() < 0.3:
+            self.play_side(v)
+        if self.changes and rng.random() < 0.03:
+            self.change(v, rng.choice([None, 0, 1]))
         if kind < 0.25:
             self.choose(v)
         elif kind < 0.45:
@@ -56,7 +63,7 @@ class World(Applications):
 
     def fault(self, v: int, edges: list[tuple[int, int]]) -> None:
         rng = self.rng
-        kind = rng.choice(FAULTS)
+        kind = rng.choice(CHANGES if self.changes else FAULTS)
         if kind == "crash":
             self.crash(v)
         elif kind == "lose" and rng.random() < 0.4:
@@ -86,6 +93,11 @@ class World(Applications):
         elif kind == "forge" and self.hostile and self.signed and self.wires:
             link = rng.choice(list(self.wires))
             self.forge(link, rng.choice(self.wires[link].ends))
+        elif kind == "change":
+            self.change(v, rng.choice([None, 0, 1]))
+        elif kind == "betray" and self.signed and self.wires:
+            link = rng.choice(list(self.wires))
+            self.betray(link, rng.choice(self.wires[link].ends))
         elif kind == "nonsense":
             self.nonsense(v)
         elif kind == "abandon" and self.hosts[v].sent:
@@ -134,6 +146,8 @@ class World(Applications):
         self.blocked.clear()
         for v, host in enumerate(self.hosts):
             host.disk.full = False
+            if self.changes and host.side != 0:
+                self.change(v, 0)
             if host.node is None:
                 self.start(v)
         for second in range(120):
@@ -166,12 +180,12 @@ class World(Applications):
             self.write(v)
             if host.disk.rest:
                 return False
-        return not self.missing()
+        return not self.missing() and not (self.changes and self.side_missing())
 
 
-def run(seed: int, steps: int = 300, *, absence: bool = False) -> None:
+def run(seed: int, steps: int = 300, *, absence: bool = False, changes: bool = False) -> None:
     """One schedule; what fails names its seed."""
     try:
-        World(seed, steps, absence=absence).run()
+        World(seed, steps, absence=absence, changes=changes).run()
     except Broken as error:
         raise Broken(f"seed {seed}: {error}") from error

@@ -26,10 +26,11 @@ def node(
     """Run a node until SIGTERM; SIGHUP reads the mesh file again.
 
     A token that every request must carry is taken from RUMORMILL_TOKEN.
+    Exit code 0 after SIGTERM or Ctrl-C, 70 after a defect: the last lines of the log say which.
     """
     from rumormill.live.io.runtime import Settings, run_node
 
-    run_node(
+    code = run_node(
         Settings(
             mesh=mesh,
             name=name,
@@ -40,3 +41,5 @@ def node(
             keys=keys,
         )
     )
+    if code:
+        raise typer.Exit(code)

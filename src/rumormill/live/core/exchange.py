@@ -65,6 +65,8 @@ class Link:
     """Whether the peer waits for a frame in `control`."""
     closing: str | None = None
     """Why the driver should close it."""
+    outdated: bool = False
+    """Whether the games were agreed under an earlier mesh file: frames that arrive are dropped."""
     pause_until: float = 0.0
     """The driver should not read from it before this time."""
     round: int = 0
@@ -150,7 +152,8 @@ class Exchange:
             game = self._node.games[name]
             while shared.answered and shared.unsent:
                 key = next(iter(shared.unsent))
-                frame = self._stream_frame(link, game, shared, game.streams[key])
+                stream = game.streams.get(key)  # None: nothing of it was verified, and it was dropped
+                frame = None if stream is None else self._stream_frame(link, game, shared, stream)
                 if frame is not None:
                     return frame
                 shared.unsent.pop(key, None)

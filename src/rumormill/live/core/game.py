@@ -124,8 +124,8 @@ class GameState:
         return found
 
     def forget(self, stream: Stream) -> None:
-        """Drop a stream of which nothing was verified."""
-        if stream.upto == 0 and stream is not self.own:
+        """Drop a stream of which nothing was verified, neither an item nor a Skip."""
+        if stream.upto == 0 and stream.skip_since is None and stream is not self.own:
             self.streams.pop(stream.key, None)
 
     # --- restart ------------------------------------------------------------------------------------

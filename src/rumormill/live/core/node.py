@@ -30,7 +30,8 @@ from rumormill.live.core.frames import (
 )
 from rumormill.live.core.game import Accepted, LiveGame
 from rumormill.live.core.node_config import GameConfig, NodeConfig
-from rumormill.live.core.records import Record
+from rumormill.live.core.records import Record, RemovedGame
+from rumormill.live.core.signatures import BEGIN
 from rumormill.live.core.skips import Skips
 
 # Frames that may wait for a peer that does not read, beside four per stream; then the link is closed.
@@ -54,6 +55,8 @@ class Node(NodeState):
     def __init__(self, config: NodeConfig) -> None:
         super().__init__(config)
         self.games = {each.name: self._game(each) for each in config.games}
+        # Games that are not in the mesh file any more: their numbers are not used again if they return.
+        self._removed: dict[str, RemovedGame] = {}
         self._clock: float | None = None  # the driver's clock at its last call
         self._durable = 0
         self._exchange = Exchange(self)
@@ -66,8 +69,16 @@ class Node(NodeState):
 
     def start(self) -> None:
         """Request the first block of decision numbers; call once, after `restart` if there is one."""
+        self._log_removals()
         for game in self.games.values():
             game.reserve(self.log)
+
+    def _log_removals(self) -> None:
+        """Record that games were removed: one that returns starts anew, behind the numbers it has used."""
+        for name, game in self._removed.items():
+            if not game.logged:
+                game.logged = True
+                self.log(game.record(name))
 
     @property
     def ready(self) -> bool:
@@ -127,12 +138,18 @@ class Node(NodeState):
 
     def restart(self, state: dict[str, Any] | None, journal: Iterable[Record]) -> None:
         """Restore a snapshot and replay the records after it."""
+        own, begin = (self.config.node, self.config.epoch), b"" if self.config.signer is None else BEGIN
         for name, each in (state or {}).items():
             if name in self.games:
                 self.games[name].restore(each)
+            else:
+                self._removed[name] = RemovedGame.from_state(each, own)
         for record in journal:
             if record.game in self.games:
                 self.games[record.game].replay(record)
+            else:
+                removed = self._removed.setdefault(record.game, RemovedGame(digest=begin))
+                removed.replay(record)
         for game in self.games.values():
             game.restart()
 
@@ -151,15 +168,25 @@ class Node(NodeState):
                 earlier, game = game, self._game(each)
                 if earlier is not None:
                     game.follow(earlier.numbers, earlier.durable, self._records)
+                elif each.name in self._removed:
+                    game.follow(self._removed.pop(each.name).numbers, record=self._records)
                 game.reserve(self.log)
             games[each.name] = game
+        for name, game in self.games.items():
+            if name not in games:
+                self._removed[name] = RemovedGame(*game.numbers)
         self.games = games
+        self._log_removals()
         for link in self.links.values():
             link.closing = link.closing or "a new mesh file"
+            link.outdated = True
+            link.games.clear()
 
     def snapshot(self) -> dict[str, Any]:
         """The state as of the last record, as plain data."""
-        return {name: game.state() for name, game in self.games.items()}
+        own = (self.config.node, self.config.epoch)
+        removed = {name: game.state(own) for name, game in self._removed.items()}
+        return {**removed, **{name: game.state() for name, game in self.games.items()}}
 
     # --- time and links -----------------------------------------------------------------------------
 
@@ -216,7 +243,7 @@ class Node(NodeState):
         self._charge(at)
         try:
             frame = decode(body)
-            if frame is not None:
+            if frame is not None and not at.outdated:
                 self._handle(at, frame)
         except ProtocolError as error:
             self.violations["hostile"] += 1

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import msgspec
 
-from rumormill.live.core.frames import Head, Item
+from rumormill.live.core.frames import ITEM, Head, Item, Key
+from rumormill.live.core.signatures import chained
 
 
 class _Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -88,3 +92,55 @@ def decode(data: bytes) -> Record:
     """The record that `encode` packed."""
     found: Record = _decoder.decode(data)
     return found
+
+
+REMOVED = "removed"
+"""The fingerprint of a game that is not in the mesh file: equal to that of no game."""
+
+
+@dataclass
+class RemovedGame:
+    """The numbers that a game has used which is not in the mesh file any more."""
+
+    t: int = 0
+    """The last decision number."""
+    seq: int = 0
+    """The last item of the own stream."""
+    digest: bytes = b""
+    """Of the own stream up to there; empty without signatures."""
+    logged: bool = False
+    """Whether the journal holds the removal."""
+
+    @property
+    def numbers(self) -> tuple[int, int, bytes]:
+        """The last decision number, the last item of the own stream, and the digest up to it."""
+        return self.t, self.seq, self.digest
+
+    def record(self, game: str) -> Reserve:
+        """The record of the removal: whatever follows of this name is another game."""
+        return Reserve(game, self.t, REMOVED)
+
+    def replay(self, record: Record) -> None:
+        """Take the numbers from a record."""
+        match record:
+            case Reserve(upto=upto, fingerprint=fingerprint):
+                self.t = max(self.t, upto)
+                self.logged = fingerprint == REMOVED
+            case Own(t=t, arm=arm, reward=reward, seq=seq) if seq:
+                self.seq = seq
+                if self.digest:
+                    self.digest = chained(self.digest, [(t, arm, reward)])
+
+    def state(self, own: Key) -> dict[str, Any]:
+        """As plain data, for snapshots, in the form of a game that is played."""
+        stream = [*own, self.seq, b"", None, *([[self.digest, []]] if self.digest else [])]
+        return {"fingerprint": REMOVED, "choices": {"reserved": self.t}, "streams": [stream]}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any], own: Key) -> RemovedGame:
+        """From the state of a game, removed or played."""
+        row = next(each for each in state["streams"] if tuple(each[:2]) == own)
+        seq = int(row[2]) + len(row[3]) // ITEM.itemsize
+        digest = bytes(row[5][0]) if len(row) > 5 else b""
+        logged = state["fingerprint"] == REMOVED
+        return cls(int(state["choices"]["reserved"]), seq, digest, logged)

@@ -183,9 +183,16 @@ class Journal:
 
     # --- writing ------------------------------------------------------------------------------------
 
-    def start(self, on_commit: Callable[[int], None]) -> None:
-        """Start the writer thread, which calls `on_commit(n)` when n records are on disk."""
-        self._on_commit = on_commit
+    def start(
+        self,
+        on_commit: Callable[[int], None],
+        on_failure: Callable[[Exception], None] = lambda error: None,
+    ) -> None:
+        """Start the writer thread, which calls `on_commit(n)` when n records are on disk.
+
+        `on_failure(error)` is called if the thread ends with an error; a full disk is none.
+        """
+        self._on_commit, self._on_failure = on_commit, on_failure
         self._thread = threading.Thread(target=self._work, name="journal", daemon=True)
         self._thread.start()
 
@@ -213,7 +220,7 @@ class Journal:
             self._write()
         except Exception as error:
             self.fault = f"nothing is written any more: {error!r}"
-            raise
+            self._on_failure(error)
 
     def _write(self) -> None:
         """Commit what is queued, until closed."""

@@ -14,12 +14,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rumormill.errors import InputError, RumormillError
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import node_config
 from rumormill.live.core.signatures import Signer
-from rumormill.live.io.http import HttpServer, Response
+from rumormill.live.io.http import HttpConnection, HttpServer, Response
 from rumormill.live.io.journal import Journal, pack
 from rumormill.live.io.sidecar import Sidecar
 from rumormill.live.io.transport import Transport, tls
@@ -38,6 +39,10 @@ WRITE_EVERY, MOST_UNWRITTEN = 1.0, 256
 EVENT_EVERY = 1.0
 # Seconds after which the writer's thread yields, so that it does not delay a response.
 SWITCH = 0.0005
+# The exit code of a node whose own code failed: not that of wrong input (2) or of a signal (130, 143).
+DEFECT = 70
+# Seconds to answer requests and to close the journal after a failure.
+LAST_SECONDS = 2.0
 # Records that may wait for the disk before links are no longer read.
 MOST_BACKLOG = 20_000
 
@@ -88,11 +93,13 @@ class Runtime:
         self.node.restart(self.journal.found.state, self.journal.found.records)
         self._since_snapshot = len(self.journal.found.records)
         self.journal.forget_found()
-        self.transport = Transport(self.node, mesh.ids, contexts, _warn)
+        self.transport = Transport(self.node, mesh.ids, contexts, _warn, self.fail)
         self.sidecar = Sidecar(self)
         self.http = HttpServer(self.sidecar.respond, lambda why: self.transport.refuse("http", why))
         self.draining = False
-        self.started = self.clock()
+        self.defect: str | None = None
+        """The first background task that failed, and how; None while all of them run."""
+        self.started = self.ticked = self.clock()
         # (record, order, future, its result)
         self._waiting: list[tuple[int, int, asyncio.Future[Response], Response]] = []
         self._order = itertools.count()
@@ -102,15 +109,20 @@ class Runtime:
 
     # --- start and stop -----------------------------------------------------------------------------
 
-    async def run(self) -> None:
-        """Run until SIGTERM or Ctrl-C."""
+    async def run(self) -> int:
+        """Run until SIGTERM, Ctrl-C or the failure of a background task; the exit code."""
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(self._callback_failed)
         self.node.tick(self.clock())
+        self.ticked = self.clock()
 
         def on_commit(n: int) -> None:
             loop.call_soon_threadsafe(self._committed, n)
 
-        self.journal.start(on_commit)
+        def on_failure(error: Exception) -> None:
+            loop.call_soon_threadsafe(self.fail, "the journal's writer", error)
+
+        self.journal.start(on_commit, on_failure)
         self.node.start()
         host, port = split_address(
             self.settings.listen or self.mesh.nodes[self.name].address,  # plain-words: allow
@@ -122,13 +134,27 @@ class Runtime:
         self.schedule_flush()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self.reload)
+        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
         where = self.settings.http if self.unix else f"{self.host}:{self.http.port}"
         log.info("ready", extra={"fields": {"http": where, "epoch": self.epoch}})
         ticking = asyncio.ensure_future(self._tick())
+        ticking.add_done_callback(self._tick_ended)
         await self._stop.wait()
         ticking.cancel()
-        await self.drain()
+        if self.defect is None:
+            try:
+                await self.drain()
+            except Exception as error:
+                self.fail("stopping", error)
+        if self.defect is None:
+            return 0
+        await self._abandon()
+        log.critical(
+            "the node ends with exit code %d, a defect: start it again, and report the trace above",
+            DEFECT,
+            extra={"fields": {"exit": DEFECT, "defect": self.defect}},
+        )
+        return DEFECT
 
     def _addresses(self) -> dict[int, tuple[str, int]]:
         """The addresses that this node dials: neighbours with a larger id."""
@@ -152,6 +178,57 @@ class Runtime:
                 published = self.clock()
                 if self.http.watched:
                     self.http.publish(self.sidecar.status_event())
+            self.ticked = self.clock()
+
+    # --- failures -----------------------------------------------------------------------------------
+
+    def fail(self, what: str, error: BaseException) -> None:
+        """A background task failed: log it, be neither ready nor alive, end the process."""
+        log.critical("%s failed: %r", what, error, exc_info=error, extra={"fields": {"task": what}})
+        if self.defect is None:
+            self.defect = f"{what} failed: {error!r}"
+        self._stop.set()
+
+    def _tick_ended(self, task: asyncio.Task[None]) -> None:
+        if not task.cancelled():
+            self.fail("the tick", task.exception() or RuntimeError("it ended"))
+
+    def _callback_failed(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An exception that no task carries; one of this package's code outside HTTP ends the node."""
+        error, text = context.get("exception"), str(context.get("message", "a callback"))
+        if error is None or not _is_own(error) or isinstance(context.get("protocol"), HttpConnection):
+            log.error(text, exc_info=error)
+        else:
+            self.fail(text, error)
+
+    def _on_hangup(self) -> None:
+        try:
+            self.reload()
+        except Exception as error:
+            self.fail("the new mesh file", error)
+
+    async def _abandon(self) -> None:
+        """Close everything after a failure, without a snapshot of a state that may be wrong."""
+        self.draining = True
+        for closing in (self.http.stop(LAST_SECONDS), self.transport.stop()):
+            try:
+                async with asyncio.timeout(2 * LAST_SECONDS):
+                    await closing
+            except Exception as error:
+                log.error("closing failed: %r", error, exc_info=error)
+        await asyncio.to_thread(self.journal.close, LAST_SECONDS)
+
+    @property
+    def tick_age(self) -> float:
+        """Seconds since the last tick."""
+        return self.clock() - self.ticked
+
+    @property
+    def not_alive(self) -> str | None:
+        """Why this process should be started again; None while it is alive."""
+        if self.defect is None and self.tick_age > self.mesh.file.limits.tick_within:
+            return f"the tick has not run for {self.tick_age:.1f} s"
+        return self.defect
 
     def stop(self) -> None:
         """End `run`."""
@@ -227,7 +304,8 @@ class Runtime:
     @property
     def ready(self) -> bool:
         """Whether decisions can be made now."""
-        return not self.draining and self.journal.fault is None and self.node.ready
+        ready = not self.draining and self.journal.fault is None and self.node.ready
+        return ready and self.not_alive is None
 
     def _committed(self, n: int) -> None:
         """The first n records are on disk: resolve the futures that wait for them."""
@@ -290,8 +368,18 @@ class JsonLines(logging.Formatter):
         return json.dumps(row, ensure_ascii=False)
 
 
-def run_node(settings: Settings) -> None:
-    """Run a node in this process until it is stopped: `rumormill node`."""
+def _is_own(error: BaseException) -> bool:
+    """Whether an exception passed through the code of this package."""
+    trace = error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_globals.get("__name__", "").startswith("rumormill."):
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def run_node(settings: Settings) -> int:
+    """Run a node in this process until it is stopped: `rumormill node`; the exit code, 0 or `DEFECT`."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     log.handlers[:], log.propagate = [handler], False
@@ -299,8 +387,9 @@ def run_node(settings: Settings) -> None:
 
     sys.setswitchinterval(SWITCH)
 
-    async def main() -> None:
+    async def main() -> int:
         with contextlib.suppress(asyncio.CancelledError):
-            await Runtime(settings).run()
+            return await Runtime(settings).run()
+        return 0
 
-    asyncio.run(main())
+    return asyncio.run(main())

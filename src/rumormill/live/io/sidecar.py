@@ -230,12 +230,13 @@ class Sidecar:
         return _json(status.status(self._runtime))
 
     def _healthy(self, request: Request) -> Response:
-        return Response(200, b"ok\n", "text")
+        wrong = self._runtime.not_alive
+        return Response(200, b"ok\n", "text") if wrong is None else _error(503, wrong)
 
     def _ready(self, request: Request) -> Response:
         if self._runtime.ready:
             return Response(200, b"ready\n", "text")
-        return _error(503, self._runtime.journal.fault or "not ready")
+        return _error(503, self._runtime.not_alive or self._runtime.journal.fault or "not ready")
 
     def _metrics(self, request: Request) -> Response:
         return Response(200, status.metrics(self._runtime).encode(), "text/plain; version=0.0.4")

@@ -34,6 +34,14 @@ class RunningNode(Protocol):
     def ready(self) -> bool:
         """Whether decisions can be made now."""
 
+    @property
+    def tick_age(self) -> float:
+        """Seconds since the last tick."""
+
+    @property
+    def not_alive(self) -> str | None:
+        """Why the process should be started again; None while it is alive."""
+
 
 def status(runtime: RunningNode) -> dict[str, Any]:
     """The whole status, as plain data."""

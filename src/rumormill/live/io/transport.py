@@ -173,7 +173,10 @@ class Transport:
         names: dict[str, int],
         contexts: tuple[ssl.SSLContext, ssl.SSLContext],
         warn: Callable[[str, str], None],
+        failed: Callable[[str, BaseException], None],
     ) -> None:
+        """`warn` logs a refusal; `failed` is called when a task ends that should not."""
+        self._failed = failed
         self.node, self._names, self._warn = node, names, warn
         self._server_tls, self._client_tls = contexts
         self.wires: set[PeerConnection] = set()
@@ -218,7 +221,7 @@ class Transport:
         """Accept connections on an address."""
         self._socket = socket.create_server((host, port), backlog=128, family=_family(host))
         self._socket.setblocking(False)
-        self._keep(self._accept())
+        self._keep("the accept loop", self._accept())
 
     @property
     def port(self) -> int:
@@ -240,7 +243,7 @@ class Transport:
                 self.refuse("crowd", "too many unidentified connections")  # plain-words: allow
                 oldest = next(iter(self._unidentified))
                 self._unidentified.pop(oldest).cancel()
-            self._unidentified[raw] = self._keep(self._handshake(raw))
+            self._unidentified[raw] = self._keep("a handshake", self._handshake(raw))
 
     async def _handshake(self, raw: socket.socket) -> None:
         """Complete the TLS handshake within `HANDSHAKE` seconds, or close the socket."""
@@ -267,14 +270,16 @@ class Transport:
                 task.cancel()
         for peer, address in addresses.items():
             if peer not in self._dialling:
-                self._dialling[peer] = (address, self._keep(self._dial(peer, *address)))
+                task = self._keep(f"dialling node {peer}", self._dial(peer, *address))
+                self._dialling[peer] = (address, task)
 
     async def _dial(self, peer: int, host: str, port: int) -> None:
         """Connect to a neighbour, again after every disconnection, with exponential back-off."""
         pause = LEAST_PAUSE
         loop = asyncio.get_running_loop()
         while True:
-            with contextlib.suppress(OSError, ssl.SSLError, TimeoutError):
+            # UnicodeError: a host that cannot be a name
+            with contextlib.suppress(OSError, ssl.SSLError, TimeoutError, UnicodeError):
                 async with asyncio.timeout(2 * HANDSHAKE):
                     _, connection = await loop.create_connection(
                         lambda: PeerConnection(self, peer),
@@ -367,11 +372,18 @@ class Transport:
             if left:
                 await asyncio.wait([connection.gone for connection in left], timeout=GOODBYE)
 
-    def _keep(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Start a task that `stop` cancels."""
+    def _keep(self, what: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start a task that `stop` cancels and whose failure is reported."""
+
+        def ended(task: asyncio.Task[None]) -> None:
+            self._tasks.discard(task)
+            error = None if task.cancelled() else task.exception()
+            if error is not None:
+                self._failed(what, error)
+
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(ended)
         return task
 
 
