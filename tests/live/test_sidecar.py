@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import csv
+import doctest
 import http.client
 import json
 import os
@@ -150,10 +151,14 @@ def test_the_asynchronous_client(made: Cluster) -> None:
 
 @pytest.mark.parametrize("client", [Client, AsyncClient])
 def test_the_example_of_the_client_runs(made: Cluster, client: type) -> None:
-    code = textwrap.dedent((client.__doc__ or "").partition("Example:\n")[2])
+    text = client.__doc__ or ""
+    code = textwrap.dedent(text.partition("Example:\n")[2])
+    code = code or "".join(each.source for each in doctest.DocTestParser().get_examples(text))
     before = made.status(0)["games"]["mirrors"]["observed"]
-    names: dict[str, Any] = {}
-    exec(code.replace("http://127.0.0.1:7480", f"http://127.0.0.1:{made.http[0]}"), names)
+    names: dict[str, Any] = {"Client": Client, "NodeError": NodeError}
+    for shown in ('"http://127.0.0.1:7480"', '"http://127.0.0.1:1", timeout=0.1'):
+        code = code.replace(shown, f'"http://127.0.0.1:{made.http[0]}"')
+    exec(code, names)
     if client is AsyncClient:
         asyncio.run(names["fetch"]())
     assert made.status(0)["games"]["mirrors"]["observed"] == before + 1
