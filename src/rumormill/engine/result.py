@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rumormill.arms import RewardSource, VaryingSource
 from rumormill.arms.objective import best_of
 from rumormill.catalogue import label_of
-from rumormill.engine.workers import Crew
+from rumormill.engine.workers import ThreadPool
 from rumormill.errors import InputError
 from rumormill.validate import is_whole, refused, whole
 
@@ -34,7 +34,7 @@ class Opening:
     keep_actions: bool
     seed: np.random.SeedSequence
     """The trial's own."""
-    crew: Crew | None = None
+    thread_pool: ThreadPool | None = None
     """Threads that share the trial; they change no result."""
 
 

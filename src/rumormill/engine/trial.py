@@ -18,7 +18,7 @@ from rumormill.engine import reference
 from rumormill.engine.faults import ImperfectGame
 from rumormill.engine.reference import Game, seats
 from rumormill.engine.result import Opening, Trial, needs_actions, with_regret
-from rumormill.engine.workers import Crew
+from rumormill.engine.workers import ThreadPool
 from rumormill.errors import InputError, SlowEngineNotice
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy, as_policy, policy_name, seated
@@ -182,15 +182,15 @@ def play_trial(
             )
         else:
             together.setdefault(contender.network.n_agents, []).append(i)
-    with Crew(threads) if threads > 1 and together else nullcontext() as crew:
+    with ThreadPool(threads) if threads > 1 and together else nullcontext() as thread_pool:
         for n_agents, members in together.items():
             rewards = source.stream(stream_seed(seed, Role.REWARDS), n_agents, horizon)
             layouts = {i: layout for i in members if (layout := contenders[i].layout) is not None}
-            opening = Opening(source, horizon, marks, keep_actions, seed, crew)
+            opening = Opening(source, horizon, marks, keep_actions, seed, thread_pool)
             runs = {i: layout.start(opening) for i, layout in layouts.items()}
             columns = n_agents * (1 if rewards.shared else source.n_arms)
             hold = DRAW_ROUNDS * max(1, min(4, DRAWS_PER_BLOCK // (columns * DRAW_ROUNDS)))
-            for start, draws in blocks(rewards, horizon, hold, crew):
+            for start, draws in blocks(rewards, horizon, hold, thread_pool):
                 for i, run in runs.items():
                     step = block or layouts[i].rounds_per_block
                     for row in range(0, len(draws), step):
@@ -202,21 +202,21 @@ def play_trial(
 
 
 def blocks(
-    rewards: RewardStream, horizon: int, hold: int, crew: Crew | None
+    rewards: RewardStream, horizon: int, hold: int, thread_pool: ThreadPool | None
 ) -> Iterator[tuple[int, NDArray[np.float64]]]:
-    """All draws, block after block, each with the rounds before it; a crew draws the next one meanwhile."""
+    """All draws in blocks, each with the number of rounds before it; a thread pool draws one block ahead."""
 
     def drawn(start: int) -> NDArray[np.float64]:
         return rewards.block(start, min(start + hold, horizon))
 
-    if crew is None:
+    if thread_pool is None:
         yield from ((start, drawn(start)) for start in range(0, horizon, hold))
         return
-    ahead = crew.begin(partial(drawn, 0))
+    ahead = thread_pool.begin(partial(drawn, 0))
     for start in range(0, horizon, hold):
         draws = ahead.result()
         if start + hold < horizon:
-            ahead = crew.begin(partial(drawn, start + hold))
+            ahead = thread_pool.begin(partial(drawn, start + hold))
         yield start, draws
 
 

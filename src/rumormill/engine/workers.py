@@ -24,7 +24,7 @@ Item = TypeVar("Item")
 Outcome = TypeVar("Outcome")
 
 
-class Crew:
+class ThreadPool:
     """A few threads. What they are given depends on nothing that another of them is doing."""
 
     def __init__(self, threads: int) -> None:

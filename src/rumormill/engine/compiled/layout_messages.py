@@ -33,7 +33,7 @@ from rumormill.engine.compiled.state import (
     rounds_for,
 )
 from rumormill.engine.result import Opening, Trial
-from rumormill.engine.workers import Crew
+from rumormill.engine.workers import ThreadPool
 from rumormill.errors import InputError
 from rumormill.estimators import Terms
 from rumormill.graphs import Network
@@ -144,8 +144,8 @@ class MessagePassingLayout:
         many = partitioned.MANY_AGENTS <= self.network.n_agents < MOST_ORIGINS
         return many and plain and sparse and self.mean.kind == RUNNING
 
-    def _in_parts(self, rules: Rules, crew: Crew | None) -> bool:
-        worth_it = crew is not None or self.network.n_agents >= partitioned.HUGE_NETWORK
+    def _in_parts(self, rules: Rules, thread_pool: ThreadPool | None) -> bool:
+        worth_it = thread_pool is not None or self.network.n_agents >= partitioned.HUGE_NETWORK
         most_samples = rules.horizon * (1 + int(self.n_sources.max(initial=0)))
         return self.divides and worth_it and most_samples < MOST_SAMPLES
 
@@ -153,9 +153,9 @@ class MessagePassingLayout:
         self.policy.require_moments_below(opening.source.tail_index)
         rules, constants = self._rules(opening.source, opening.horizon)
         output = empty_output(self.network.n_agents, opening)
-        if self._in_parts(rules, opening.crew):
+        if self._in_parts(rules, opening.thread_pool):
             return PartitionedTrial(
-                self.network, self.gamma, self.reach, self.n_sources, rules, output, opening.crew
+                self.network, self.gamma, self.reach, self.n_sources, rules, output, opening.thread_pool
             )
         return self._trial(rules, constants, output, opening)
 

@@ -11,7 +11,7 @@ from rumormill.arms import RewardStream
 from rumormill.engine.compiled.reach import messages_sent
 from rumormill.engine.compiled.state import empty_calendar, finished, law_of, reserve
 from rumormill.engine.result import Trial
-from rumormill.engine.workers import Crew
+from rumormill.engine.workers import ThreadPool
 from rumormill.graphs import Network
 from rumormill.kernels.partitioned import TILE, PackedRows, Partition, SentSamples, partition_kernel
 from rumormill.kernels.state import Output, Reach, RewardLaw, Rules
@@ -36,9 +36,10 @@ class PartitionedTrial:
         n_sources: NDArray[np.int64],
         rules: Rules,
         output: Output,
-        crew: Crew | None = None,
+        thread_pool: ThreadPool | None = None,
     ) -> None:
-        self.network, self.gamma, self.rules, self.output, self.crew = network, gamma, rules, output, crew
+        self.network, self.gamma, self.rules, self.output = network, gamma, rules, output
+        self.thread_pool = thread_pool
         n_agents, slots = network.n_agents, gamma + 1
         self.samples = SentSamples(
             arm=np.zeros((slots, n_agents), dtype=np.int32),
@@ -65,11 +66,13 @@ class PartitionedTrial:
             ) -> None:
                 self._play(number, t, now, law)
 
-            if self.crew is None:
+            if self.thread_pool is None:
                 for number in numbers:
                     play(number)
             else:
-                self.crew.each(play, numbers)  # a barrier: the next round begins when all have finished
+                self.thread_pool.each(
+                    play, numbers
+                )  # a barrier: the next round begins when all have finished
             if self._mark < len(self.output.marks):
                 self._mark += int(self.output.marks[self._mark] == first + row)
 
@@ -104,7 +107,7 @@ class PartitionedTrial:
     def _cuts(self, n_sources: NDArray[np.int64]) -> list[int]:
         """Limits of partitions of about equal work: deliveries, and a decision for every agent."""
         n_agents = self.network.n_agents
-        least = 1 if self.crew is None else PARTS_PER_THREAD * self.crew.threads
+        least = 1 if self.thread_pool is None else PARTS_PER_THREAD * self.thread_pool.threads
         count = max(-(-n_agents // PART_AGENTS), least)
         work = np.cumsum(n_sources + 1 + self.rules.n_arms)
         cuts = np.searchsorted(work, work[-1] * np.arange(1, count) / count)
