@@ -210,7 +210,7 @@ def until_ready(process: subprocess.Popen[bytes], port: int, folder: Path) -> No
     while True:
         try:
             with socket.create_connection(("127.0.0.1", port), timeout=1) as probe:
-                probe.sendall(b"GET /readyz HTTP/1.1\r\nConnection: close\r\n\r\n")
+                probe.sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
                 if b"200 OK" in probe.recv(100):
                     return
         except OSError:

@@ -297,7 +297,7 @@ def test_http_clients_that_hang_or_talk_nonsense(made: Cluster) -> None:
         for _ in range(50):
             each = socket.create_connection(("127.0.0.1", made.http[1]), timeout=60)
             slow = hanging.enter_context(each)
-            slow.sendall(b"POST /v1/choose HTTP/1.1\r\nContent-Length: 100\r\n\r\n{")
+            slow.sendall(b"POST /v1/choose HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\n{")
         ask_nonsense(made)
         healthy(made)
         first = counted(made, "http")
@@ -312,13 +312,13 @@ def test_http_clients_that_hang_or_talk_nonsense(made: Cluster) -> None:
 def ask_nonsense(made: Cluster) -> None:
     for data, code in (
         (b"\r\n\r\n\r\n", b"400"),
-        (b"GET / HTTP/1.1\r\n" + b"a: " + 40_000 * b"b" + b"\r\n\r\n", b"431"),
-        (b"POST /v1/choose HTTP/1.1\r\nContent-Length: 99999999\r\n\r\n", b"413"),
-        (b"POST /v1/choose HTTP/1.1\r\nContent-Length: -5\r\n\r\n", b"400"),
-        (b"POST /v1/choose HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"411"),
-        (b"POST /v1/choose HTTP/1.1\r\nContent-Length: 4\r\n\r\n{{{{", b"400"),
-        (b"DELETE /v1/choose HTTP/1.1\r\n\r\n", b"405"),
-        (b"GET /nowhere HTTP/1.1\r\n\r\n", b"404"),
+        (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"a: " + 40_000 * b"b" + b"\r\n\r\n", b"431"),
+        (b"POST /v1/choose HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 99999999\r\n\r\n", b"413"),
+        (b"POST /v1/choose HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -5\r\n\r\n", b"400"),
+        (b"POST /v1/choose HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n", b"501"),
+        (b"POST /v1/choose HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 4\r\n\r\n{{{{", b"400"),
+        (b"DELETE /v1/choose HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"405"),
+        (b"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"404"),
         (b"POST /v1/choose HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://evil.example\r\n\r\n", b"403"),
     ):
         with socket.create_connection(("127.0.0.1", made.http[1]), timeout=60) as client:

@@ -310,9 +310,9 @@ def test_a_browser_may_give_the_token_as_a_password(tmp_path: Path) -> None:
 
 
 def test_requests_that_are_sent_ahead_are_answered_in_order(made: Cluster) -> None:
-    ask = b"POST /v1/choose HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}"
+    ask = b"POST /v1/choose HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}"
     with socket.create_connection(("127.0.0.1", made.http[0]), timeout=60) as client:
-        client.sendall(5 * ask + b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")
+        client.sendall(5 * ask + b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n")
         text = b""
         while data := client.recv(65536):
             text += data
@@ -321,11 +321,29 @@ def test_requests_that_are_sent_ahead_are_answered_in_order(made: Cluster) -> No
     assert text.endswith(b"ok\n")
 
 
+def test_methods(made: Cluster) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", made.http[0], timeout=60)) as client:
+        for method, path, status, allow in (
+            ("DELETE", "/v1/choose", 405, "POST"),
+            ("POST", "/v1/status", 405, "GET, HEAD"),
+            ("HEAD", "/v1/choose", 405, "POST"),
+            ("HEAD", "/v1/status", 200, None),
+            ("HEAD", "/healthz", 200, None),
+            ("HEAD", "/nowhere", 404, None),
+        ):
+            client.request(method, path)
+            answer = client.getresponse()
+            assert (answer.status, answer.getheader("Allow")) == (status, allow)
+            assert (answer.read() == b"") == (method == "HEAD")
+
+
 def test_a_client_that_goes_away_while_the_disk_is_waited_for(made: Cluster) -> None:
     token = call(made, "/v1/choose")[1]["token"]
     body = json.dumps({"token": token, "reward": 3.25}).encode()
     with socket.create_connection(("127.0.0.1", made.http[0]), timeout=60) as client:
-        client.sendall(b"POST /v1/observe HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+        client.sendall(
+            b"POST /v1/observe HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+        )
     # It may or may not have been taken; asked again the answer is the same as for everybody.
     assert call(made, "/v1/observe", {"token": token, "reward": 3.25})[0] == 200
 

@@ -19,7 +19,7 @@ from typing import Any
 from rumormill.errors import DataError, InputError, RumormillError
 from rumormill.text import one_line
 
-EXTRAS = {"cryptography": "node", "ray": "cluster"}
+EXTRAS = {"cryptography": "node", "httptools": "node", "ray": "cluster"}
 
 
 def missing_library(error: ModuleNotFoundError) -> str:

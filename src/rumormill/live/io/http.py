@@ -1,19 +1,23 @@
 """The part of HTTP/1.1 that a local sidecar needs: small requests, responses, server-sent events.
 
 Bounded are the size of a request (its head and its Content-Length), the time to send it, the time to read the
-response, and the number of connections. Pipelined requests of a connection are answered one at a time.
+response, and the number of connections. Pipelined requests of a connection are answered one at a time. Heads
+are parsed by httptools (llhttp, strict): what RFC 9112 forbids is refused with 400 and the connection closed.
 """
 
 from __future__ import annotations
 
 import asyncio
 import itertools
+import re
 from asyncio import Future
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import unquote
+
+import httptools
 
 MOST_HEAD = 16 * 1024
 MOST_BODY = 1024 * 1024
@@ -24,6 +28,9 @@ AT_ONCE = 16  # pipelined requests of one connection before others get a turn
 SWEEP = 1.0  # seconds between two checks of the deadlines
 TYPES = {"json": "application/json", "html": "text/html; charset=utf-8", "text": "text/plain; charset=utf-8"}
 END = b"\r\n\r\n"
+# Method, target, version, with one space between; an empty line before them is ignored.
+REQUEST_LINE = re.compile(rb"(?:\r\n)?[!#$%&'*+.^_`|~0-9A-Za-z-]+ [\x21-\x7e]+ HTTP/1\.[01]\r\n")
+CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +52,21 @@ class Response:
     kind: str = "json"
     headers: dict[str, str] = field(default_factory=dict)
     events: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """All of a request but its body."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    length: int
+    """Bytes of the body."""
+    keep: bool
+    """Whether the connection stays open after the response."""
+    waits: bool
+    """Whether the client waits for 100 Continue before it sends the body."""
 
 
 class BadRequest(Exception):
@@ -141,6 +163,9 @@ class HttpConnection(asyncio.Protocol):
     def __init__(self, server: HttpServer) -> None:
         self._server, self._loop = server, asyncio.get_running_loop()
         self._buffer = bytearray()
+        # The head of the request under way, and where its body begins.
+        self._head: tuple[RequestHead, int] | None = None
+        self._bodyless = False  # whether the response under way is to HEAD
         self._wire: asyncio.Transport | None = None
         self._answering: Future[Response] | None = None
         self._keep = True
@@ -214,12 +239,12 @@ class HttpConnection(asyncio.Protocol):
             try:
                 request = self._next()
             except BadRequest as error:
+                self._bodyless = False
                 self._send(Response(error.status, str(error).encode(), "text"), keep=False)
                 return
             if request is None:
                 return
-            if request.headers.get("connection", "").lower() == "close":
-                self._keep = False
+            self._bodyless = request.method == "HEAD"
             response = self._server.handler(request)
             if isinstance(response, Response):
                 self._send(response, self._keep)
@@ -242,24 +267,31 @@ class HttpConnection(asyncio.Protocol):
         if not buffer:
             self.deadline = self._loop.time() + IDLE
             return None
-        at = buffer.find(END, 0, MOST_HEAD + len(END))
-        if at < 0:
-            if len(buffer) > MOST_HEAD:
-                raise BadRequest(431, "the head of the request is too long")
-            self._hurry()
-            return None
-        method, path, headers, length = _head(bytes(buffer[:at]))
-        end = at + len(END) + length
+        if self._head is None:
+            at = buffer.find(END, 0, MOST_HEAD + len(END))
+            if at < 0:
+                if len(buffer) > MOST_HEAD:
+                    raise BadRequest(431, "the head of the request is too long")
+                self._hurry()
+                return None
+            self._head = read_head(bytes(buffer[: at + len(END)])), at + len(END)
+        head, start = self._head
+        end = start + head.length
         if len(buffer) < end:
+            if head.waits and len(buffer) == start and self._wire is not None:
+                self._head = replace(head, waits=False), start
+                self._wire.write(CONTINUE)
             self._hurry()
             return None
-        body = bytes(buffer[at + len(END) : end])
+        body = bytes(buffer[start:end])
         del buffer[:end]
+        self._head = None
+        self._keep = self._keep and head.keep
         if self._paused and self._wire is not None:
             self._paused = False
             self._wire.resume_reading()
         self.deadline = self._loop.time() + PATIENCE
-        return Request(method, path, headers, body)
+        return Request(head.method, head.path, head.headers, body)
 
     def _hurry(self) -> None:
         """Set the deadline of a request at its first bytes."""
@@ -275,9 +307,13 @@ class HttpConnection(asyncio.Protocol):
         if response.events:
             self.streaming, self.deadline = True, float("inf")
             self._wire.write(_stream_start())
-            self.send_event(response.body)
+            if self._bodyless:
+                self._wire.close()
+            else:
+                self.send_event(response.body)
             return
-        self._wire.write(_response_head(response, self._keep) + response.body)
+        body = b"" if self._bodyless else response.body
+        self._wire.write(_response_head(response, self._keep) + body)
         if not self._keep:
             self._wire.close()
 
@@ -287,26 +323,82 @@ class HttpConnection(asyncio.Protocol):
             self._wire.write(b"data: " + event + b"\n\n")
 
 
-def _head(head: bytes) -> tuple[str, str, dict[str, str], int]:
-    """(method, path, headers, Content-Length) of a request."""
+class _Headers:
+    """Receives the headers of one request from the parser."""
+
+    def __init__(self) -> None:
+        self.target = b""
+        self.found: list[tuple[str, str]] = []
+
+    def on_url(self, part: bytes) -> None:
+        self.target += part
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self.found.append((name.decode("latin-1").lower(), value.decode("latin-1").strip()))
+
+
+def read_head(data: bytes) -> RequestHead:
+    """The head of a request, up to and with its empty line; BadRequest if RFC 9112 forbids it."""
+    if REQUEST_LINE.match(data) is None:
+        raise BadRequest(400, "this is not HTTP/1.1: the request line is wrong")
+    found = _Headers()
+    parser = httptools.HttpRequestParser(found)
     try:
-        start, *lines = head.decode("latin-1").split("\r\n")
-        method, target, version = start.split(" ")
-        headers = {
-            name.strip().lower(): value.strip() for name, value in (line.split(":", 1) for line in lines)
-        }
-        given = headers.get("content-length", "0")
-        if not (given.isascii() and given.isdecimal() and len(given) < 19):
-            raise ValueError
-    except ValueError:
-        raise BadRequest(400, "this is not HTTP") from None
-    if not version.startswith("HTTP/1."):
-        raise BadRequest(400, "this is not HTTP/1.1")
+        parser.feed_data(data)
+    except httptools.HttpParserUpgrade:
+        pass  # not offered: answered as if it had not been asked for
+    except httptools.HttpParserInvalidMethodError:
+        raise BadRequest(501, "this method is not implemented") from None
+    except httptools.HttpParserError as error:
+        if re.search(rb"\r\ntransfer-encoding[ \t]*:", data, re.IGNORECASE):
+            raise BadRequest(501, "give a Content-Length; Transfer-Encoding is not implemented") from None
+        raise BadRequest(400, f"this is not HTTP/1.1: {error}") from None
+    headers: dict[str, str] = {}
+    for name, value in found.found:
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return _checked_head(parser, found, headers)
+
+
+def _checked_head(
+    parser: httptools.HttpRequestParser, found: _Headers, headers: dict[str, str]
+) -> RequestHead:
+    """The head, checked for what the parser lets through."""
     if "transfer-encoding" in headers:
-        raise BadRequest(411, "give a Content-Length")
+        raise BadRequest(501, "give a Content-Length; Transfer-Encoding is not implemented")
+    hosts = sum(name == "host" for name, _ in found.found)
+    old = parser.get_http_version() == "1.0"
+    if hosts > 1 or (hosts == 0 and not old):
+        raise BadRequest(400, "give one Host")
+    given, expected = headers.get("content-length", "0"), headers.get("expect", "").lower()
+    if not (given.isascii() and given.isdecimal() and len(given) < 19):
+        raise BadRequest(400, "Content-Length: a number")
     if int(given) > MOST_BODY:
         raise BadRequest(413, f"a body of at most {MOST_BODY} bytes is allowed")
-    return method, unquote(target.partition("?")[0]), headers, int(given)
+    if expected not in ("", "100-continue"):
+        raise BadRequest(417, "Expect: 100-continue alone is known")
+    return RequestHead(
+        method=parser.get_method().decode("latin-1"),
+        path=_path(found.target),
+        headers=headers,
+        length=int(given),
+        keep=not old and parser.should_keep_alive() and not _closes(headers),
+        waits=bool(expected) and not old,
+    )
+
+
+def _closes(headers: dict[str, str]) -> bool:
+    """Whether the client asks for the end of the connection: `close` among the options of Connection."""
+    return "close" in (option.strip().lower() for option in headers.get("connection", "").split(","))
+
+
+def _path(target: bytes) -> str:
+    """The path of a request's target, in origin form or in absolute form."""
+    if not target.startswith((b"/", b"*")):
+        try:
+            target = httptools.parse_url(target).path or b"/"
+        except httptools.HttpParserError:
+            raise BadRequest(400, "the target is not a path") from None
+    return unquote(target.decode("latin-1").partition("?")[0])
 
 
 def _response_head(response: Response, keep: bool) -> bytes:

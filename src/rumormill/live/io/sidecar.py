@@ -97,10 +97,14 @@ class Sidecar:
         refused = self._refusal(request)
         if refused is not None:
             return refused
-        route = self._routes.get((request.method, request.path))
+        method = "GET" if request.method == "HEAD" else request.method  # the server leaves the body out
+        route = self._routes.get((method, request.path))
         if route is None:
-            known = any(path == request.path for _, path in self._routes)
-            return _error(405 if known else 404, f"{request.method} {request.path[:200]} is not offered")
+            offered = [each for each, path in self._routes if path == request.path]
+            text = f"{request.method} {request.path[:200]} is not offered"
+            if not offered:
+                return _error(404, text)
+            return _error(405, text, {"Allow": ", ".join([*offered, *["HEAD"] * ("GET" in offered)])})
         try:
             return route(request)
         except NotReady as error:
