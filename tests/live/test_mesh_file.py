@@ -13,7 +13,8 @@ from rumormill.advice.mesh_output import read_setting
 from rumormill.cli import main
 from rumormill.errors import DataError, InputError
 from rumormill.live.io.runtime import Runtime, Settings
-from rumormill.mesh.file import mesh_text, read_file, read_mesh, write_mesh
+from rumormill.mesh import edit
+from rumormill.mesh.file import GamePart, mesh_text, read_file, read_mesh, write_mesh
 
 MESH = """\
 name = "mirrors"
@@ -255,3 +256,47 @@ def test_what_is_written_reads_back_equal(case: str, tmp_path: Path) -> None:
     write_mesh(tmp_path / "again.toml", read)
     assert read_file(tmp_path / "again.toml") == read
     assert (tmp_path / "again.toml").read_text(encoding="utf-8") == mesh_text(read)
+
+
+def made_mesh(folder: Path) -> Path:
+    moments = {"eps": 0.5, "u": 1.0, "rho": 1.0}
+    game = GamePart(name="g", arms=["a", "b"], policy={"type": "robust"}, moments=moments)
+    return edit.init(folder, "test", game)
+
+
+@pytest.mark.parametrize(
+    "name", ["ca", "CA", "removed", "", ".", "..", "-x", ".x", "a/b", "../ca", "a b", "ä", "a\n", 64 * "a"]
+)
+def test_names_that_are_refused_change_nothing(tmp_path: Path, name: str) -> None:
+    path = made_mesh(tmp_path)
+    before = {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()}
+    with pytest.raises(InputError, match="is not allowed as the name of a node"):
+        edit.add(path, name, "127.0.0.1:7400", [])
+    assert {each: each.read_bytes() for each in tmp_path.rglob("*") if each.is_file()} == before
+
+
+def test_no_key_is_overwritten(tmp_path: Path) -> None:
+    path = made_mesh(tmp_path)
+    edit.add(path, "n1", "127.0.0.1:7400", [])
+    keys = {each: each.read_bytes() for each in (tmp_path / "keys").iterdir()}
+    file = read_mesh(path).file
+    file.nodes.clear()  # by hand: the keys are still there
+    write_mesh(path, file)
+    with pytest.raises(InputError, match=r"n1\.key is there already"):
+        edit.add(path, "n1", "127.0.0.1:7400", [])
+    assert {each: each.read_bytes() for each in (tmp_path / "keys").iterdir()} == keys
+
+
+def test_an_id_is_never_given_twice(tmp_path: Path) -> None:
+    path = made_mesh(tmp_path)
+    for name in ("n0", "n1", "n2"):
+        edit.add(path, name, "127.0.0.1:7400", [])
+    old = (tmp_path / "keys" / "n2.key").read_bytes()
+    edit.remove(path, "n2")
+    edit.remove(path, "n1")
+    assert edit.add(path, "n3", "127.0.0.1:7400", []).ids == {"n0": 0, "n3": 3}
+    assert edit.add(path, "n2", "127.0.0.1:7400", []).ids["n2"] == 4
+    assert (tmp_path / "keys" / "removed" / "n2-2.key").read_bytes() == old
+    assert (tmp_path / "keys" / "n2.key").read_bytes() != old
+    edit.remove(path, "n0")
+    assert read_mesh(path).file.next_id == 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,13 @@ from rumormill.mesh.file import (
     split_address,
     write_mesh,
 )
-from rumormill.mesh.keys import make_authority, make_keys
+from rumormill.mesh.keys import make_authority, make_keys, move_keys
 from rumormill.text import nearest
 
 FILE = "mesh.toml"
 FIRST_PORT = 7400
+# Names whose key files would be others'.
+RESERVED = {"ca", "removed"}
 
 
 def init(folder: Path, name: str, game: GamePart, *, signed: bool = False) -> Path:
@@ -55,7 +58,7 @@ def add(path: Path, name: str, address: str, links: Sequence[str]) -> Mesh:
             raise InputError(f"{path} has no node {other!r}{nearest(other, mesh.ids)}")
     split_address(address, "address")
     file = mesh.file
-    number = 1 + max((node.id for node in file.nodes), default=-1)
+    number = _next_id(file)
     key = make_keys(path.parent / KEYS, name)
     file.nodes.append(NodePart(name=name, id=number, address=address, neighbours=list(links), key=key))
     return _changed(path, file)
@@ -68,13 +71,11 @@ def adopt(path: Path, address: str | None = None) -> Mesh:
     addresses in the file stay, and a node that has none gets its name and port 7400.
     """
     file = read_file(path)
-    used = [node.id for node in file.nodes]
     ports = itertools.count(FIRST_PORT)
     for node in file.nodes:
         _require_name(node.name)
         if node.id < 0:
-            node.id = 1 + max(used, default=-1)
-            used.append(node.id)
+            node.id = _next_id(file)
         if address is not None or not node.address:
             given = address or f"{{name}}:{FIRST_PORT}"
             node.address = given.replace("{name}", node.name).replace("{port}", str(next(ports)))
@@ -100,22 +101,36 @@ def move(path: Path, name: str, address: str) -> Mesh:
     return read_mesh(path)
 
 
+def _next_id(file: MeshFile) -> int:
+    """An id that no node has or had."""
+    return max([file.next_id, *(node.id + 1 for node in file.nodes)])
+
+
 def _require_name(name: str) -> None:
-    """Refuse a name that cannot be the name of a key file."""
-    if not name.isascii() or not name.replace("-", "").replace(".", "").replace("_", "").isalnum():
-        raise InputError(f"{name!r} is not allowed as the name of a node: letters, digits, '-', '.' and '_'")
+    """Refuse a name that cannot be the name of a key file of its own."""
+    if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", name) is None:
+        raise InputError(
+            f"{name!r} is not allowed as the name of a node: at most 63 letters, digits, '-', '.' and '_', "
+            "a letter or digit first"
+        )
+    if name.lower() in RESERVED:
+        raise InputError(f"{name!r} is not allowed as the name of a node: ca.key is the authority's")
 
 
 def remove(path: Path, name: str) -> Mesh:
-    """Remove a node; its id is not given again while a larger one exists."""
+    """Remove a node; its id is never given again, and its keys are moved to keys/removed."""
     mesh = read_mesh(path)
     if name not in mesh.ids:
         raise InputError(f"{path} has no node {name!r}{nearest(name, mesh.ids)}")
     file = mesh.file
+    file.next_id = _next_id(file)
+    number = mesh.ids[name]
     file.nodes = [node for node in file.nodes if node.name != name]
     for node in file.nodes:
         node.neighbours = [other for other in node.neighbours if other != name]
-    return _changed(path, file)
+    made = _changed(path, file)
+    move_keys(path.parent / KEYS, name, number)
+    return made
 
 
 def _changed(path: Path, file: MeshFile) -> Mesh:

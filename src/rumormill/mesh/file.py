@@ -121,6 +121,8 @@ class MeshFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_de
 
     name: str
     revision: Annotated[int, msgspec.Meta(ge=0)] = _written(1)
+    next_id: Annotated[int, msgspec.Meta(ge=0)] = 0
+    """Ids below this were given, also to nodes that are removed: none is given twice."""
     signed: bool = False
     """Whether every node signs its observations, so that no other node can forge them."""
     games: list[GamePart] = []

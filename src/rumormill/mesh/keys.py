@@ -24,7 +24,7 @@ def make_authority(folder: Path, mesh: str) -> None:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     folder.mkdir(parents=True, exist_ok=True)
-    if (folder / "ca.key").exists():
+    if (folder / "ca.key").exists() or (folder / "ca.crt").exists():
         raise InputError(f"{folder} already holds the keys of a mesh")
     key = ec.generate_private_key(ec.SECP256R1())
     name = _name(f"rumormill mesh {mesh}")
@@ -34,11 +34,17 @@ def make_authority(folder: Path, mesh: str) -> None:
 
 
 def make_keys(folder: Path, node: str) -> str:
-    """Make NODE.key and the certificate NODE.crt, signed by the authority; the public key as hex."""
+    """Make NODE.key and the certificate NODE.crt, signed by the authority; the public key as hex.
+
+    Raises InputError if one of them exists: no key is overwritten.
+    """
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+    for path in (folder / f"{node}.key", folder / f"{node}.crt"):
+        if path.exists():
+            raise InputError(f"{path} is there already: move it away, or take another name for the node")
     try:
         authority = load_pem_private_key((folder / "ca.key").read_bytes(), None)
         signer = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
@@ -52,6 +58,15 @@ def make_keys(folder: Path, node: str) -> str:
     _write(folder / f"{node}.key", _pem(key), private=True)
     _write(folder / f"{node}.crt", made)
     return key.public_key().public_bytes_raw().hex()
+
+
+def move_keys(folder: Path, node: str, number: int) -> None:
+    """Move the keys of a removed node to removed/NODE-ID.key and .crt, if they are here."""
+    for kind in ("key", "crt"):
+        path = folder / f"{node}.{kind}"
+        if path.exists():
+            (folder / "removed").mkdir(exist_ok=True)
+            path.rename(folder / "removed" / f"{node}-{number}.{kind}")
 
 
 Sign = Callable[[bytes], bytes]
@@ -126,7 +141,7 @@ def _pem(key: EllipticCurvePrivateKey | Ed25519PrivateKey) -> bytes:
 
 
 def _write(path: Path, data: bytes, *, private: bool = False) -> None:
-    """Write a file; a private key is created readable for its owner only."""
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600 if private else 0o644)
+    """Write a new file; a private key is created readable for its owner only."""
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if private else 0o644)
     with os.fdopen(handle, "wb") as file:
         file.write(data)
