@@ -8,7 +8,9 @@ import csv
 import doctest
 import http.client
 import json
+import math
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -20,12 +22,14 @@ from typing import Any
 
 import pytest
 
+import rumormill as rm
 from live.processes import ARMS, GAME, Cluster, cluster
 from rumormill import catalogue
 from rumormill.cli import main
 from rumormill.errors import DataError, InputError
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import NodeConfig, node_config
+from rumormill.live.io import status
 from rumormill.live.io.client import AsyncClient, Client, NodeError
 from rumormill.live.io.journal import export, observations
 from rumormill.live.io.runtime import load_signer
@@ -120,6 +124,47 @@ def test_pages_for_people_and_machines(made: Cluster) -> None:
             status, text = client._exchange("GET", path, None)
             assert status == 200, path
             assert found in text, path
+
+
+def test_metrics_in_the_text_format(made: Cluster) -> None:
+    with closing(http.client.HTTPConnection("127.0.0.1", made.http[0], timeout=60)) as client:
+        client.request("GET", "/metrics")
+        answer = client.getresponse()
+        text = answer.read().decode()
+    assert answer.getheader("Content-Type") == "text/plain; version=0.0.4"
+    sample = re.compile(
+        r'(rumormill_[a-z_]+)(\{(?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+\})? (-?[0-9.]+(?:e[-+]?\d+)?|NaN)'
+    )
+    helped, typed, seen = set(), {}, set()
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            name, _, words = line.removeprefix("# HELP ").partition(" ")
+            assert words.endswith(".")
+            assert name not in helped
+            helped.add(name)
+        elif line.startswith("# TYPE "):
+            name, kind = line.removeprefix("# TYPE ").split()
+            assert name in helped
+            assert (kind == "counter") == name.endswith("_total")
+            typed[name] = kind
+        else:
+            found = sample.fullmatch(line)
+            assert found is not None, line
+            base = re.sub("_(sum|count)$", "", found[1]) if typed.get(found[1]) is None else found[1]
+            assert base in typed, line
+            assert line.rpartition(" ")[0] not in seen
+            seen.add(line.rpartition(" ")[0])
+    assert helped == set(typed)
+    assert f'rumormill_build_info{{version="{rm.__version__}"' in text
+    assert re.search(r"^rumormill_tick_age_seconds \d", text, re.MULTILINE)
+    assert re.search(r"^rumormill_alive 1$", text, re.MULTILINE)
+
+
+def test_counters_have_all_their_digits() -> None:
+    assert status._number(123_456_789_012) == "123456789012"
+    assert status._number(float(1 << 40) + 0.5) == "1099511627776.5"
+    assert [status._number(x) for x in (math.nan, math.inf, -math.inf)] == ["NaN", "+Inf", "-Inf"]
+    assert status._number(True) == "1"
 
 
 def test_openapi_names_every_route(made: Cluster) -> None:

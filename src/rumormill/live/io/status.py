@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import platform
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -13,6 +14,7 @@ from rumormill.live.core.streams import Stream
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.transport import Transport
 from rumormill.mesh.file import Mesh
+from rumormill.text import VERSION
 
 # The last observations of a node from which its preferred arm is computed.
 RECENT = 50
@@ -163,46 +165,82 @@ def lag(runtime: RunningNode, game: LiveGame, key: tuple[int, int]) -> int:
     return max(0, most - game.streams[key].upto)
 
 
+Rows = list[tuple[str, float]]
+"""(suffix of the name and labels, value) of the samples of one metric."""
+
+
 def metrics(runtime: RunningNode) -> str:
     """The status in the text format of Prometheus."""
     node, journal, transport = runtime.node, runtime.journal, runtime.transport
     lines: list[str] = []
 
-    def add(name: str, kind: str, rows: list[tuple[str, float]]) -> None:
-        lines.append(f"# TYPE rumormill_{name} {kind}")
-        lines.extend(f"rumormill_{name}{labels} {value:g}" for labels, value in rows)
+    def add(name: str, kind: str, text: str, rows: Rows) -> None:
+        lines.extend((f"# HELP rumormill_{name} {text}", f"# TYPE rumormill_{name} {kind}"))
+        lines.extend(f"rumormill_{name}{labels} {_number(value)}" for labels, value in rows)
 
-    games = list(node.games.values())
+    for name, kind, text, rows in _game_metrics(runtime):
+        add(name, kind, text, rows)
+    build = f'{{version="{_escaped(VERSION)}",python="{platform.python_version()}"}}'
+    add("build_info", "gauge", "Version of rumormill and of Python.", [(build, 1)])
+    linked = sum(link.epoch is not None for link in node.links.values())
+    add("links", "gauge", "Neighbours that are linked.", [("", linked)])
+    add("neighbours", "gauge", "Neighbours in the mesh file.", [("", len(node.config.neighbours))])
+    add("ready", "gauge", "1 if decisions can be made, else 0.", [("", runtime.ready)])
+    add(
+        "alive", "gauge", "1 if all tasks run and the tick is in time, else 0.", [("", not runtime.not_alive)]
+    )
+    add("tick_age_seconds", "gauge", "Seconds since the last tick.", [("", runtime.tick_age)])
+    add("backlog", "gauge", "Records that wait for the disk.", [("", journal.backlog)])
+    refused: Rows = [(f'{{kind="{_escaped(k)}"}}', n) for k, n in sorted(node.violations.items())]
+    add("violations_total", "counter", "Frames and connections refused, by kind.", refused)
+    commits: Rows = [("_sum", journal.commit_seconds), ("_count", journal.commits)]
+    add("commit_seconds", "summary", "Seconds of the transactions of the journal.", commits)
+    sent: Rows = [('{direction="in"}', transport.bytes_in), ('{direction="out"}', transport.bytes_out)]
+    add("bytes_total", "counter", "Bytes exchanged with neighbours.", sent)
+    return "\n".join(lines) + "\n"
+
+
+def _game_metrics(runtime: RunningNode) -> list[tuple[str, str, str, Rows]]:
+    """(name, kind, text, samples) of the metrics that every game has."""
+    games = list(runtime.node.games.values())
     named = [(game, f'{{game="{_escaped(game.config.name)}"}}') for game in games]
-    add("choices_total", "counter", [(label, game.chosen) for game, label in named])
-    add("observations_total", "counter", [(label, game.observed) for game, label in named])
-    add("late_total", "counter", [(label, game.late) for game, label in named])
-    add("open", "gauge", [(label, len(game.decisions.open)) for game, label in named])
-    add("void_total", "counter", [(label, game.void) for game, label in named])
-    samples, means, behind = [], [], []
+    samples: Rows = []
+    means: Rows = []
+    behind: Rows = []
     for game in games:
         facts = game_status(runtime, game)
         for row in facts["arms"]:
             label = f'{{game="{_escaped(game.config.name)}",arm="{_escaped(row["arm"])}"}}'
-            samples.append((label, float(row["samples"])))
+            samples.append((label, row["samples"]))
             if row["mean"] is not None:
                 means.append((label, row["mean"]))
         for row in facts["streams"]:
             origin = f'origin="{_escaped(row["node"])}",epoch="{row["epoch"]}"'
-            label = f'{{game="{_escaped(game.config.name)}",{origin}}}'
-            behind.append((label, float(row["lag"])))
-    add("samples", "gauge", samples)
-    add("mean", "gauge", means)
-    add("stream_lag", "gauge", behind)
-    add("links", "gauge", [("", sum(link.epoch is not None for link in node.links.values()))])
-    add("ready", "gauge", [("", float(runtime.ready))])
-    add("backlog", "gauge", [("", journal.backlog)])
-    add("violations_total", "counter", [(f'{{kind="{k}"}}', n) for k, n in sorted(node.violations.items())])
-    add("commit_seconds_sum", "counter", [("", journal.commit_seconds)])
-    add("commit_seconds_count", "counter", [("", journal.commits)])
-    sent = [('{direction="in"}', transport.bytes_in), ('{direction="out"}', transport.bytes_out)]
-    add("bytes_total", "counter", [(label, float(n)) for label, n in sent])
-    return "\n".join(lines) + "\n"
+            behind.append((f'{{game="{_escaped(game.config.name)}",{origin}}}', row["lag"]))
+    return [
+        ("choices_total", "counter", "Decisions made.", [(label, game.chosen) for game, label in named]),
+        ("observations_total", "counter", "Rewards accepted.", [(at, game.observed) for game, at in named]),
+        ("late_total", "counter", "Rewards accepted late.", [(label, game.late) for game, label in named]),
+        ("open", "gauge", "Decisions open.", [(label, len(game.decisions.open)) for game, label in named]),
+        (
+            "void_total",
+            "counter",
+            "Items that are no samples.",
+            [(label, game.void) for game, label in named],
+        ),
+        ("samples", "gauge", "Samples of an arm, own and others'.", samples),
+        ("mean", "gauge", "Estimated mean of an arm, in the unit of the rewards.", means),
+        ("stream_lag", "gauge", "Items of a stream that a neighbour has and this node has not.", behind),
+    ]
+
+
+def _number(value: float) -> str:
+    """A number with all its digits: a counter that is rounded stands still."""
+    if isinstance(value, int):
+        return str(int(value))
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    return repr(float(value))
 
 
 def _escaped(text: str) -> str:
