@@ -79,7 +79,7 @@ MEDIUM = list(medium_policies())
 def test_same_actions_on_a_dense_network(policy: rm.Policy) -> None:
     """40 agents at density 0.6: the layout that loops over origins with all hearers at once."""
     network = rm.Network.erdos_renyi(40, 0.6, rng=3)
-    horizon = 40 if isinstance(getattr(policy, "estimator", None), rm.Catoni) else 90
+    horizon = 25 if isinstance(getattr(policy, "estimator", None), rm.Catoni) else 50
     assert ties_between_engines(bandit_of("stable", 5, 1), network, policy, horizon, seed=2) == 0
 
 

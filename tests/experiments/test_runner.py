@@ -88,13 +88,14 @@ def same_table(folder: Path, undisturbed: RunFolder) -> bool:
     return (folder / "results.parquet").read_bytes() == (undisturbed.path / "results.parquet").read_bytes()
 
 
+@pytest.mark.parametrize("kills", [5, pytest.param(10, marks=pytest.mark.slow)])
 def test_killed_at_random_moments_of_writing_it_ends_with_the_same_table(
-    undisturbed: RunFolder, tmp_path: Path
+    kills: int, undisturbed: RunFolder, tmp_path: Path
 ) -> None:
-    """Ten kills around the calls that make a file durable: of the manifest (the first file) and of parts."""
+    """Kills around the calls that make a file durable: of the manifest (the first file) and of parts."""
     chance, folder = random.Random(20), tmp_path / "run"
     done = [0]
-    for _ in range(10):
+    for _ in range(kills):
         child = start(folder, f"{chance.choice(['fsync', 'replace'])}:{chance.randint(1, 5)}")
         output(child).close()
         assert child.wait() == -signal.SIGKILL

@@ -21,6 +21,12 @@ from rumormill.files import StoreError
 from rumormill.plotting import style
 
 
+@pytest.fixture(scope="module")
+def drawn(plain: Summary, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """All figures of a run, to compare others with."""
+    return draw_all(plain, tmp_path_factory.mktemp("drawn"))
+
+
 def test_plt_show_knows_what_was_plotted_and_nothing_else(plain_run: RunFolder, tmp_path: Path) -> None:
     import matplotlib.pyplot as plt
 
@@ -30,8 +36,10 @@ def test_plt_show_knows_what_was_plotted_and_nothing_else(plain_run: RunFolder, 
     assert [plt.figure(number) for number in plt.get_fignums()] == [figure]
 
 
-def test_all_figures_as_files_and_the_same_every_time(plain: Summary, tmp_path: Path) -> None:
-    one, two = (draw_all(plain, tmp_path / name) for name in ("one", "two"))
+def test_all_figures_as_files_and_the_same_every_time(
+    plain: Summary, drawn: list[Path], tmp_path: Path
+) -> None:
+    one, two = drawn, draw_all(plain, tmp_path)
     stems = ["regret", "regret-linear", "agents", "messages", "network"]
     kinds = {"png": b"\x89PNG\r\n\x1a\n", "svg": b"<?xml", "pdf": b"%PDF", "txt": b"small. "}
     assert [path.name for path in one] == [f"{stem}.{kind}" for stem in stems for kind in kinds]
@@ -61,18 +69,17 @@ def test_a_figure_more_is_one_line(swept: Summary, tmp_path: Path, monkeypatch: 
 LOUD = {"text.usetex": True, "font.size": 30.0, "lines.linewidth": 9.0, "axes.facecolor": "red"}
 
 
-def test_settings_of_the_user_change_nothing(plain: Summary, tmp_path: Path) -> None:
+def test_settings_of_the_user_change_nothing(plain: Summary, drawn: list[Path], tmp_path: Path) -> None:
     import matplotlib as mpl
 
-    quiet = draw_all(plain, tmp_path / "quiet")
     with mpl.rc_context(LOUD):
-        loud = draw_all(plain, tmp_path / "loud")
+        loud = draw_all(plain, tmp_path)
         assert mpl.rcParams["font.size"] == 30.0  # and they are left as they were
-    for one, other in zip(quiet, loud, strict=True):
+    for one, other in zip(drawn, loud, strict=True):
         assert one.read_bytes() == other.read_bytes()
 
 
-def test_a_matplotlibrc_changes_nothing(plain: Summary, tmp_path: Path) -> None:
+def test_a_matplotlibrc_changes_nothing(plain: Summary, drawn: list[Path], tmp_path: Path) -> None:
     """A real file, with a window that cannot open here and TeX that may not be installed."""
     (tmp_path / "matplotlibrc").write_text(
         "backend: tkagg\ntext.usetex: True\nfont.size: 30\naxes.facecolor: red\nsavefig.dpi: 7\n"
@@ -89,7 +96,7 @@ def test_a_matplotlibrc_changes_nothing(plain: Summary, tmp_path: Path) -> None:
     asked = [sys.executable, "-c", code, str(plain.path), str(tmp_path / "loud")]
     done = subprocess.run(asked, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    for path in draw_all(plain, tmp_path / "quiet"):
+    for path in drawn:
         assert path.read_bytes() == (tmp_path / "loud" / path.name).read_bytes()
 
 
