@@ -27,13 +27,11 @@ TEXTS = sorted(
     if path.suffix in {".py", ".toml", ".js", ".css", ".html"}
 )
 
-MOST_MODULES = 250
+MOST_MODULES = 245
 MOST_LINES = 44_000
 LONGEST_FUNCTION = 60
 MOST_LONG_FUNCTIONS = 8
 MOST_REPEATED_NAMES = 22
-MOST_CLASSES_REPEATED = 6
-MOST_MODULES_IN_CYCLES = 4
 
 # Module names that occur more than once, and why the modules are the same thing in another room.
 REPEATED_NAMES = {
@@ -42,7 +40,6 @@ REPEATED_NAMES = {
     "consensus": "the policy, its kernel and its bound",
     "counter_rng": "the generator and its compiled form",
     "coverage": "the command and what it calls",
-    "dducb": "the policy and its bound",
     "errors": "the exceptions of the package and those of a spec",
     "faults": "the fault model and its realisation in a trial",
     "kmp": "the policy and its kernel",
@@ -51,13 +48,6 @@ REPEATED_NAMES = {
     "replay": "the arms that replay samples and the replay of a log",
     "simulate": "the command and what it calls",
     "state": "the arrays of a kernel and how they are filled",
-}
-
-# Words that hide a technical term, per room. The numbers may only fall.
-WORDS_LEFT = {
-    "cli": 8,
-    "engine": 176,
-    "experiments": 2,
 }
 
 # A term of the field, and the file that a reader who greps for it should open.
@@ -126,7 +116,7 @@ def test_long_functions() -> None:
 def test_module_names_that_occur_twice() -> None:
     counts = Counter(Path(module).stem for module in MODULES if not module.endswith("__init__.py"))
     repeated = {name for name, times in counts.items() if times > 1}
-    assert repeated <= set(REPEATED_NAMES), repeated - set(REPEATED_NAMES)
+    assert repeated == set(REPEATED_NAMES)
     assert len(REPEATED_NAMES) <= MOST_REPEATED_NAMES
 
 
@@ -137,7 +127,7 @@ def test_class_names_that_occur_twice() -> None:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(module)
     repeated = {name: modules for name, modules in places.items() if len(modules) > 1}
-    assert len(repeated) <= MOST_CLASSES_REPEATED, repeated
+    assert not repeated
 
 
 def test_import_cycles() -> None:
@@ -150,7 +140,7 @@ def test_import_cycles() -> None:
     )
     cycles = [sorted(part) for part in networkx.strongly_connected_components(imports) if len(part) > 1]
     cycles += [[module] for module in imports if imports.has_edge(module, module)]
-    assert sum(map(len, cycles)) <= MOST_MODULES_IN_CYCLES, cycles
+    assert not cycles
 
 
 @pytest.mark.parametrize(("package", "room"), [("llvmlite", "kernels/simd/"), ("numba", "kernels/")])
@@ -164,13 +154,13 @@ def test_plain_words() -> None:
     """No word that hides a technical term; ``scripts/plain_words.toml`` has the list and the terms."""
     words = tomllib.loads((ROOT / "scripts" / "plain_words.toml").read_text(encoding="utf-8"))["words"]
     pattern = re.compile("|".join(words), re.IGNORECASE)
-    found: dict[str, list[str]] = defaultdict(list)
+    found = []
     for name in TEXTS:
         for match in pattern.finditer(text(name)):
             number = text(name).count("\n", 0, match.start())
             if "plain-words: allow" not in text(name).splitlines()[number]:
-                found[name.split("/")[0]].append(f"{name}:{number + 1}: {match[0]}")
-    assert not {room: lines for room, lines in found.items() if len(lines) > WORDS_LEFT.get(room, 0)}
+                found.append(f"{name}:{number + 1}: {match[0]}")
+    assert not found
 
 
 def test_the_fast_tests_cover_every_room() -> None:
