@@ -42,8 +42,8 @@ reproduce: $(VENV)/.lab
 docs: $(VENV)/.docs
 	$(BIN)/python -m scripts.docs
 
-# The quick tests of every room, for the inner loop: about a minute on two cores once the kernels are compiled
-# (the first run compiles them, a minute more).
+# The quick tests of every room, for the inner loop: 80 CPU seconds, a minute on two cores, once the kernels
+# are compiled (the first run compiles them: a minute more).
 in = $(addprefix tests/$(1)/test_,$(addsuffix .py,$(2)))
 FAST := $(call in,.,house core seat bad_input machine checks) tests/protocol \
 	$(call in,conformance,laws networks channels samples) $(call in,arms,bandit bad_laws replay objective) \
@@ -51,8 +51,9 @@ FAST := $(call in,.,house core seat bad_input machine checks) tests/protocol \
 	$(call in,policies,golden_actions imperfect_golden order_of_arrival hostile_messages unreliable_channels) \
 	$(call in,kernels,keyed choosing small_games last_round) $(call in,engine,record) \
 	$(call in,theory,bounds lower) $(call in,experiments,specs bad_specs store manifest) \
-	$(call in,figures,files) $(call in,report,report) $(call in,advice,logs mesh) \
-	$(call in,live,node journal light) $(call in,cli,endings words progress) $(call in,docs,references)
+	$(call in,figures,agents_and_messages network_picture published) $(call in,report,report) \
+	$(call in,advice,logs mesh) $(call in,live,node journal light mesh_file http) \
+	$(call in,cli,words data progress figure watch) $(call in,docs,references)
 
 test-fast: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow" $(FAST)
