@@ -124,12 +124,13 @@ def count_and_add(
 
     powers[i] is |x|^p, read only where the rank is below `need`.
     """
-    n[arm, j] += 1.0
-    if n[arm, j] >= need:
-        total[arm, j] += x
+    n_k, total_k = n[arm], total[arm]
+    n_k[j] += 1.0
+    if n_k[j] >= need:
+        total_k[j] += x
     else:
         place = arm * n.shape[1] + j
-        add_with_expiry(x, powers[i], n[arm, j], place, next_t, trimming, total, calendar)
+        add_with_expiry(x, powers[i], n_k[j], place, next_t, trimming, total, calendar)
 
 
 @part
