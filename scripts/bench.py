@@ -27,6 +27,10 @@ from rumormill.engine.result import Opening
 from rumormill.seeds import Role, root_seed, stream_seed
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from scripts.floor import floor_loop  # noqa: E402
+
 K = 5
 REPEATS = 5
 
@@ -113,8 +117,6 @@ def bandit() -> rm.Bandit:
 
 def measure(network_name: str, gamma: int, horizon: int, policy_name: str) -> dict[str, float]:
     """One workload, in this process."""
-    from scripts.floor import floor_loop
-
     from rumormill.engine.compiled.reach import build_reach
 
     source, network, policy = bandit(), NETWORKS[network_name](), POLICIES[policy_name](gamma)
@@ -401,11 +403,12 @@ def compare(commit: str, rounds: int, only: str = "") -> None:
     print(f"| CPU seconds a trial | γ | T | policy | {commit} | this tree | new / old |")
     print("|---|---|---|---|---|---|---|")
     with Earlier(commit) as earlier:
-        for network, gamma, horizon, policy, _ in WORKLOADS:
-            head = f"| {network} | {gamma} | {horizon:,} | {policy} |"
+        for *where, _goal in (*WORKLOADS, *IMPERFECT):
+            network, gamma, horizon, *who = where
+            head = f"| {network} | {gamma} | {horizon:,} | {', '.join(map(str, who))} |"
             if only not in head:
                 continue
-            call = json.dumps([network, gamma, horizon, policy])
+            call = json.dumps(where)
             old, new = np.inf, np.inf
             try:
                 for _ in range(rounds):
