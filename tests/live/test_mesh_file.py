@@ -92,6 +92,11 @@ BAD = {
         "clique",
         "plans.mirrors.clique: unknown key: did you mean 'cliques'?",
     ),
+    "serial number": (
+        "revision = ",
+        'revoked = ["3q"]\nrevision = ',
+        "revoked[0] = '3q' is not allowed: a certificate's",
+    ),
     "no name": ('name = "mirrors"\nrevision', "revision", "name: missing"),
     "game without a name": ('[[games]]\nname = "mirrors"', "[[games]]", "games[0].name: missing"),
     "game without arms": ('arms = ["north", "south"]', "", "games[0].arms: missing"),

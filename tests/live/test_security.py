@@ -19,9 +19,8 @@ from rumormill.live.core import frames as wire
 from rumormill.live.core.frames import Hello, Obs, Splitter
 from rumormill.live.core.node_config import fingerprint
 from rumormill.live.core.signatures import BEGIN, Signer, chained
-from rumormill.live.io.transport import tls
 from rumormill.mesh.file import read_mesh
-from rumormill.mesh.keys import make_authority, make_keys, signing_keys
+from rumormill.mesh.keys import load_tls, make_authority, make_keys, signing_keys
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +81,7 @@ class Peer:
 
 
 def keys(made: Cluster, name: str) -> ssl.SSLContext:
-    return tls(made.folder / "keys", name, server=False)
+    return load_tls(made.folder / "keys", name).client
 
 
 def counted(made: Cluster, kind: str) -> int:
@@ -127,7 +126,7 @@ def test_a_stranger_without_a_certificate(made: Cluster) -> None:
 def test_a_key_of_another_authority(made: Cluster, tmp_path: Path) -> None:
     make_authority(tmp_path, "test")
     make_keys(tmp_path, "n0")
-    context = tls(tmp_path, "n0", server=False)
+    context = load_tls(tmp_path, "n0").client
     context.verify_mode = ssl.CERT_NONE
     with refused(made, "handshake"), Peer(made, context) as peer:
         assert peer.is_closed()
@@ -352,7 +351,7 @@ def test_a_relay_cannot_speak_for_another_where_items_are_signed(tmp_path: Path)
         built.ports[1] = built.ports[2]  # whom the peer of this test connects to
         built.start(2)
         mesh = read_mesh(built.mesh)
-        public = {node.id: node.key for node in mesh.file.nodes}
+        public = {node.id: [node.key] for node in mesh.file.nodes}
         signers = [Signer("test", *signing_keys(tmp_path / "keys", f"n{v}", public)) for v in range(2)]
         items = [(1, 0, -5.0), (2, 1, -7.0)]
         true = signers[0].sign_point(GAME, (0, 9), 2, chained(BEGIN, items), None)

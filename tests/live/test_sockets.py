@@ -14,8 +14,8 @@ from live.making import GAME, node_config
 from live.test_lockstep import bandit, by_the_simulator
 from rumormill.engine.reference import BLOCK
 from rumormill.live.core.node import Node
-from rumormill.live.io.transport import Transport, tls
-from rumormill.mesh.keys import make_authority, make_keys
+from rumormill.live.io.transport import Transport
+from rumormill.mesh.keys import load_tls, make_authority, make_keys
 from rumormill.seeds import Role, root_seed, stream_seed
 
 HORIZON = 130
@@ -31,8 +31,7 @@ class Seat:
     def __init__(self, node: Node, names: dict[str, int], keys: Path) -> None:
         self.node = node
         name = f"n{node.config.node}"
-        contexts = (tls(keys, name, server=True), tls(keys, name, server=False))
-        self.transport = Transport(node, names, contexts, lambda kind, text: None, _raise)
+        self.transport = Transport(node, names, load_tls(keys, name), lambda *line, **fields: None, _raise)
 
     def commit(self) -> None:
         self.node.take_journal()

@@ -1,4 +1,4 @@
-"""Edits of a mesh file: init, add, adopt, move, remove, plan. Each writes a new revision."""
+"""Edits of a mesh file: init, add, adopt, move, remove, rotate, plan. Each writes a new revision."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from rumormill.mesh.file import (
     split_address,
     write_mesh,
 )
-from rumormill.mesh.keys import make_authority, make_keys, move_keys
+from rumormill.mesh.keys import make_authority, make_keys, move_keys, serial_of
 from rumormill.text import nearest
 
 FILE = "mesh.toml"
@@ -91,9 +91,7 @@ def adopt(path: Path, address: str | None = None) -> Mesh:
 
 def move(path: Path, name: str, address: str) -> Mesh:
     """Change the address of a node."""
-    mesh = read_mesh(path)
-    if name not in mesh.ids:
-        raise InputError(f"{path} has no node {name!r}{nearest(name, mesh.ids)}")
+    mesh = _with_node(path, name)
     split_address(address, "address")
     mesh.nodes[name].address = address
     mesh.file.revision += 1
@@ -118,19 +116,47 @@ def _require_name(name: str) -> None:
 
 
 def remove(path: Path, name: str) -> Mesh:
-    """Remove a node; its id is never given again, and its keys are moved to keys/removed."""
-    mesh = read_mesh(path)
-    if name not in mesh.ids:
-        raise InputError(f"{path} has no node {name!r}{nearest(name, mesh.ids)}")
+    """Remove a node: its id is never given again, its certificate is revoked, its keys go to keys/removed."""
+    mesh = _with_node(path, name)
     file = mesh.file
+    serial = serial_of(path.parent / KEYS, name)
+    if serial is not None:
+        file.revoked.append(serial)
     file.next_id = _next_id(file)
     number = mesh.ids[name]
     file.nodes = [node for node in file.nodes if node.name != name]
     for node in file.nodes:
         node.neighbours = [other for other in node.neighbours if other != name]
     made = _changed(path, file)
-    move_keys(path.parent / KEYS, name, number)
+    move_keys(path.parent / KEYS, name, str(number))
     return made
+
+
+def rotate(path: Path, name: str) -> Mesh:
+    """Give a node a new key and certificate; the old certificate is revoked and moved to keys/removed."""
+    mesh, keys = _with_node(path, name), path.parent / KEYS
+    serial, node = serial_of(keys, name), mesh.nodes[name]
+    if serial is None:
+        raise InputError(f"{keys / name}.crt is missing: its serial number is to be revoked; copy it back")
+    if not (keys / "ca.key").exists():
+        raise InputError(f"{keys / 'ca.key'} is missing: rotate keys where the mesh was made")
+    if mesh.file.signed:
+        node.former_keys.append(node.key)
+    mesh.file.revoked.append(serial)
+    mesh.file.revision += 1
+    write_mesh(path, mesh.file)  # first: if this is interrupted, the old certificate is revoked already
+    move_keys(keys, name, serial)
+    node.key = make_keys(keys, name)
+    write_mesh(path, mesh.file)
+    return read_mesh(path)
+
+
+def _with_node(path: Path, name: str) -> Mesh:
+    """The mesh of a file that has this node."""
+    mesh = read_mesh(path)
+    if name not in mesh.ids:
+        raise InputError(f"{path} has no node {name!r}{nearest(name, mesh.ids)}")
+    return mesh
 
 
 def _changed(path: Path, file: MeshFile) -> Mesh:

@@ -114,6 +114,8 @@ class NodePart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_de
     """Nodes of one group face the same rewards; for people."""
     key: str = ""
     """Its public key, with which others verify its signatures."""
+    former_keys: list[str] = []
+    """Its public keys before `rumormill mesh rotate`: what they signed is still accepted."""
 
 
 class MeshFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -123,6 +125,8 @@ class MeshFile(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_de
     revision: Annotated[int, msgspec.Meta(ge=0)] = _written(1)
     next_id: Annotated[int, msgspec.Meta(ge=0)] = 0
     """Ids below this were given, also to nodes that are removed: none is given twice."""
+    revoked: list[str] = []
+    """Serial numbers (hexadecimal) of certificates that are refused: of removed nodes, or replaced ones."""
     signed: bool = False
     """Whether every node signs its observations, so that no other node can forge them."""
     games: list[GamePart] = []
@@ -146,6 +150,7 @@ class Mesh:
         if not file.games:
             raise self._wrong("games: missing; a mesh needs at least one [[games]]")
         self._check_names()
+        self.revoked = frozenset(self._serial(i, text) for i, text in enumerate(file.revoked))
         for i, node in enumerate(file.nodes):
             self._check_node(f"nodes[{i}]", node)
         for i, game in enumerate(file.games):
@@ -179,11 +184,21 @@ class Mesh:
             if other == node.name:
                 raise self._wrong(f"{where}.neighbours: {other!r} is the node itself")
             self._require_node(f"{where}.neighbours", other)
-        if self.file.signed and not _is_key(node.key):
+        for key in (node.key, *node.former_keys) if self.file.signed else ():
+            if not _is_key(key):
+                raise self._wrong(
+                    f"{where}.key = {shown(key)} is not allowed: signed = true needs every node's key; "
+                    "remove the node and add it again"
+                )
+
+    def _serial(self, i: int, text: str) -> str:
+        """A serial number as certificates give it."""
+        try:
+            return serial_text(int(text, 16))
+        except ValueError:
             raise self._wrong(
-                f"{where}.key = {shown(node.key)} is not allowed: signed = true needs every node's key; "
-                "remove the node and add it again"
-            )
+                f"revoked[{i}] = {shown(text)} is not allowed: a certificate's serial number, hexadecimal"
+            ) from None
 
     def _check_game(self, where: str, game: GamePart) -> None:
         arms = game.arms
@@ -281,6 +296,11 @@ class Mesh:
 
 
 MOMENTS = ("eps", "u", "rho")
+
+
+def serial_text(number: int) -> str:
+    """The serial number of a certificate as the mesh file and logs have it."""
+    return f"{number:x}"
 
 
 def _is_key(text: str) -> bool:

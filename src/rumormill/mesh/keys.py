@@ -1,14 +1,22 @@
-"""Keys of a mesh: a certificate authority of its own, and a certificate and a signing key per node."""
+"""Keys of a mesh: a certificate authority of its own, and a certificate and a signing key per node.
+
+Nodes load them as TLS contexts; a certificate whose serial number the mesh file revokes is refused by peers.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import os
-from collections.abc import Callable, Mapping
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rumormill.errors import InputError
+from rumormill.mesh.file import serial_text
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -16,6 +24,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 YEARS = 10
+# X509_V_FLAG_NO_CHECK_TIME of OpenSSL: an expired certificate can be read too.
+NO_CHECK_TIME = 0x200000
 
 
 def make_authority(folder: Path, mesh: str) -> None:
@@ -60,13 +70,122 @@ def make_keys(folder: Path, node: str) -> str:
     return key.public_key().public_bytes_raw().hex()
 
 
-def move_keys(folder: Path, node: str, number: int) -> None:
-    """Move the keys of a removed node to removed/NODE-ID.key and .crt, if they are here."""
+def move_keys(folder: Path, node: str, label: str) -> None:
+    """Move the keys of a node to removed/NODE-LABEL.key and .crt, if they are here."""
     for kind in ("key", "crt"):
         path = folder / f"{node}.{kind}"
         if path.exists():
             (folder / "removed").mkdir(exist_ok=True)
-            path.rename(folder / "removed" / f"{node}-{number}.{kind}")
+            path.rename(folder / "removed" / f"{node}-{label}.{kind}")
+
+
+def serial_of(folder: Path, node: str) -> str | None:
+    """The serial number of a node's certificate; None if it is not here."""
+    from cryptography import x509
+
+    path = folder / f"{node}.crt"
+    if not path.exists():
+        return None
+    try:
+        return serial_text(x509.load_pem_x509_certificate(path.read_bytes()).serial_number)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {error}") from None
+
+
+FAILED: ContextVar[list[ssl.SSLError] | None] = ContextVar("FAILED", default=None)
+"""Where the handshakes of this task report why they failed."""
+
+
+class AlertSender(ssl.SSLObject):
+    """Lets asyncio send the alert of a failed handshake, which it drops: the peer logs the reason too."""
+
+    _failure: ssl.SSLError | None = None
+
+    def do_handshake(self) -> None:
+        """As of SSLObject; a failure is raised by the next call, after what it has written was sent."""
+        failures = FAILED.get()
+        if self._failure is not None:
+            raise self._failure
+        try:
+            super().do_handshake()
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise
+        except ssl.SSLError as error:
+            if failures is None or "ALERT" in error.reason:  # the peer's alert: there is none to send
+                raise
+            failures.append(error)
+            self._failure = error
+            raise ssl.SSLWantReadError from None
+
+
+@dataclass(frozen=True)
+class NodeTls:
+    """The TLS contexts of a node, and what its certificate says."""
+
+    server: ssl.SSLContext
+    client: ssl.SSLContext
+    serial: str
+    expires: Mapping[str, float]
+    """When the certificates of the "node" and of the "authority" expire, in seconds since 1970."""
+
+
+def load_tls(folder: Path, node: str) -> NodeTls:
+    """The keys of a node; InputError unless key, certificate and authority belong together."""
+    contexts = [_context(folder, node, server=server) for server in (True, False, True, False)]
+    for context in contexts[2:]:
+        context.verify_flags |= NO_CHECK_TIME
+    try:
+        own = _seen_by_peers(*contexts[2:])
+    except ssl.SSLError as error:
+        raise InputError(
+            f"{folder / node}.crt is not a certificate of the authority {folder / 'ca.crt'}: {error.reason}"
+        ) from None
+    if common_name(own) != node:
+        raise InputError(f"{folder / node}.crt is the certificate of {common_name(own)!r}, not of {node!r}")
+    dates = {"node": own, "authority": contexts[1].get_ca_certs()[0]}
+    expires = {name: float(ssl.cert_time_to_seconds(str(each["notAfter"]))) for name, each in dates.items()}
+    return NodeTls(contexts[0], contexts[1], serial_number(own), expires)
+
+
+def common_name(certificate: Mapping[str, Any]) -> str:
+    """The node that a certificate names, in the form of `getpeercert`; empty if there is none."""
+    names = (value for part in certificate.get("subject", ()) for key, value in part if key == "commonName")
+    return str(next(names, ""))
+
+
+def serial_number(certificate: Mapping[str, Any]) -> str:
+    """The serial number of a certificate in the form of `getpeercert`."""
+    return serial_text(int(certificate.get("serialNumber", "0"), 16))
+
+
+def _context(folder: Path, node: str, *, server: bool) -> ssl.SSLContext:
+    """TLS 1.3 with the node's own certificate, and the mesh's authority as the only one."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
+    context.minimum_version = ssl.TLSVersion.TLSv1_3
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.sslobject_class = AlertSender
+    if server:
+        context.num_tickets = 0
+    try:
+        context.load_verify_locations(folder / "ca.crt")
+        context.load_cert_chain(folder / f"{node}.crt", folder / f"{node}.key")
+    except (OSError, ssl.SSLError) as error:
+        raise InputError(
+            f"keys of node {node!r} cannot be read from {folder}: {error}; `rumormill mesh add` makes some"
+        ) from None
+    return context
+
+
+def _seen_by_peers(server: ssl.SSLContext, client: ssl.SSLContext) -> Mapping[str, Any]:
+    """The node's own certificate, from a handshake with itself in memory."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    one = client.wrap_bio(to_client, to_server)
+    two = server.wrap_bio(to_server, to_client, server_side=True)
+    for side in (one, two, one, two):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return one.getpeercert() or {}
 
 
 Sign = Callable[[bytes], bytes]
@@ -74,8 +193,11 @@ Verify = Callable[[int, bytes, bytes], bool]
 """(node, message, signature) -> whether it is that node's."""
 
 
-def signing_keys(folder: Path, node: str, public: Mapping[int, str]) -> tuple[Sign, Verify]:
-    """The functions that sign with the private key of `node` and verify with the public keys of all nodes."""
+def signing_keys(folder: Path, node: str, public: Mapping[int, Sequence[str]]) -> tuple[Sign, Verify]:
+    """The functions that sign with the private key of `node` and verify with the public keys of all nodes.
+
+    A node has one public key, and those it had before it was rotated.
+    """
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
@@ -86,14 +208,17 @@ def signing_keys(folder: Path, node: str, public: Mapping[int, str]) -> tuple[Si
         raise InputError(f"the key of node {node!r} cannot be read from {folder}: {error}") from None
     if not isinstance(own, Ed25519PrivateKey):
         raise InputError(f"the key of node {node!r} cannot sign: remove the node and add it again")
-    keys = {v: Ed25519PublicKey.from_public_bytes(bytes.fromhex(each)) for v, each in public.items()}
+    keys = {
+        v: [Ed25519PublicKey.from_public_bytes(bytes.fromhex(each)) for each in known]
+        for v, known in public.items()
+    }
 
     def verify(v: int, message: bytes, signature: bytes) -> bool:
-        try:
-            keys[v].verify(signature, message)
-        except (InvalidSignature, KeyError):
-            return False
-        return True
+        for key in keys.get(v, ()):
+            with contextlib.suppress(InvalidSignature):
+                key.verify(signature, message)
+                return True
+        return False
 
     return own.sign, verify
 

@@ -80,11 +80,26 @@ def add(
 def remove(
     name: Annotated[str, typer.Argument(help="The name of the node.", show_default=False)], mesh: File = FILE
 ) -> None:
-    """Remove a node."""
+    """Remove a node; its certificate is revoked."""
     from rumormill.mesh.edit import remove as remove_node
 
     made = remove_node(mesh, name)
     say(f"node {name} is out of {mesh} (revision {made.file.revision})")
+
+
+@mesh.command()
+def rotate(
+    name: Annotated[str, typer.Argument(help="The name of the node.", show_default=False)], mesh: File = FILE
+) -> None:
+    """Give a node a new key and certificate; the old ones are revoked.
+
+    Copy the mesh file to all nodes and the new keys to this node, then send SIGHUP to all, to this node last.
+    """
+    from rumormill.mesh.edit import rotate as rotate_node
+
+    made = rotate_node(mesh, name)
+    say(f"node {name} has new keys {name}.crt and {name}.key, see {mesh} (revision {made.file.revision})")
+    note(f"copy {mesh} to all nodes and the keys to {name}; send SIGHUP to all nodes, to {name} last")
 
 
 @mesh.command()

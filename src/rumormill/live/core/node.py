@@ -215,6 +215,12 @@ class Node(NodeState):
                 self._exchange.send_have(link)
         self._skips.skip_unavailable()  # last: silent links are marked as closing before
 
+    def refusal(self, peer: int | None, serial: str) -> tuple[str, str] | None:
+        """(kind, reason) to refuse a peer with this certificate; None if it may be linked."""
+        if serial in self.config.revoked:
+            return "revoked", f"its certificate {serial} is revoked"
+        return None if peer in self.config.neighbours else ("stranger", "it is no neighbour")
+
     def link_up(self, link: int, peer: int) -> None:
         """A connection to a neighbour whose identity the driver has verified."""
         config, now = self.config, self.now

@@ -53,6 +53,8 @@ class NodeConfig:
     members: frozenset[int]
     games: tuple[GameConfig, ...]
     limits: Limits
+    revoked: frozenset[str] = frozenset()
+    """Serial numbers of certificates that are refused."""
     signer: Signer | None = None
     """None in a mesh without signatures."""
     lockstep: bool = False
@@ -73,6 +75,7 @@ def node_config(
         members=frozenset(mesh.names),
         games=tuple(_game_config(mesh, game, name) for game in mesh.file.games),
         limits=mesh.file.limits,
+        revoked=mesh.revoked,
         lockstep=lockstep,
         signer=signer,
     )

@@ -23,8 +23,9 @@ from rumormill.live.core.signatures import Signer
 from rumormill.live.io.http import HttpConnection, HttpServer, Response
 from rumormill.live.io.journal import Journal, pack
 from rumormill.live.io.sidecar import Sidecar
-from rumormill.live.io.transport import Transport, tls
+from rumormill.live.io.transport import Transport
 from rumormill.mesh.file import KEYS, Mesh, read_mesh, split_address
+from rumormill.mesh.keys import load_tls, signing_keys
 from rumormill.text import nearest
 
 log = logging.getLogger("rumormill.node")
@@ -45,6 +46,8 @@ DEFECT = 70
 LAST_SECONDS = 2.0
 # Records that may wait for the disk before links are no longer read.
 MOST_BACKLOG = 20_000
+# Certificates that expire within so many seconds are warned of, once a day.
+WARN_AHEAD, DAY = 30 * 86_400.0, 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,15 +88,16 @@ class Runtime:
             raise InputError(f"{mesh.path} has no node {name!r}{nearest(name, mesh.ids)}")
         self.host, self.port, self.unix = _sidecar_address(settings)
         self._keys = keys = settings.keys or settings.mesh.parent / KEYS
-        contexts = (tls(keys, name, server=True), tls(keys, name, server=False))
+        own = load_tls(keys, name)
+        signer = load_signer(mesh, name, keys, own.serial)
         owner = f"mesh {mesh.file.name}, node {name}"
         self.journal = Journal(settings.data, owner, fresh_epoch=lambda: time.time_ns() // 1_000_000)
         self.epoch = self.journal.found.epoch
-        self.node = Node(node_config(mesh, name, self.epoch, signer=load_signer(mesh, name, keys)))
+        self.node = Node(node_config(mesh, name, self.epoch, signer=signer))
         self.node.restart(self.journal.found.state, self.journal.found.records)
         self._since_snapshot = len(self.journal.found.records)
         self.journal.forget_found()
-        self.transport = Transport(self.node, mesh.ids, contexts, _warn, self.fail)
+        self.transport = Transport(self.node, mesh.ids, own, _log, self.fail)
         self.sidecar = Sidecar(self)
         self.http = HttpServer(self.sidecar.respond, lambda why: self.transport.refuse("http", why))
         self.draining = False
@@ -105,6 +109,8 @@ class Runtime:
         self._order = itertools.count()
         self._scheduled = False
         self._flushed = self.started
+        self._was_ready = True
+        self._next_warning = self.started
         self._stop = asyncio.Event()
 
     # --- start and stop -----------------------------------------------------------------------------
@@ -178,7 +184,24 @@ class Runtime:
                 published = self.clock()
                 if self.http.watched:
                     self.http.publish(self.sidecar.status_event())
+                self.log_changes()
             self.ticked = self.clock()
+
+    def log_changes(self) -> None:
+        """Log when the node becomes ready or stops being so, and warn of certificates that expire soon."""
+        if self.ready != self._was_ready:
+            self._was_ready = self.ready
+            why = self.not_alive or self.journal.fault or "decision numbers wait for the disk"
+            _log(*(("info", "ready again") if self.ready else ("warning", f"not ready: {why}")))
+        now = self.clock()
+        if now < self._next_warning:
+            return
+        self._next_warning = now + DAY
+        for whose, expires in self.transport.keys.expires.items():
+            if expires - now < WARN_AHEAD:
+                days = (expires - now) / DAY
+                text = f"the certificate of the {whose} expires in {days:.1f} days: rumormill mesh rotate"
+                _log("warning", text, kind="expiry", days=round(days, 1), certificate=whose)
 
     # --- failures -----------------------------------------------------------------------------------
 
@@ -236,6 +259,7 @@ class Runtime:
 
     async def drain(self) -> None:
         """Answer the requests under way, send Bye, write a snapshot, close everything."""
+        log.info("stopping")
         self.draining = True
         await self.http.stop()
         self.node.send_bye("stopping")
@@ -247,25 +271,29 @@ class Runtime:
         log.info("stopped", extra={"fields": {"clean": clean}})
 
     def reload(self) -> None:
-        """SIGHUP: apply a mesh file with a larger revision."""
+        """SIGHUP: apply new keys, and a mesh file with a larger revision."""
         try:
-            mesh = read_mesh(self.settings.mesh)
-            if mesh.file.revision <= self.mesh.file.revision:
-                raise InputError(f"its revision {mesh.file.revision} is not above {self.mesh.file.revision}")
+            keys, mesh = load_tls(self._keys, self.name), read_mesh(self.settings.mesh)
+            mine, its = self.mesh.file.revision, mesh.file.revision
+            if its < mine or (its == mine and keys.serial == self.transport.keys.serial):
+                raise InputError(f"its revision {its} is not above {mine}")
             if mesh.file.name != self.mesh.file.name:
                 raise InputError(f"it is of another mesh, {mesh.file.name!r}")
-            signer = load_signer(mesh, self.settings.name, self._keys)
-            config = node_config(mesh, self.settings.name, self.epoch, signer=signer)
+            signer = load_signer(mesh, self.name, self._keys, keys.serial)
+            config = node_config(mesh, self.name, self.epoch, signer=signer)
         except RumormillError as error:
             log.error("the mesh file was not taken: %s", error)
             return
-        self.mesh = mesh
+        self.mesh, self.transport.keys = mesh, keys
+        self._next_warning = self.clock()
         self.node.reconfigure(config)
         self.transport.rename(mesh.ids)
         self.transport.dial(self._addresses())
         self.transport.pump(self.congested)
-        log.info("a new mesh file", extra={"fields": {"revision": mesh.file.revision}})
-        self.schedule_flush()
+        _log("info", "a new mesh file", revision=its, nodes=len(mesh.ids), certificate=keys.serial)
+        # What was learned under the old plan is not computed again from its records under the new one.
+        self._flush()
+        self.journal.write_snapshot(pack(self.node.snapshot()))
 
     # --- journal ------------------------------------------------------------------------------------
 
@@ -325,15 +353,20 @@ class Runtime:
         return future
 
 
-def load_signer(mesh: Mesh, name: str, folder: Path) -> Signer | None:
-    """The keys of a node in a mesh with signatures; None in one without."""
+def load_signer(mesh: Mesh, name: str, folder: Path, serial: str = "") -> Signer | None:
+    """The keys of a node in a mesh with signatures, None in one without; InputError if it revokes them."""
+    if serial in mesh.revoked:
+        raise InputError(
+            f"{mesh.path} revokes the certificate {serial} of node {name!r}: "
+            f"copy its new {name}.crt and {name}.key to {folder}"
+        )
     if not mesh.file.signed:
         return None
-    from rumormill.mesh.keys import signing_keys  # cryptography is large, and most meshes do without
-
-    return Signer(
-        mesh.file.name, *signing_keys(folder, name, {node.id: node.key for node in mesh.file.nodes})
-    )
+    public = {node.id: [node.key, *node.former_keys] for node in mesh.file.nodes}
+    signer = Signer(mesh.file.name, *signing_keys(folder, name, public))
+    if not signer.verify(mesh.ids[name], b"", signer.sign(b"")):
+        raise InputError(f"{folder / name}.key is not the key of node {name!r} in {mesh.path}")
+    return signer
 
 
 def _sidecar_address(settings: Settings) -> tuple[str | None, int, str | None]:
@@ -348,9 +381,9 @@ def _sidecar_address(settings: Settings) -> tuple[str | None, int, str | None]:
     return host, 0 if any_port else port, None
 
 
-def _warn(kind: str, text: str) -> None:
-    """Log a refusal; `kind` is its name in status and metrics."""
-    log.warning(text, extra={"fields": {"kind": kind}})
+def _log(level: str, text: str, **fields: Any) -> None:
+    """Log a line with fields, for example the kind of a refusal as in status and metrics."""
+    log.log(logging.getLevelNamesMapping()[level.upper()], text, extra={"fields": fields})
 
 
 class JsonLines(logging.Formatter):

@@ -182,8 +182,17 @@ def metrics(runtime: RunningNode) -> str:
         add(name, kind, text, rows)
     build = f'{{version="{_escaped(VERSION)}",python="{platform.python_version()}"}}'
     add("build_info", "gauge", "Version of rumormill and of Python.", [(build, 1)])
-    linked = sum(link.epoch is not None for link in node.links.values())
-    add("links", "gauge", "Neighbours that are linked.", [("", linked)])
+    linked = links(runtime)
+    add("links", "gauge", "Neighbours that are linked.", [("", sum(row["up"] for row in linked))])
+    each: Rows = [(f'{{node="{_escaped(row["node"])}"}}', row["up"]) for row in linked]
+    add("link_up", "gauge", "1 if a neighbour is linked, else 0.", each)
+    expires: Rows = [(f'{{certificate="{name}"}}', when) for name, when in transport.keys.expires.items()]
+    text = "When a certificate of this node expires, in seconds since 1970."
+    add("certificate_expiry_timestamp_seconds", "gauge", text, expires)
+    revision = runtime.mesh.file.revision
+    add("mesh_revision", "gauge", "Revision of the mesh file in use.", [("", revision)])
+    lag_now = node.records - node.durable
+    add("journal_lag", "gauge", "Records of the journal that are not on disk yet.", [("", lag_now)])
     add("neighbours", "gauge", "Neighbours in the mesh file.", [("", len(node.config.neighbours))])
     add("ready", "gauge", "1 if decisions can be made, else 0.", [("", runtime.ready)])
     add(

@@ -7,19 +7,17 @@ with exponential back-off. Connections that are not identified yet, frames and u
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 import random
 import socket
 import ssl
 from collections import deque
 from collections.abc import Callable, Coroutine
-from pathlib import Path
 from typing import Any
 
-from rumormill.errors import InputError
-from rumormill.live.core.frames import LARGE_FRAME, ProtocolError, Splitter
+from rumormill.live.core.frames import LARGE_FRAME, Bye, ProtocolError, Splitter, encode
 from rumormill.live.core.node import Node
+from rumormill.mesh.keys import FAILED, NodeTls, common_name, serial_number
 
 # Bytes that may wait in a connection before no more is written.
 UNSENT = 256 * 1024
@@ -27,16 +25,6 @@ UNSENT = 256 * 1024
 TURN, MOST_HELD = 0.002, 64
 # Violations that correct peers cause too, for example when links come and go: not logged.
 USUAL = {"hole", "fingerprint"}
-
-
-def peer_name(transport: asyncio.BaseTransport) -> str:
-    """The node that the peer's certificate names; empty if there is none."""
-    certificate = transport.get_extra_info("peercert") or {}
-    for part in certificate.get("subject", ()):
-        for key, value in part:
-            if key == "commonName":
-                return str(value)
-    return ""
 
 
 class PeerConnection(asyncio.Protocol):
@@ -51,6 +39,10 @@ class PeerConnection(asyncio.Protocol):
         self.peer: int | None = None
         self.writable = True
         self.paused = False
+        self.is_linked = False
+        """Whether the peer has sent its Hello."""
+        self.reason: str | None = None
+        """Why this side closes the connection."""
         self.gone = asyncio.get_running_loop().create_future()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -58,12 +50,19 @@ class PeerConnection(asyncio.Protocol):
         self.wire = transport
         self._owner.wires.add(self)
         transport.set_write_buffer_limits(high=UNSENT)
-        name = peer_name(transport)
-        self.peer = self._owner.neighbour(name)
-        if self.peer is None or self._expected not in (None, self.peer):
-            self._owner.refuse("stranger", f"{name!r} is no neighbour")
-            transport.abort()
+        certificate = transport.get_extra_info("peercert") or {}
+        name = common_name(certificate)
+        peer = self._owner.id_of(name)
+        refused = self._owner.node.refusal(peer, serial_number(certificate))
+        if refused is None and self._expected not in (None, peer):
+            refused = "stranger", "another node was expected there"
+        if refused is not None:
+            self._owner.refuse(refused[0], f"{name!r}: {refused[1]}", node=name)
+            transport.write(encode(Bye(f"refused: {refused[1]}")))
+            transport.close()
+            asyncio.get_running_loop().call_later(GOODBYE, transport.abort)
             return
+        self.peer = peer
         self._splitter.limit = LARGE_FRAME
         self._owner.opened(self)
 
@@ -103,12 +102,16 @@ class PeerConnection(asyncio.Protocol):
             for kind, count in node.violations.items():
                 if count > before.get(kind, 0) and kind not in USUAL:
                     self._owner.report(kind, f"node {self.peer}: {kind}")
-        if self.link in node.links and node.is_urgent(self.link):
-            self._owner.send_soon(self)
+        if self.link in node.links:
+            if node.links[self.link].epoch is not None and not self.is_linked:
+                self.is_linked = True
+                self._owner.linked(self)
+            if node.is_urgent(self.link):
+                self._owner.send_soon(self)
 
     def _hostile(self, error: ProtocolError) -> None:
         self._owner.report("hostile", f"node {self.peer}: {error}")
-        self.close()
+        self.close(str(error))
 
     def pause_writing(self) -> None:
         self.writable = False
@@ -119,7 +122,7 @@ class PeerConnection(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self._owner.wires.discard(self)
-        self._owner.closed(self)
+        self._owner.closed(self, "the peer closed the connection" if error is None else str(error))
         if not self.gone.done():
             self.gone.set_result(None)
 
@@ -129,8 +132,9 @@ class PeerConnection(asyncio.Protocol):
             self.paused = wanted
             (self.wire.pause_reading if wanted else self.wire.resume_reading)()
 
-    def close(self) -> None:
+    def close(self, reason: str) -> None:
         """Close the connection at once."""
+        self.reason = self.reason or reason
         if self.wire is not None:
             self.wire.abort()
 
@@ -142,26 +146,8 @@ LEAST_PAUSE, MOST_PAUSE = 0.05, 2.0
 AT_ONCE = 64 * 1024
 # Reasons to close a link that a broken network does not explain.
 SLOW = {"no hello", "it does not read"}
-# Seconds to send Bye when a node stops, and between two log lines of one kind.
-GOODBYE, REPORT_EVERY = 0.5, 1.0
-
-
-def tls(folder: Path, name: str, *, server: bool) -> ssl.SSLContext:
-    """The TLS context of a node: its own certificate, and the mesh's authority as the only one."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if server else ssl.PROTOCOL_TLS_CLIENT)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_REQUIRED
-    if server:
-        context.num_tickets = 0
-    try:
-        context.load_verify_locations(folder / "ca.crt")
-        context.load_cert_chain(folder / f"{name}.crt", folder / f"{name}.key")
-    except (OSError, ssl.SSLError) as error:
-        raise InputError(
-            f"keys of node {name!r} cannot be read from {folder}: {error}; `rumormill mesh add` makes some"
-        ) from None
-    return context
+# Seconds to send Bye, between two log lines of one kind, and between two lines for one failing link.
+GOODBYE, REPORT_EVERY, REMIND_EVERY = 0.5, 1.0, 60.0
 
 
 class Transport:
@@ -171,14 +157,15 @@ class Transport:
         self,
         node: Node,
         names: dict[str, int],
-        contexts: tuple[ssl.SSLContext, ssl.SSLContext],
-        warn: Callable[[str, str], None],
+        keys: NodeTls,
+        log: Callable[..., None],
         failed: Callable[[str, BaseException], None],
     ) -> None:
-        """`warn` logs a refusal; `failed` is called when a task ends that should not."""
+        """`log(level, text, **fields)` writes a line; `failed` is called when a task ends that should not."""
         self._failed = failed
-        self.node, self._names, self._warn = node, names, warn
-        self._server_tls, self._client_tls = contexts
+        self.node, self._names, self._log = node, names, log
+        self.keys = keys
+        """New connections use these; they may be replaced."""
         self.wires: set[PeerConnection] = set()
         """All open connections, identified or not."""
         self._links: dict[int, PeerConnection] = {}
@@ -187,26 +174,29 @@ class Transport:
         self._dialling: dict[int, tuple[tuple[str, int], asyncio.Task[None]]] = {}
         self._unidentified: dict[socket.socket, asyncio.Task[None]] = {}  # oldest first
         self._reported: dict[str, tuple[float, int]] = {}  # per kind: when, and how many since
+        self._unlinked: dict[int, tuple[str, float]] = {}  # per neighbour: why not, and when logged
         self._socket: socket.socket | None = None
         self.bytes_in = self.bytes_out = 0
 
     # --- accepting ----------------------------------------------------------------------------------
 
-    def neighbour(self, name: str) -> int | None:
-        """The id of a neighbour; None for any other name."""
-        found = self._names.get(name)
-        return found if found in self.node.config.neighbours else None
+    def id_of(self, name: str) -> int | None:
+        """The id of a node; None for any other name."""
+        return self._names.get(name)
+
+    def _name(self, peer: int | None) -> str:
+        return next((name for name, each in self._names.items() if each == peer), str(peer))
 
     def rename(self, names: dict[str, int]) -> None:
         """Apply the nodes of a new mesh file."""
         self._names = names
 
-    def refuse(self, kind: str, text: str) -> None:
+    def refuse(self, kind: str, text: str, **fields: str) -> None:
         """Count and log a violation."""
         self.node.violations[kind] += 1
-        self.report(kind, text)
+        self.report(kind, text, **fields)
 
-    def report(self, kind: str, text: str) -> None:
+    def report(self, kind: str, text: str, **fields: str) -> None:
         """Log a violation, at most one line of a kind per second."""
         now = asyncio.get_running_loop().time()
         last, more = self._reported.get(kind, (-REPORT_EVERY, 0))
@@ -215,7 +205,7 @@ class Transport:
             return
         self._reported[kind] = (now, 0)
         more_words = f" (and {more} more since the last such line)" if more else ""
-        self._warn(kind, f"refused: {text}{more_words}")
+        self._log("warning", f"refused: {text}{more_words}", kind=kind, **fields)
 
     async def serve(self, host: str, port: int) -> None:
         """Accept connections on an address."""
@@ -234,7 +224,7 @@ class Transport:
         assert self._socket is not None
         while True:
             try:
-                raw, _ = await loop.sock_accept(self._socket)
+                raw, address = await loop.sock_accept(self._socket)
             except OSError:
                 await asyncio.sleep(LEAST_PAUSE)
                 continue
@@ -243,16 +233,18 @@ class Transport:
                 self.refuse("crowd", "too many unidentified connections")  # plain-words: allow
                 oldest = next(iter(self._unidentified))
                 self._unidentified.pop(oldest).cancel()
-            self._unidentified[raw] = self._keep("a handshake", self._handshake(raw))
+            self._unidentified[raw] = self._keep("a handshake", self._handshake(raw, address[0]))
 
-    async def _handshake(self, raw: socket.socket) -> None:
+    async def _handshake(self, raw: socket.socket, host: str) -> None:
         """Complete the TLS handshake within `HANDSHAKE` seconds, or close the socket."""
+        failures: list[ssl.SSLError] = []
+        FAILED.set(failures)
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
-                lambda: PeerConnection(self, None), raw, ssl=self._server_tls, ssl_handshake_timeout=HANDSHAKE
+                lambda: PeerConnection(self, None), raw, ssl=self.keys.server, ssl_handshake_timeout=HANDSHAKE
             )
         except (OSError, ssl.SSLError, TimeoutError) as error:
-            self.refuse("handshake", f"no handshake: {error}")
+            self.refuse("handshake", f"no handshake with {host}: {_words(*failures, error)}", address=host)
             raw.close()
         except asyncio.CancelledError:
             raw.close()
@@ -278,17 +270,22 @@ class Transport:
         pause = LEAST_PAUSE
         loop = asyncio.get_running_loop()
         while True:
-            # UnicodeError: a host that cannot be a name
-            with contextlib.suppress(OSError, ssl.SSLError, TimeoutError, UnicodeError):
+            failures: list[ssl.SSLError] = []
+            FAILED.set(failures)
+            try:
                 async with asyncio.timeout(2 * HANDSHAKE):
                     _, connection = await loop.create_connection(
                         lambda: PeerConnection(self, peer),
                         host,
                         port,
-                        ssl=self._client_tls,
+                        ssl=self.keys.client,
                         server_hostname="",
                         ssl_handshake_timeout=HANDSHAKE,
                     )
+            except (OSError, ssl.SSLError, TimeoutError, UnicodeError) as error:
+                # UnicodeError: a host that cannot be a name
+                self._unlink(peer, _words(*failures, error))
+            else:
                 started = loop.time()
                 await connection.gone
                 if loop.time() - started > MOST_PAUSE:
@@ -301,7 +298,7 @@ class Transport:
     def opened(self, connection: PeerConnection) -> None:
         """A neighbour has connected: replace its earlier connection."""
         for other in [each for each in self._links.values() if each.peer == connection.peer]:
-            other.close()  # the end of the earlier connection was not noticed yet
+            other.close("a new connection")  # the end of the earlier one was not noticed yet
             self.closed(other)
         connection.link = next(self._numbers)
         self._links[connection.link] = connection
@@ -309,10 +306,32 @@ class Transport:
         self.node.link_up(connection.link, connection.peer)
         self.send_soon(connection)
 
-    def closed(self, connection: PeerConnection) -> None:
+    def linked(self, connection: PeerConnection) -> None:
+        """A neighbour has sent its Hello."""
+        assert connection.peer is not None
+        self._unlinked.pop(connection.peer, None)
+        self._log("info", "link up", node=self._name(connection.peer))
+
+    def _unlink(self, peer: int, reason: str) -> None:
+        """Log that a neighbour cannot be linked: when the reason changes, and again every minute."""
+        now = asyncio.get_running_loop().time()
+        before, since = self._unlinked.get(peer, ("", 0.0))
+        if reason != before or now - since >= REMIND_EVERY:
+            self._unlinked[peer] = (reason, now)
+            self._log("warning", "no link", node=self._name(peer), reason=reason)
+
+    def closed(self, connection: PeerConnection, reason: str = "") -> None:
         """A connection has ended."""
-        if connection.link is not None and self._links.pop(connection.link, None) is not None:
-            self.node.link_down(connection.link)
+        if connection.link is None or self._links.pop(connection.link, None) is None:
+            return
+        state = self.node.links.get(connection.link)
+        self.node.link_down(connection.link)
+        why = connection.reason or (state and state.closing) or reason
+        assert connection.peer is not None
+        if connection.is_linked:
+            self._log("info", "link down", node=self._name(connection.peer), reason=why)
+        else:
+            self._unlink(connection.peer, why)
 
     def send_soon(self, connection: PeerConnection) -> None:
         """Send the frames of a link in the next iteration of the event loop."""
@@ -351,9 +370,10 @@ class Transport:
         if why in SLOW:
             self.refuse("slow", f"node {connection.peer}: {why}")
         if why.startswith("protocol versions"):
+            connection.reason = why
             connection.wire.close()  # the last frames are sent first
         else:
-            connection.close()
+            connection.close(why)
         self.closed(connection)
 
     async def stop(self) -> None:
@@ -385,6 +405,11 @@ class Transport:
         self._tasks.add(task)
         task.add_done_callback(ended)
         return task
+
+
+def _words(*errors: BaseException) -> str:
+    """What the first of some exceptions says; of one that says nothing, its name."""
+    return str(errors[0]) or type(errors[0]).__name__
 
 
 def _family(host: str) -> socket.AddressFamily:
