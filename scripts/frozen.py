@@ -275,7 +275,13 @@ SETTINGS: dict[str, list[dict[str, Any]]] = {
         {"quiet": 0.25},
         {"start": "shared", "f": 0},
     ],
-    "consensus": [{}, {"kappa": 0.5}, {"epsilon": 0.3}, {"radius": "variance"}, {"radius": "logarithmic"}],
+    "consensus": [
+        {"radius": "moment"},
+        {"radius": "moment", "kappa": 0.5},
+        {"radius": "moment", "epsilon": 0.3},
+        {},
+        {"radius": "logarithmic"},
+    ],
     "coop-ucb2": [{}, {"sigma": 1.0}],
     "robust-gossip": [{}],
     "dducb": [{}, {"accelerated": False}, {"own": False}, {"sigma": 1.0, "eta": 1.5}],
@@ -361,7 +367,7 @@ def _varying(first: int) -> list[Game]:
         ("kmp", {"gamma": 2, "zeta": 0.5}, "perfect"),
         ("decentralized", {"gamma": 1, "clique_filter": False, "zeta": 0.5}, "lost or late"),
         ("centralized", {"gamma": 1}, "slander"),
-        ("consensus", {}, "churn"),
+        ("consensus", {"radius": "moment"}, "churn"),
     ]
     pairs = itertools.product(sources.items(), played)
     return [

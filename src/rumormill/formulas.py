@@ -479,8 +479,13 @@ def snake_group(place: int, groups: int) -> int:
 IDS_PER_BLOCK = 4
 
 
-def consensus_scale(t: float, rho: float, p: float) -> float:
-    """(6 ρ t^(2/3))^(1/p), the radius at n_eff = 1."""
+def consensus_scale(t: float, rho: float) -> float:
+    """√(6 ρ t^(2/3)), the radius at n_eff = 1."""
+    return math.sqrt(6.0 * rho * math.pow(t, 2.0 / 3.0))
+
+
+def moment_scale(t: float, rho: float, p: float) -> float:
+    """(6 ρ t^(2/3))^(1/p), the same for a moment of order p."""
     return (6.0 * rho * t ** (2.0 / 3.0)) ** (1.0 / p)
 
 
@@ -514,11 +519,6 @@ def power_series(h: float, exponent: float) -> float:
 def consensus_average(own: float, received: float, n_received: float, weight: float) -> float:
     """One row of P: neighbours not received count as the own value, so that the weights still sum to one."""
     return (1.0 - weight * n_received) * own + weight * received
-
-
-def variance_scale(t: float, rho: float) -> float:
-    """√(6 ρ t^(2/3)), the paper's letter: ρ taken for a variance whatever eps is."""
-    return math.sqrt(6.0 * rho * math.pow(t, 2.0 / 3.0))
 
 
 def coop_scale(t: float, sigma: float, gamma_c: float) -> float:

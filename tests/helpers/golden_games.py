@@ -206,11 +206,27 @@ CASES = {
         ],
     ),
     # The star has a repeated eigenvalue, so the per-agent constant is given, not computed.
+    #   Round 6, agent 2: s = (0.1416, 2.9189, 1.2773), n = (1.25, 2, 1.75): means 0.113, 1.459, 0.730. The
+    #   radius is sqrt(18 t^(2/3)/4 (n + 1)/n²) = 4.626, 3.338, 3.653. Indices 4.739, 4.798, 4.383: arm 1.
     "star, consensus": GoldenGame(
         STAR,
         STAR_TABLE,
         Rules("consensus", eps_v=1.0, **MOMENTS),
         rm.ConsensusUCB(epsilon=1.0, moments=RM_MOMENTS),
+        [
+            [0, 1, 2, 1, 0, 2, 2, 1, 1, 2, 1, 2, 2, 2],
+            [0, 1, 2, 1, 0, 2, 2, 1, 0, 2, 1, 0, 2, 2],
+            [0, 1, 2, 1, 2, 1, 0, 2, 1, 2, 0, 2, 2, 2],
+            [0, 1, 2, 1, 2, 0, 1, 0, 2, 2, 2, 2, 1, 2],
+        ],
+    ),
+    # Round 6, agent 2: n = (1.25, 2, 1.75), n_eff = 4 n²/(n + 1) = (2.778, 5.333, 4.455). The radius is
+    #   (18 t^(2/3) / n_eff^0.8)^(1/1.8): indices 6.256, 6.056, 5.710: arm 0 ("star, consensus" took arm 1).
+    "star, consensus by the moment": GoldenGame(
+        STAR,
+        STAR_TABLE,
+        Rules("consensus", radius="moment", eps_v=1.0, **MOMENTS),
+        rm.ConsensusUCB(radius="moment", epsilon=1.0, moments=RM_MOMENTS),
         [
             [0, 1, 2, 1, 0, 2, 1, 2, 0, 2, 1, 1, 0, 2],
             [0, 1, 2, 1, 0, 2, 2, 0, 1, 2, 0, 2, 0, 1],

@@ -123,7 +123,7 @@ def game_beyond_the_paper(seed: int, policy: str, estimator: str = "trimmed") ->
             leaders=leaders(graph, gamma, order) if policy == "centralized" else (),
             quiet=some(rng, None, 0.0, 0.25, 1.0) if policy != "robust" else None,
             start=str(rng.choice(["round-robin", "shared"])) if policy != "robust" else "round-robin",
-            radius=str(rng.choice(["printed", "variance", "logarithmic"])),
+            radius=str(rng.choice(["printed", "moment", "logarithmic"])),
             eps_v=float(rng.uniform(0, 3)),
             sigma=some(rng, None, 0.5),
             gamma_c=float(rng.uniform(1.01, 2)),

@@ -257,6 +257,7 @@ def test_quiet_talk_saves_nearly_all_messages() -> None:
         (lambda: rm.KMPUCB(estimator=rm.CatoniBound(), c="theory"), "CatoniBound brings its own index"),
         (lambda: rm.HuberSGD(lam=0.0), "lam = 0.0 is not allowed"),
         (lambda: rm.ConsensusUCB(radius="none"), "radius = 'none' is not allowed"),  # type: ignore[arg-type]
+        (lambda: rm.ConsensusUCB(radius="variance"), "'variance' is called 'printed' now"),  # type: ignore[arg-type]
         (lambda: rm.CoopUCB2(sigma=-1.0), "sigma = -1.0 is not allowed"),
         (lambda: rm.DDUCB(eta=1.0), "eta = 1.0 is not allowed"),
         (lambda: rm.CoopUCB2(gamma_c=1.0), "gamma_c = 1.0 is not allowed"),

@@ -150,6 +150,23 @@ def test_worked_example_4_consensus_of_two() -> None:
     }
 
 
+def test_worked_example_5_consensus_with_heavy_tails() -> None:
+    """At eps = 1/2 the printed radius is smaller than "moment": it learns sooner and fails more often."""
+    half, network = rm.Moments(eps=0.5, u=1.0, rho=0.5), rm.Network.complete(2)
+    bound = regret_bound(COINS, network, rm.ConsensusUCB(moments=half), 1000)
+    wider = regret_bound(COINS, network, rm.ConsensusUCB(moments=half, radius="moment"), 1000)
+    odds = {t: 4 / 3 * (math.floor(math.log2(t * 2**0.5)) + 1) * t ** (-2 / 3) for t in range(3, 1001)}
+    more = {t: (6 * 0.5 * 2 * t ** (5 / 3)) ** 0.25 for t in odds}
+    assert bound.terms["learning"] == near(0.5 * 6 * 0.5 * 100 * 4**2)
+    assert bound.terms["failures"] == near(0.5 * 2 * sum(min(1.0, odds[t] * more[t]) for t in odds))
+    assert wider.terms["learning"] == near(0.5 * (6 * 0.5 * 100) ** 2 * 4**3)
+    assert wider.terms["failures"] == near(0.5 * 2 * sum(min(1.0, each) for each in odds.values()))
+    assert bound.covered
+    assert wider.covered
+    assert any("never says anything" in each.text for each in wider.assumptions)
+    assert not any("never says anything" in each.text for each in bound.assumptions)
+
+
 def test_robust_is_m_times_one_agent() -> None:
     policy = rm.RobustUCB(c="theory", confidence="paper")
     one = regret_bound(COINS, rm.Network.complete(1), policy, 500)
@@ -321,6 +338,7 @@ def test_rivals() -> None:
 def test_other_radii_of_consensus_are_not_covered() -> None:
     network = rm.Network.path(3)
     assert regret_bound(COINS, network, rm.ConsensusUCB(), 100).covered
+    assert regret_bound(COINS, network, rm.ConsensusUCB(radius="moment"), 100).covered
     for policy in (rm.ConsensusUCB(radius="logarithmic"), rm.ConsensusUCB(zeta=0.5)):
         assert not regret_bound(COINS, network, policy, 100).covered
 

@@ -107,6 +107,7 @@ OTHERS: dict[str, tuple[rm.Bandit, rm.Network, rm.Policy]] = {
     ),
     "consensus": (BANDITS["gaussian"], rm.Network.complete(4), rm.ConsensusUCB()),
     "consensus on a ring": (BANDITS["two-point"], rm.Network.ring(4), rm.ConsensusUCB()),
+    "consensus, heavy tails": (BANDITS["stable"], rm.Network.complete(4), rm.ConsensusUCB()),
 }
 
 

@@ -3,16 +3,14 @@
 Sums and counts of every arm are averaged with the neighbours each round, with P = I - κ/d_max · Laplacian.
 Index s/n + zeta r(t), n_eff = M n² / (n + ε_v), with one of three radii:
 
-    "printed"      (6 ρ t^(2/3) / n_eff^eps)^(1/p)            regret O(T^(2/3)) at eps = 1
-    "variance"     √(6 ρ t^(2/3) / n_eff)                     the paper's letter, ρ taken for a variance
+    "printed"      √(6 ρ t^(2/3) / n_eff)                     the paper's √(6 ρ t^(2/3)/M · (n + ε_v)/n²)
+    "moment"       (6 ρ t^(2/3) / n_eff^eps)^(1/p)            our extension to eps < 1, the same at eps = 1
     "logarithmic"  ρ^(1/p) √(2 γ_c ln(t-1) / (G n_eff))       that of coop-UCB, γ_c = 1.01, G = 3/4
-
-For eps = 1 the first two are the paper's √(6 ρ t^(2/3)/M · (n + ε_v)/n²).
 
 What differs from the printed text:
 - ε^k there is indexed like an arm; it belongs to the *agent* v;
 - κ = 1 gives P the eigenvalue -1 on regular bipartite graphs: the default is κ = d_max/(d_max + 1);
-- the variance is infinite for eps < 1, so the default radius is the polynomial one for the p-th moment.
+- it is stated for eps = 1, where ρ is a variance; for eps < 1 ρ, the p-th moment, takes its place.
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ import numpy as np
 
 from rumormill.arms import Moments
 from rumormill.errors import InputError
-from rumormill.formulas import consensus_scale, coop_scale, variance_scale
+from rumormill.formulas import consensus_scale, coop_scale, moment_scale
 from rumormill.graphs import Network, consensus_epsilon, epsilon_is_exact
 from rumormill.policies.averaging import (
     AveragingPolicy,
@@ -36,7 +34,7 @@ from rumormill.policies.averaging import (
 )
 from rumormill.validate import LARGEST_CONSTANT, LEAST_KAPPA, between, one_of, refused
 
-RADII = ("printed", "variance", "logarithmic")
+RADII = ("printed", "moment", "logarithmic")
 GAMMA_C = 1.01
 
 
@@ -51,8 +49,8 @@ class ConsensusUCB(AveragingPolicy):
     epsilon : float | Sequence[float] | None, default None
         A number, or one per agent, in place of the spectral ε_v, which is exact up to 5,000 agents
         and beyond an estimate of an upper bound.
-    radius : "printed" | "variance" | "logarithmic", default "printed"
-        The printed radius, the "variance" one for every eps, or the "logarithmic" one of coop-UCB.
+    radius : "printed" | "moment" | "logarithmic", default "printed"
+        The paper's radius, its extension to moments of order p < 2, or that of coop-UCB.
     zeta : float, default 1.0
         Factor on the radius.
     moments : Moments | None, default None
@@ -73,10 +71,12 @@ class ConsensusUCB(AveragingPolicy):
 
     kappa: float | None = None
     epsilon: float | Sequence[float] | None = None
-    radius: Literal["printed", "variance", "logarithmic"] = "printed"
+    radius: Literal["printed", "moment", "logarithmic"] = "printed"
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if str(self.radius) == "variance":
+            raise InputError("radius = 'variance' is called 'printed' now")
         one_of("radius", self.radius, RADII)
         if self.kappa is not None:
             between("kappa", self.kappa, LEAST_KAPPA, 1)
@@ -113,8 +113,8 @@ class ConsensusUCB(AveragingPolicy):
         assert moments is not None
         zeta, rho, p = self.zeta, moments.rho, moments.p
         if self.radius == "printed":
-            return AveragingRule(moments.eps / p, lambda t: zeta * consensus_scale(t, rho, p))
-        if self.radius == "variance":
-            return AveragingRule(0.5, lambda t: zeta * variance_scale(t, rho))
+            return AveragingRule(0.5, lambda t: zeta * consensus_scale(t, rho))
+        if self.radius == "moment":
+            return AveragingRule(moments.eps / p, lambda t: zeta * moment_scale(t, rho, p))
         sigma = zeta * root_moment(moments)
         return AveragingRule(0.5, lambda t: coop_scale(t, sigma, GAMMA_C))

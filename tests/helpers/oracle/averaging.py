@@ -96,9 +96,9 @@ def averaged_index(s: float, n: float, t: int, M: int, eps_v: float, r: Rules) -
         return float(s / n + r.factor * r.u ** (1 / r.p) * (2 * math.log(t) / n_eff) ** (r.eps / r.p))
     n_eff = M * n**2 / (n + eps_v)
     if r.radius == "printed":
+        return float(s / n + r.factor * math.sqrt(6 * r.rho * t ** (2 / 3) / M * (n + eps_v) / n**2))
+    if r.radius == "moment":
         return float(s / n + r.factor * (6 * r.rho * t ** (2 / 3) / n_eff**r.eps) ** (1 / r.p))
-    if r.radius == "variance":
-        return float(s / n + r.factor * math.sqrt(6 * r.rho * t ** (2 / 3) / n_eff))
     reach = math.sqrt(2 * 1.01 / 0.75 * math.log(t - 1) / n_eff)
     return float(s / n + r.factor * r.rho ** (1 / r.p) * reach)
 

@@ -19,10 +19,10 @@ from rumormill.theory.bounds.family import Assumption, Family, Parts, exp_or_inf
 
 @dataclass(frozen=True, eq=False)
 class Consensus(Family):
-    """Consensus-UCB: not logarithmic but T^(2/(3 eps)), from a polynomial radius.
+    """Consensus-UCB: not logarithmic but T^(2/3), T^(2/(3 eps)) for the "moment" radius.
 
-    corrected  (6 rho T^(2/3))^(1/eps) (2/gap)^(1+1/eps) gap + M (max epsilon_v + e) gap + 2 M gap
-               + failures with e = sqrt(M) l / (1 - l), l the second eigenvalue
+    corrected  (6 rho T^(2/3))^(1/q) (2/gap)^(1+1/q) gap + M (max epsilon_v + e) gap + 2 M gap + failures
+               with e = sqrt(M) l / (1 - l), l the second eigenvalue; q = eps for "moment", else 1
     printed    gap (M + M e + T^(2/3) (6 v (1 + e_k) / gap^2 + M))
                with e = sqrt(M) sum |l_p| / (1 - |l_p|)
     """
@@ -43,11 +43,16 @@ class Consensus(Family):
         sizes: NDArray[np.float64] = np.abs(np.linalg.eigvalsh(matrix)[:-1])
         return sizes
 
+    @cached_property
+    def rate(self) -> float:
+        """The radius is (6 rho t^(2/3) / n_eff^rate)^(1 / (1 + rate))."""
+        return self.moments.eps if self.policy.radius == "moment" else 1.0
+
     def corrected(self) -> Parts:
-        m, eps = self.n_agents, self.moments.eps
+        m, rate = self.n_agents, self.rate
         level = math.log(6 * self.moments.rho) + 2 / 3 * math.log(self.horizon)
         learning = sum(
-            gap * exp_or_inf(level / eps + (1 + 1 / eps) * math.log(2 / gap)) for gap in self.gaps.tolist()
+            gap * exp_or_inf(level / rate + (1 + 1 / rate) * math.log(2 / gap)) for gap in self.gaps.tolist()
         )
         # How far an agent's count may be from the average.
         second = float(self.eigenvalues.max(initial=0.0))
@@ -64,26 +69,29 @@ class Consensus(Family):
         """Expected number of an agent's decisions, per arm, that rest on a failed estimate.
 
         |M|^p has expectation at most 2 (1 for p = 2) times its p-variation, which is sorted by powers of two.
+        A radius of rate 1 over tails of order p < 2 is too small for many samples, at most M t: that factor.
         """
         eps = self.moments.eps
         factor = 1.0 if eps == 1.0 else 2.0
         t = np.arange(self.bandit.n_arms + 1, self.horizon + 1, dtype=np.float64)
         levels = np.floor(np.log2(t * self.n_agents**eps)) + 1
-        return float(np.minimum(1, 2 / 3 * factor * levels * t ** (-2 / 3)).sum())
+        # At most 1 is counted per decision, so a logarithm beyond 700 may stop there.
+        small = (self.rate - eps) / 2 * np.log(6 * self.moments.rho * self.n_agents * t ** (5 / 3))
+        odds = 2 / 3 * factor * levels * t ** (-2 / 3) * np.exp(np.minimum(small, 700.0))
+        return float(np.minimum(1, odds).sum())
 
     def _rests_on(self) -> list[Assumption]:
         found = [self.moments_hold(self.moments)]
-        if self.policy.radius != "printed" or self.policy.zeta != 1.0:
+        if self.policy.radius == "logarithmic" or self.policy.zeta != 1.0:
             used = f"radius = {self.policy.radius!r} and zeta = {self.policy.zeta:g}"
             found.append(
-                Assumption(f"The bound is for the printed radius with zeta = 1, not {used}.", holds=False)
+                Assumption(f"The bound is for a polynomial radius with zeta = 1, not {used}.", holds=False)
             )
         if self.policy.epsilon is not None:
             found.append(Assumption("epsilon was given, and is taken to bound the variance of the averages."))
-        if 2 / (3 * self.moments.eps) >= 1:
-            found.append(
-                Assumption("eps <= 2/3: the bound grows at least as fast as T, so it never says anything.")
-            )
+        if self.moments.eps <= (2 / 3 if self.policy.radius == "moment" else 1 / 5):
+            text = "the bound grows at least as fast as T, so it never says anything."
+            found.append(Assumption(f"eps = {self.moments.eps:g}: {text}"))
         return found
 
     def printed(self) -> Parts:
