@@ -49,7 +49,7 @@ FAST := $(call in,.,house core seat bad_input machine checks) tests/protocol \
 	$(call in,conformance,laws networks channels samples) $(call in,arms,bandit bad_laws replay objective) \
 	$(call in,estimators,golden radius) $(call in,graphs,network cover leaders) \
 	$(call in,policies,golden_actions imperfect_golden order_of_arrival hostile_messages unreliable_channels) \
-	$(call in,kernels,keyed choosing small_games last_round) $(call in,engine,record) \
+	$(call in,kernels,keyed choosing small_games last_round) $(call in,engine,trace) \
 	$(call in,theory,bounds lower) $(call in,experiments,specs bad_specs store manifest) \
 	$(call in,figures,agents_and_messages network_picture published) $(call in,report,report) \
 	$(call in,advice,logs mesh) $(call in,live,node journal light mesh_file http) \

@@ -312,13 +312,23 @@ def sketch_add(top: Any, filled: int, y: float, rest: float, squares: float) -> 
 
 
 def sketch_clipsum(top: Any, filled: int, rest: float, low: float, high: float) -> float:
-    """The sum of all samples clipped to [-low, high]; a full sketch clips nothing below its least sample."""
+    """The sum of all samples clipped to [-low, high]; a full sketch clips nothing below its least sample.
+
+    Clipped samples are counted, not added one by one: arms that tie in real arithmetic tie here.
+    """
     if filled == len(top):
         least = abs(top[filled - 1])
         low, high = max(low, least), max(high, least)
-    total = rest
+    total, above, below = rest, 0, 0
     for j in range(filled - 1, -1, -1):
-        total += min(max(top[j], -low), high)
+        if top[j] > high:
+            above += 1
+        elif top[j] < -low:
+            below += 1
+        else:
+            total += top[j]
+    if above + below > 0:  # else the levels may be infinite
+        total += (above - below) * low + above * (high - low)
     return total
 
 

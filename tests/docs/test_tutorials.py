@@ -6,17 +6,19 @@ import re
 import runpy
 import shlex
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
+import rumormill as rm
+from rumormill.api import default_folder
 from rumormill.cli import main
 
 DOCS = Path(__file__).parents[2] / "docs"
 # The mesh has a test of its own, with processes.
 PAGES = sorted(path for path in (DOCS / "tutorials").glob("*.md") if path.stem != "live")
 BLOCK = re.compile(r"^```(sh|python|toml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FOLDER = re.compile(r"\bruns/[\w-]+")
 FILE = re.compile(r"# (\S+\.(?:py|toml))\n")
 # So that all pages take seconds; what is written goes where the page says.
 SMALLER = {
@@ -55,13 +57,16 @@ def smaller(words: list[str]) -> list[str]:
     if command not in SMALLER:
         return words
     if "--out" not in words and command != "report":
-        name = (
-            f"{tomllib.loads(Path(rest[0]).read_text())['name']}-custom"
-            if command == "run"
-            else "fig1a-quick"
-        )
-        rest += ["--out", f"runs/{name}"]
+        rest += ["--out", str(as_printed(command, rest))]
     return [command, *rest, *SMALLER[command], *([] if rest[0] in WITH_REPORT else ["--no-report"])]
+
+
+def as_printed(command: str, rest: list[str]) -> Path:
+    """The folder that the printed command writes, without the smaller size."""
+    if command == "run":
+        return default_folder(rm.read_spec(rest[0]))
+    (name,) = (word for word in rest if not word.startswith("--"))
+    return Path("runs") / f"{name}-{'full' if '--full' in rest else 'quick'}"
 
 
 @pytest.fixture(autouse=True)
@@ -78,8 +83,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("page", [DOCS / "index.md", *PAGES], ids=lambda page: str(page.stem))
 def test_the_page(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     printed = follow(page, capsys)
+    for folder in sorted(set(FOLDER.findall(page.read_text("utf-8")))):
+        assert Path(folder).is_dir(), f"{page.name} names {folder}, which none of its commands writes"
     if page.stem == "own-policy":
-        report = Path("runs/mine-custom/report.html").read_text("utf-8")
+        report = Path("runs/mine-30x500/report.html").read_text("utf-8")
         for said in (printed, report):
             assert "Gossip 5 % beats Robust" in said
             assert "Decentralized beats Gossip 5 %" in said

@@ -22,6 +22,7 @@ from helpers.oracle_adapters import (
 from helpers.strategies import LAWS, SLOW_TO_DRAW, bandit_of, networks, policies, sources
 from rumormill import catalogue
 from rumormill.arms import RewardSource
+from rumormill.errors import InputError
 
 ESTIMATORS: dict[str, rm.Estimator] = {
     name: catalogue.make("estimator", name) for name in COMPILED_ESTIMATORS
@@ -216,3 +217,31 @@ def test_labels_of_a_graph_do_not_matter(engine: EngineName) -> None:
         for network in (rm.Network(named), rm.Network.path(4))
     )
     np.testing.assert_array_equal(one, two)
+
+
+def test_exact_ties_of_clipped_means_are_ties_in_both_engines() -> None:
+    """Every reward is clipped: only the counts above and below decide; equal counts go to the first arm."""
+    rng = np.random.default_rng(8)
+    signs = np.where(rng.random((400, 6, 1)) < 0.8, 1.0, -1.0)
+    table = np.broadcast_to(signs, (400, 6, 9)) * rng.uniform(1e6, 1e9, (400, 6, 9))
+    moments = rm.Moments(eps=0.7, u=1e-3, rho=1e-3)
+    for policy in (
+        rm.KMPUCB(gamma=1, estimator=rm.ClippedMean(), moments=moments),
+        rm.RobustUCB(estimator=rm.ClippedMean(), moments=moments),
+    ):
+        slow, fast = (actions_of(table, rm.Network.ring(6), policy, engine) for engine in ENGINES)
+        np.testing.assert_array_equal(slow, fast)
+
+
+@pytest.mark.parametrize("policy", [rm.KMPUCB(gamma=1), rm.RobustUCB(), rm.ConsensusUCB()])
+def test_both_engines_refuse_a_constant_table_in_the_same_words(policy: rm.Policy) -> None:
+    for engine in ENGINES:
+        with pytest.raises(InputError, match="every arm of the table pays a constant"):
+            rm.simulate(
+                rm.Replay(np.full((20, 5, 3), 2.0)),
+                rm.Network.ring(5),
+                policy,
+                horizon=10,
+                rng=1,
+                engine=engine,
+            )

@@ -12,7 +12,15 @@ import pytest
 
 from rumormill.arms import AlphaStable
 from rumormill.arms.base import Moments
-from rumormill.estimators import Catoni, EmpiricalMean, Estimator, MedianOfMeans, OnlineMean, TrimmedMean
+from rumormill.estimators import (
+    Catoni,
+    ClippedMean,
+    EmpiricalMean,
+    Estimator,
+    MedianOfMeans,
+    OnlineMean,
+    TrimmedMean,
+)
 from rumormill.estimators.trimmed import OnlineTrimmed
 
 Level = Callable[[int], float]
@@ -252,3 +260,25 @@ def test_the_order_of_the_additions_is_kept() -> None:
                 total += samples[i - 1]
                 inside.append((h, i))
         assert online.mean(L) == total / (3 * t)
+
+
+def test_clipped_samples_are_counted_so_that_ties_are_ties() -> None:
+    """Samples of one sign pattern, all of them clipped, in any order and size: the same mean to the bit."""
+    rng = np.random.default_rng(5)
+    law = Moments(eps=0.7, u=0.1, rho=0.1)
+    for n in (3, 7, 20, 90):
+        signs = rng.permuted(np.where(np.arange(n) < n * 2 // 3, 1.0, -1.0))
+        means = set()
+        for _ in range(20):
+            stream = ClippedMean().online(law)
+            for x in rng.permuted(signs) * rng.uniform(1e3, 1e9, n):
+                stream.update(float(x))
+            means.add(stream.mean(3.7))
+        assert len(means) == 1
+
+
+def test_nothing_is_clipped_at_level_zero() -> None:
+    stream = ClippedMean().online(Moments(eps=1.0, u=1.0, rho=1.0))
+    for x in (1e9, -3.0, 5e8):
+        stream.update(x)
+    assert stream.mean(0.0) == pytest.approx(math.fsum((1e9, -3.0, 5e8)) / 3)

@@ -42,7 +42,8 @@ def seats(
     `conditions` is the fault model of the trial, `gamma` the hop budget under it.
     """
     policy.require_moments_below(source.tail_index)
-    moments = _moments(source)
+    own = getattr(policy, "moments", None)
+    moments = source.moments() if policy.needs_moments and own is None else _moments(source)
 
     def part(v: int) -> Any:
         own = plan.part(v)

@@ -101,7 +101,6 @@ class AveragingPolicy(Policy):
 
     @property
     def needs_moments(self) -> bool:
-        """Whether the index is made of moments."""
         return True
 
     def plan(self, network: Network) -> ConsensusPlan:

@@ -210,6 +210,11 @@ class Policy(metaclass=NamedArguments):
                 f"{tail_index:.6g}; give eps below {tail_index - 1:.6g}"
             )
 
+    @property
+    def needs_moments(self) -> bool:
+        """Whether agents need bounds on the moments of the rewards."""
+        return False
+
     def constants(self, moments: Moments) -> dict[str, str | int | float]:
         """The constants of the index for arms with these moments, by name; empty where there are none."""
         del moments

@@ -99,6 +99,10 @@ class RobustPolicy(Policy):
             brings = f"{type(self.estimator).__name__} brings its own index, with parameters of its own"
             raise refused(name, value, f"leave it out, {brings}")
 
+    @property
+    def needs_moments(self) -> bool:
+        return self.estimator.needs_moments
+
     def radius(self, moments: Moments) -> Radius:
         """The confidence radius for arms with these moments; those given to the policy come first."""
         if self.estimator.brings_index:

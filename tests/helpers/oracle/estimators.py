@@ -93,7 +93,14 @@ def clipped(x: Samples, L: float, r: Rules, last: float = INF) -> float:
     )
     if len(x) >= room:
         B = max(B, sorted(map(abs, x))[-int(room)])
-    return sum(clip(v, -B, B) for v in x) / len(x)
+    return counted(x, B, B) / len(x)
+
+
+def counted(x: Samples, low: float, high: float) -> float:
+    """The sum of clip(v, -low, high), clipped samples by their number."""
+    above, below = sum(v > high for v in x), sum(v < -low for v in x)
+    total = sum(v for v in x if -low <= v <= high)
+    return total + ((above - below) * low + above * (high - low) if above + below else 0.0)
 
 
 MEANS: dict[str, Any] = {
@@ -169,7 +176,7 @@ def self_tuned(
     M = threshold(y, kappa * L)
     if M is None:
         return INF, INF
-    mean = centre + sum(clip(v, -M, omega * M) for v in y) / n
+    mean = centre + counted(y, M, omega * M) / n
     return mean, mean + C * M * L / n
 
 

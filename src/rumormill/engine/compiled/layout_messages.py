@@ -214,7 +214,7 @@ class MessagePassingLayout:
         return rules, constants
 
     def _moments(self, source: RewardSource) -> Moments | None:
-        if not self.policy.estimator.needs_moments:
+        if not self.policy.needs_moments:
             return None
         return self.policy.moments or source.moments()
 
