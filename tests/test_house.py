@@ -28,7 +28,8 @@ TEXTS = sorted(
 )
 
 MOST_MODULES = 245
-MOST_LINES = 44_000
+# 43,700 lines for version 0.2's capabilities; raised with each whole capability that is added.
+MOST_LINES = 46_000
 LONGEST_FUNCTION = 60
 MOST_LONG_FUNCTIONS = 8
 MOST_REPEATED_NAMES = 22
