@@ -178,6 +178,55 @@ async def _ask(port: int, rate: float, seconds: float, workers: int = 8) -> tupl
     return chosen, observed
 
 
+async def _flood(port: int, workers: int, seconds: float, answered: bool) -> tuple[list[float], int]:
+    """Choose as fast as `workers` connections can; the times of those that got an arm, and the others."""
+    times: list[float] = []
+    refused = 0
+    end = time.perf_counter() + seconds
+
+    async def worker() -> None:
+        nonlocal refused
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+
+        async def call(path: str, body: bytes) -> tuple[bytes, bytes]:
+            writer.write(
+                b"POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
+                % (path.encode(), len(body), body)
+            )
+            head = await reader.readuntil(b"\r\n\r\n")
+            return head, await reader.readexactly(int(head.partition(b"Content-Length: ")[2].split()[0]))
+
+        while (started := time.perf_counter()) < end:
+            head, text = await call("/v1/choose", b"{}")
+            if b" 200 " not in head[:14]:
+                refused += 1
+                continue
+            times.append(time.perf_counter() - started)
+            if answered:
+                token = json.loads(text)["token"]
+                await call("/v1/observe", json.dumps({"token": token, "reward": 1.5}).encode())
+        writer.close()
+
+    await asyncio.gather(*(worker() for _ in range(workers)))
+    return times, refused
+
+
+def flooding(path: Path, seconds: float = 8.0) -> dict[str, float]:
+    """Sixteen connections that choose without a pause, with rewards and without any."""
+    found: dict[str, float] = {}
+    for name, answered in (("flood", False), ("flood_answered", True)):
+        process, port, _ = running(path, "n0", path.parent / f"{name}.data")
+        try:
+            times, refused = asyncio.run(_flood(port, 16, seconds, answered))
+            found[f"{name}_choices_per_s"] = len(times) / seconds
+            found[f"{name}_refused_share"] = refused / (len(times) + refused)
+            found[f"{name}_p50_ms"] = float(np.median(times)) * 1e3
+            found[f"{name}_p99_ms"] = float(np.quantile(times, 0.99)) * 1e3
+        finally:
+            stop(process)
+    return found
+
+
 def running(path: Path, name: str, folder: Path) -> tuple[subprocess.Popen[bytes], int, float]:
     """A node as a process: itself, its port, and how long it took to be ready."""
     port = free_port()
@@ -396,12 +445,12 @@ def _bare_start() -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", default="bench-live.json", help="where the numbers go")
-    parser.add_argument("--only", help="one of them: choosing, taking, serving, starting, fifty")
+    parser.add_argument("--only", help="one of them: choosing, taking, serving, flooding, starting, fifty")
     options = parser.parse_args()
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="rumormill-bench-") as folder:
         path = make_mesh(Path(folder))
-        for measure in (choosing, taking, serving, starting, fifty):
+        for measure in (choosing, taking, serving, flooding, starting, fifty):
             if options.only not in (None, measure.__name__):
                 continue
             for name, value in measure(path).items():

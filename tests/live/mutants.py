@@ -17,7 +17,7 @@ from rumormill.live.core.frames import Have, Obs, encode
 from rumormill.live.core.game import Accepted, LiveGame
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import NodeConfig
-from rumormill.live.core.records import Own, RemovedGame, Reserve
+from rumormill.live.core.records import Own, RemovedGame
 from rumormill.live.core.signatures import Chain, Signer
 from rumormill.live.core.skips import Skips
 from rumormill.live.core.streams import RetainedItems
@@ -47,17 +47,11 @@ def acknowledges_before_the_disk(self: LiveGame, t: int, arm: int, reward: float
 
 
 def uses_numbers_before_the_disk(self: LiveGame, log: Any) -> None:
-    if self.decisions.needs_reserve():
-        self.decisions.requested = (
-            max(self.decisions.requested, self.decisions.next_t - 1) + self.limits.block
-        )
-        self._reserves.append(
-            (
-                log(Reserve(self.config.name, self.decisions.requested, self.config.fingerprint)),
-                self.decisions.requested,
-            )
-        )
-        self.decisions.reserved = self.decisions.requested
+    _reserve(self, log)
+    self.decisions.reserved = self.decisions.requested
+
+
+_reserve = LiveGame.reserve
 
 
 def goes_on_inside_the_block(self: Decisions) -> None:
@@ -123,6 +117,11 @@ def gives_up_the_highest_floor(self: Skips, game: LiveGame, stream: Any, since: 
 def asks_only_those_who_gave_up(self: Skips, game: LiveGame, shared: Any, stream: Any, patient: bool) -> bool:
     """Who still keeps it, and has only said so, does not count."""
     return bool(shared.floors.get(stream.key, 0) > stream.upto)
+
+
+def believes_relays(self: Skips, game: LiveGame, key: Any, upto: int) -> bool:
+    """A relay's Skip is taken for the origin's."""
+    return True
 
 
 def never_gives_up(self: Skips) -> None:
@@ -264,6 +263,7 @@ WRONG: list[Mutant] = [
     (LiveGame, "accept", takes_duplicates),
     (Exchange, "_take", ignores_holes),
     (Skips, "skip_unavailable", never_gives_up),
+    (Skips, "_is_origins", believes_relays),
     (Exchange, "have", forgets_hops),
     (Exchange, "_lower_hops", lowers_hops_too_far),
     (LiveGame, "skip", skips_without_a_record),

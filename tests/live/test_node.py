@@ -178,17 +178,19 @@ def test_numbers_wait_for_the_disk() -> None:
 
 
 def test_too_many_open_choices() -> None:
+    """The oldest is closed, and its reward is late if it comes; the others expire by age."""
     node = nodes_of(EVERYBODY, rm.Network.complete(2), limits=Limits(max_open=4))[0]
     node.start()
     commit(node)
-    tokens = [node.choose(GAME, 0.0, 5.0) for _ in range(4)]
-    with pytest.raises(NotReady, match="open"):
-        node.choose(GAME, 0.0, 5.0)
-    node.abandon(GAME, tokens[0].t)
-    assert node.choose(GAME, 0.0, 5.0).t == 5
+    tokens = [node.choose(GAME, 0.0, 5.0) for _ in range(5)]
+    assert list(node.games[GAME].decisions.open) == [2, 3, 4, 5]
+    assert node.ready
+    assert node.observe(GAME, tokens[0].t, tokens[0].arm, 1.0).late
+    node.abandon(GAME, tokens[1].t)
+    assert node.choose(GAME, 0.0, 5.0).t == 6
     node.tick(10.0)
     assert node.games[GAME].decisions.pending == [0, 0, 0]
-    late = node.observe(GAME, tokens[1].t, tokens[1].arm, 1.0)  # expired, but it came after all
+    late = node.observe(GAME, tokens[2].t, tokens[2].arm, 1.0)  # expired, but it came after all
     assert late.late
 
 
@@ -479,7 +481,11 @@ def test_a_liar_that_keeps_what_it_does_not_tell_is_not_waited_for_for_ever() ->
         for peer in (1, 3):
             node.receive(peer, wire.encode(wire.Pong(0))[4:])
         node.tick(float(second))
-        assert stream.upto == (0 if second < 300 else 40)
+        asked = [wire.decode(frame[4:]) for frame in node.frames(1, 1 << 30)]
+        assert (Have(GAME, [(2, 1, 40, -1)], full=False) in asked) == (second == 300)
+    assert stream.upto == 0, "a relay has to show what follows"
+    node.receive(1, wire.encode(Obs(GAME, 2, 1, 2, 41, [(41, 0, 1.0), (42, 1, 1.0)]))[4:])
+    assert stream.upto == 42
 
 
 def test_what_is_told_shows_that_it_can_be_supplied() -> None:

@@ -19,7 +19,7 @@ class Applications(Network):
         try:
             token = node.choose(GAME, self.clock(v), self.rng.choice([0.5, 5.0, 60.0]))
         except NotReady:
-            if decisions.next_t <= decisions.reserved and len(decisions.open) < self.limits.max_open:
+            if decisions.next_t <= decisions.reserved:
                 raise Broken(f"I11: node {v} does not answer") from None
             return
         if (v, host.epoch, token.t) in self.tokens:

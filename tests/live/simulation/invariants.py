@@ -154,10 +154,14 @@ class Invariants(Mesh):
             (w,) = set(each.ends) - {v}
             other = self.hosts[w].node
             told, hops = self.said.get((link, v), {}).get(key, (0, self.gamma))
-            if other is None or told <= had or hops == self.gamma:
-                continue
-            stream = other.games[GAME].streams.get(key)
-            if stream is None or not (stream.hops < self.gamma or key[0] == v):
+            stream = None if other is None else other.games[GAME].streams.get(key)
+            told = 0 if stream is None else min(told, stream.upto)  # more is a lie
+            if (
+                stream is None
+                or told <= had
+                or hops == self.gamma
+                or not (stream.hops < self.gamma or key[0] == v)
+            ):
                 continue
             if stream.floor < min(told, record.upto):
                 kept = stream.floor + 1
@@ -278,7 +282,10 @@ class Invariants(Mesh):
             raise Broken(f"I7: {'; '.join(missing)}")
 
     def side_missing(self) -> list[str]:
-        """Of the second game, everybody within reach is as far as the origin, by items or by skips."""
+        """Of the second game, everybody within reach is as far as the origin, by items or by skips.
+
+        Without signatures a skip goes beyond the origin's neighbours only with items that follow it.
+        """
         return [
             f"node {v} is at {known} of the second game of node {w}, which is at {own.upto}"
             for v in range(self.size)
@@ -287,6 +294,7 @@ class Invariants(Mesh):
             for own in [self.node(w).games[SIDE].own]
             for known in [self._upto(v, own.key)]
             if known != own.upto
+            and (self.signed or self.distance[v][w] == 1 or own.retained.floor < own.upto)
         ]
 
     def _upto(self, v: int, key: Key) -> int:

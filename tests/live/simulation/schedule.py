@@ -8,7 +8,7 @@ from live.simulation.parts import Broken
 
 FAULTS = (
     *("crash", "crash", "lose", "cut", "cut", "stall", "stall", "block", "unblock", "full", "clock", "time"),
-    *("snapshot", "snapshot", "lie", "forge", "forge", "forge", "nonsense", "abandon"),
+    *("snapshot", "snapshot", "lie", "boast", "boast", "forge", "forge", "forge", "nonsense", "abandon"),
 )
 CHANGES = (*FAULTS, *["change"] * 3, *["betray"] * 6)
 
@@ -90,6 +90,9 @@ class World(Applications):
         elif kind == "lie" and self.hostile and self.wires:
             link = rng.choice(list(self.wires))
             self.lie(link, rng.choice(self.wires[link].ends))
+        elif kind == "boast" and self.hostile and self.wires:
+            link = rng.choice(list(self.wires))
+            self.boast(link, rng.choice(self.wires[link].ends))
         elif kind == "forge" and self.hostile and self.signed and self.wires:
             link = rng.choice(list(self.wires))
             self.forge(link, rng.choice(self.wires[link].ends))

@@ -9,9 +9,12 @@ import numpy as np
 
 from rumormill.mesh.file import Limits
 
+# Seconds of decisions, at the rate of the last ones, that are reserved ahead of need: a commit takes less.
+AHEAD = 2.0
+
 
 class NotReady(Exception):
-    """No decision can be made now: no number is reserved on disk, or too many decisions are open."""
+    """No decision can be made now: no number is reserved on disk."""
 
 
 class Open(NamedTuple):
@@ -35,7 +38,10 @@ _SLOT = np.dtype([("t", "<i8"), ("arm", "<u2"), ("reward", "<f8"), ("seq", "<i8"
 
 
 class Decisions:
-    """Decision numbers, reserved in blocks on disk before use: no crash makes one number serve twice."""
+    """Decision numbers, reserved on disk before use: no crash makes one number serve twice.
+
+    They are reserved ahead by the rate at which they are taken, so that `choose` does not wait for the disk.
+    """
 
     def __init__(self, n_arms: int, limits: Limits) -> None:
         self._limits = limits
@@ -49,22 +55,30 @@ class Decisions:
         self.open: dict[int, Open] = {}
         self.pending = [0] * n_arms
         self._known = np.zeros(min(64, limits.window), _SLOT)
+        # Numbers taken since a time, and the rate before it, per second.
+        self._taken, self._since, self._rate = 0, 0.0, 0.0
 
     @property
     def ready(self) -> bool:
         """Whether a decision can be made now."""
-        return self.next_t <= self.reserved and len(self.open) < self._limits.max_open
+        return self.next_t <= self.reserved
 
-    def needs_reserve(self) -> bool:
-        """Whether the next block should be reserved: early, so that `choose` need not wait for the disk."""
-        return self.requested - self.next_t + 1 < self._limits.block // 2
+    def to_reserve(self) -> int | None:
+        """The last number that should be reserved now; None while enough are."""
+        limits, rate = self._limits, max(self._rate, self._taken)
+        # A restart uses up what is reserved: not much of the window.
+        ahead = max(limits.block, min(int(AHEAD * rate), limits.window // 8))
+        if self.requested - self.next_t + 1 >= ahead:
+            return None
+        return max(self.requested, self.next_t - 1 + 2 * ahead)
 
-    def take_number(self) -> int:
+    def take_number(self, now: float) -> int:
         """The next decision number; NotReady if there is none."""
         if self.next_t > self.reserved:
             raise NotReady("no decision numbers are reserved on disk yet")
-        if len(self.open) >= self._limits.max_open:
-            raise NotReady(f"{len(self.open):,} choices are open, which is all that is allowed")
+        if now - self._since >= 1.0:
+            self._rate, self._taken, self._since = self._taken / (now - self._since), 0, now
+        self._taken += 1
         self.next_t += 1
         return self.next_t - 1
 
@@ -85,10 +99,11 @@ class Decisions:
         return [t for t, each in self.open.items() if each.expires <= now or self.too_old(t)]
 
     def outdated(self) -> list[int]:
-        """Open decisions that have left the window."""
-        found = []
+        """Open decisions that have left the window, and the oldest ones if one more would be too many."""
+        found: list[int] = []
+        spare = len(self.open) + 1 - self._limits.max_open
         for t in self.open:
-            if not self.too_old(t):
+            if len(found) >= spare and not self.too_old(t):
                 break  # they are in order
             found.append(t)
         return found

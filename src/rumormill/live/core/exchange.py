@@ -8,7 +8,7 @@ items lost with a broken connection are sent again after the next such message.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,6 +36,8 @@ class SharedGame:
     """Items up to here the peer no longer retains, as it reported."""
     proofs: dict[Key, Point] = field(default_factory=dict)
     """In a signed mesh: the origin's signed point at that floor."""
+    asked: dict[Key, int] = field(default_factory=dict)
+    """The floor behind which the peer was asked to show items since its last Skip."""
     skip_sent: dict[Key, int] = field(default_factory=dict)
     """The floor of the last Skip sent; the stream is not sent further until the peer answers."""
     unsent: dict[Key, None] = field(default_factory=dict)
@@ -112,6 +114,8 @@ class Exchange:
         self._node = node
         # (game, origin): tokens left, and when they were counted
         self._tokens: dict[tuple[str, int], tuple[float, float]] = {}
+        self.skips_before: Callable[[LiveGame, Stream, int], bool] = lambda game, stream, first: False
+        """Whether the items before `first` were skipped, because no neighbour retains them."""
 
     # --- sending ------------------------------------------------------------------------------------
 
@@ -260,7 +264,13 @@ class Exchange:
         shared.has[stream.key] = max(shared.has.get(stream.key, 0), last)
         shared.claims[stream.key] = max(shared.claims.get(stream.key, 0), last)
         shared.hops[stream.key] = min(shared.hops.get(stream.key, UNKNOWN), frame.hops - 1)
+        hole = frame.first > stream.upto + 1
+        skipped = hole and self.skips_before(game, stream, frame.first)
+        if hole and not skipped and stream.key in shared.asked:
+            return  # asked for, but by now another neighbour can supply what comes before
         self._take(link, game, stream, frame.hops, frame.first, frame.items, frame.head, frame.signature)
+        if skipped:
+            self.announce(game, stream)
 
     def _checked(self, link: Link, frame: Obs) -> tuple[LiveGame, SharedGame, Stream] | None:
         """The stream of a frame; None, and a violation, if no correct peer sends it."""

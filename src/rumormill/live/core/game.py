@@ -200,7 +200,7 @@ class LiveGame(GameState):
     def choose(self, now: float, ttl: float, alone: bool, log: Callable[[Record], int]) -> tuple[int, int]:
         """(t, arm) of the next decision."""
         decisions, name = self.decisions, self.config.name
-        t = decisions.take_number()
+        t = decisions.take_number(now)
         for old in decisions.outdated():
             self._close(old, log)
         arm = self.adapter.choose(t, decisions.pending, alone)
@@ -211,9 +211,9 @@ class LiveGame(GameState):
         return t, arm
 
     def reserve(self, log: Callable[[Record], int]) -> None:
-        """Request the next block of decision numbers if few are left."""
-        if self.decisions.needs_reserve():
-            upto = max(self.decisions.requested, self.decisions.next_t - 1) + self.limits.block
+        """Request more decision numbers if few are left."""
+        upto = self.decisions.to_reserve()
+        if upto is not None:
             self.decisions.requested = upto
             self._reserves.append((log(Reserve(self.config.name, upto, self.config.fingerprint)), upto))
 

@@ -60,7 +60,7 @@ class Node(NodeState):
         self._clock: float | None = None  # the driver's clock at its last call
         self._durable = 0
         self._exchange = Exchange(self)
-        self._skips = Skips(self, self._exchange.announce)
+        self._skips = Skips(self, self._exchange)
 
     def _game(self, config: GameConfig) -> LiveGame:
         return LiveGame(config, self.config.node, self.config.epoch, self.config.limits, self.config.signer)

@@ -1,11 +1,13 @@
-"""Skips: items that no neighbour retains are skipped after a timeout, and the skip is recorded."""
+"""Skips: items that no neighbour retains are skipped after a timeout, and the skip is recorded.
+
+A Skip is a fact only if the origin sent it over its own link, or signed it. Without signatures a relay has to
+show what follows: it is asked for the items behind its floor, and the skip is recorded together with them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from rumormill.live.core.exchange import Link, NodeState, SharedGame
-from rumormill.live.core.frames import Key, Skip
+from rumormill.live.core.exchange import NOT_KNOWN, Exchange, Link, NodeState, SharedGame
+from rumormill.live.core.frames import Have, Key, Skip, encode
 from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node_config import LAST_DECISION
 from rumormill.live.core.signatures import FORGED, Point
@@ -19,8 +21,9 @@ WAITS = 10
 class Skips:
     """The part of a node that decides which items will not arrive any more."""
 
-    def __init__(self, node: NodeState, announce: Callable[[LiveGame, Stream], None]) -> None:
-        self._node, self._announce = node, announce
+    def __init__(self, node: NodeState, exchange: Exchange) -> None:
+        self._node, self._announce = node, exchange.announce
+        exchange.skips_before = self.skips_before
 
     def receive(self, link: Link, frame: Skip) -> None:
         """A peer no longer retains the items that come next here."""
@@ -42,24 +45,60 @@ class Skips:
             if frame.upto >= shared.floors.get(key, 0):
                 shared.proofs[key] = proof
         shared.floors[key] = max(shared.floors.get(key, 0), frame.upto)
+        shared.asked.pop(key, None)
         shared.claims[key] = max(shared.claims.get(key, 0), frame.upto)
         shared.hops.setdefault(key, UNKNOWN)
         if frame.upto > stream.upto and stream.skip_since is None:
             stream.skip_since = node.now
 
     def skip_unavailable(self) -> None:
-        """Skip items whose timeout is over and that no neighbour can supply."""
+        """Skip items whose timeout is over and that no neighbour can supply, or ask for what follows them."""
         node = self._node
         for game in node.games.values():
             for stream in game.streams.values():
-                waited = 0.0 if stream.skip_since is None else node.now - stream.skip_since
-                if stream.skip_since is None or waited < node.config.limits.skip_after:
+                upto = self._unavailable(game, stream)
+                if upto <= stream.upto:
                     continue
-                upto = self._common_floor(game, stream, stream.skip_since)
                 proof = None if game.signer is None else self._proof(game, stream.key, upto)
-                if upto > stream.upto and (proof is not None or game.signer is None):
+                if proof is not None or (game.signer is None and self._is_origins(game, stream.key, upto)):
                     game.skip(stream, upto, node.log, proof)
                     self._announce(game, stream)
+                elif game.signer is None:
+                    self._ask(game, stream, upto)
+
+    def _unavailable(self, game: LiveGame, stream: Stream) -> int:
+        """Up to where no neighbour retains a stream, if it was waited for long enough; else 0."""
+        since, after = stream.skip_since, self._node.config.limits.skip_after
+        if since is None or self._node.now - since < after:
+            return 0
+        return self._common_floor(game, stream, since)
+
+    def _is_origins(self, game: LiveGame, key: Key, upto: int) -> bool:
+        """Whether the origin itself reported this floor."""
+        return any(
+            (link.peer, link.epoch) == key and link.games[game.config.name].floors.get(key, 0) >= upto
+            for link in self._node.links.values()
+            if game.config.name in link.games
+        )
+
+    def _ask(self, game: LiveGame, stream: Stream, upto: int) -> None:
+        """Ask those neighbours for the items after `upto` that report to retain them."""
+        key = stream.key
+        row = (*key, upto, stream.hops if stream.hops < UNKNOWN else NOT_KNOWN)
+        for link in self._node.links.values():
+            shared = link.games.get(game.config.name)
+            if shared is None or shared.floors.get(key, 0) != upto or shared.asked.get(key) == upto:
+                continue
+            if shared.claims.get(key, 0) > upto:
+                shared.asked[key] = upto
+                link.control.append(encode(Have(game.config.name, [row], full=False)))
+
+    def skips_before(self, game: LiveGame, stream: Stream, first: int) -> bool:
+        """Whether items from `first` on may be accepted although some before them are missing: skip those."""
+        if game.signer is not None or self._unavailable(game, stream) < first - 1:
+            return False
+        game.skip(stream, first - 1, self._node.log)
+        return True
 
     def _common_floor(self, game: LiveGame, stream: Stream, since: float) -> int:
         """Up to where no linked neighbour retains a stream; 0 while one of them has not answered."""
@@ -73,6 +112,8 @@ class Skips:
                 continue
             if not shared.answered:
                 return 0
+            if (link.peer, link.epoch) == stream.key and shared.claims.get(stream.key, 0) <= stream.upto:
+                return 0  # the origin itself knows of no more
             floor = shared.floors.get(stream.key, 0)
             # A neighbour that claims the next item and does not send it for long is not waited for.
             patient = max(since, link.opened) > long_ago
