@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from helpers.lockstep import Lockstep
-from rumormill.live.core.node import Node
+from helpers.lockstep import Lockstep, RoundNode
 from rumormill.live.core.node_config import node_config
 from rumormill.live.core.records import Own
 from rumormill.live.io.journal import Journal
@@ -35,7 +34,7 @@ def _next(clock: Iterator[int]) -> float:
 def play(mesh: Mesh, game: str, values: np.ndarray, folder: Path) -> list[Path]:
     """The nodes of a mesh in lock step on these costs; what each observed is in its own folder."""
     names = list(mesh.ids)
-    nodes = [Node(node_config(mesh, name, epoch=1, lockstep=True)) for name in names]
+    nodes = [RoundNode(node_config(mesh, name, epoch=1)) for name in names]
     linked = {mesh.ids[name]: [mesh.ids[other] for other in mesh.links[name]] for name in names}
     step = Lockstep(nodes, linked, game)
     rounds = [step.play_round(t, lambda v, t, k: -values[t - 1, v, k]) for t in range(1, len(values) + 1)]

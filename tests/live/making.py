@@ -72,7 +72,6 @@ def node_config(
     moments: rm.Moments = MOMENTS,
     epoch: int = 1,
     limits: Limits = LIMITS,
-    lockstep: bool = False,
     patience: float = 30.0,
     signed: bool = False,
 ) -> NodeConfig:
@@ -96,7 +95,6 @@ def node_config(
         members=frozenset(range(network.n_agents)),
         games=(game,),
         limits=limits,
-        lockstep=lockstep,
         signer=fake_signer(v) if signed else None,
     )
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from helpers.lockstep import Lockstep
-from live.making import GAME, nodes_of
+from helpers.lockstep import Lockstep, RoundNode
+from live.making import GAME, node_config
 from rumormill.engine.reference import BLOCK
 from rumormill.seeds import Role, root_seed, stream_seed
 
@@ -67,7 +67,8 @@ def by_nodes(policy: Any, network: rm.Network, seed: int) -> Any:
         return float(rewards.loc[arm] + rewards.scale[arm] * draw)
 
     neighbours = {v: network.neighbours(v).tolist() for v in range(network.n_agents)}
-    nodes = nodes_of(policy, network, n_arms=source.n_arms, moments=source.moments(), lockstep=True)
+    given: Any = {"n_arms": source.n_arms, "moments": source.moments()}
+    nodes = [RoundNode(node_config(policy, network, v, **given)) for v in range(network.n_agents)]
     game = Lockstep(nodes, neighbours, GAME)
     return np.array([game.play_round(t, pay) for t in range(1, HORIZON + 1)])
 

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from helpers.lockstep import RoundNode
 from live.making import GAME, node_config
 from live.test_lockstep import bandit, by_the_simulator
 from rumormill.engine.reference import BLOCK
-from rumormill.live.core.node import Node
 from rumormill.live.io.transport import Transport
 from rumormill.mesh.keys import load_tls, make_authority, make_keys
 from rumormill.seeds import Role, root_seed, stream_seed
@@ -28,7 +28,7 @@ def _raise(what: str, error: BaseException) -> None:
 class Seat:
     """One node with its links, without a disk."""
 
-    def __init__(self, node: Node, names: dict[str, int], keys: Path) -> None:
+    def __init__(self, node: RoundNode, names: dict[str, int], keys: Path) -> None:
         self.node = node
         name = f"n{node.config.node}"
         self.transport = Transport(node, names, load_tls(keys, name), lambda *line, **fields: None, _raise)
@@ -115,8 +115,8 @@ def test_the_simulators_actions_over_sockets(policy: Any, tmp_path: Path) -> Non
         make_keys(tmp_path, name)
 
     async def play() -> list[list[int]]:
-        given: dict[str, Any] = {"n_arms": source.n_arms, "moments": source.moments(), "lockstep": True}
-        nodes = [Node(node_config(policy, network, v, **given)) for v in range(5)]
+        given: dict[str, Any] = {"n_arms": source.n_arms, "moments": source.moments()}
+        nodes = [RoundNode(node_config(policy, network, v, **given)) for v in range(5)]
         return await played([Seat(node, names, tmp_path) for node in nodes], pay)
 
     assert np.array_equal(asyncio.run(play()), by_the_simulator(policy, network, seed))

@@ -8,7 +8,7 @@ items lost with a broken connection are sent again after the next such message.
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,24 +24,18 @@ from rumormill.live.core.streams import UNKNOWN, Stream
 class SharedGame:
     """The state of one game on one link."""
 
-    answered: bool = False
-    """Whether the peer has sent a full Have."""
+    answered: bool = False  # whether the peer has sent a full Have
     has: dict[Key, int] = field(default_factory=dict)
     """How far the peer is in every stream: as it reported, or as it was sent since."""
-    hops: dict[Key, int] = field(default_factory=dict)
-    """The number of hops of every stream to the peer, as it reported."""
-    claims: dict[Key, int] = field(default_factory=dict)
-    """How far the peer is in every stream, as it reported itself."""
-    floors: dict[Key, int] = field(default_factory=dict)
-    """Items up to here the peer no longer retains, as it reported."""
-    proofs: dict[Key, Point] = field(default_factory=dict)
-    """In a signed mesh: the origin's signed point at that floor."""
+    hops: dict[Key, int] = field(default_factory=dict)  # of every stream to the peer, as it reported
+    claims: dict[Key, int] = field(default_factory=dict)  # how far it is, as it reported itself
+    floors: dict[Key, int] = field(default_factory=dict)  # items up to here it reported not to retain
+    proofs: dict[Key, Point] = field(default_factory=dict)  # signed: the origin's point at that floor
     asked: dict[Key, int] = field(default_factory=dict)
     """The floor behind which the peer was asked to show items since its last Skip."""
     skip_sent: dict[Key, int] = field(default_factory=dict)
     """The floor of the last Skip sent; the stream is not sent further until the peer answers."""
-    unsent: dict[Key, None] = field(default_factory=dict)
-    """Streams that may have items to send, in order."""
+    unsent: dict[Key, None] = field(default_factory=dict)  # streams that may have items to send, in order
 
 
 @dataclass
@@ -50,31 +44,19 @@ class Link:
 
     peer: int
     opened: float
-    last_frame: float
-    """When the last frame arrived."""
+    last_frame: float  # when the last frame arrived
     pinged: float
     next_have: float
-    counted: float
-    """When the allowance was computed."""
-    allowance: float
-    """Frames that may arrive at once (token bucket)."""
-    epoch: int | None = None
-    """None until the peer's Hello."""
+    counted: float  # when the allowance was computed
+    allowance: float  # frames that may arrive at once (token bucket)
+    epoch: int | None = None  # None until the peer's Hello
     games: dict[str, SharedGame] = field(default_factory=dict)
-    control: deque[bytes] = field(default_factory=deque)
-    """Frames that are sent before all others."""
-    urgent: bool = False
-    """Whether the peer waits for a frame in `control`."""
-    closing: str | None = None
-    """Why the driver should close it."""
+    control: deque[bytes] = field(default_factory=deque)  # frames that are sent before all others
+    urgent: bool = False  # whether the peer waits for a frame in `control`
+    closing: str | None = None  # why the driver should close it
     outdated: bool = False
     """Whether the games were agreed under an earlier mesh file: frames that arrive are dropped."""
-    pause_until: float = 0.0
-    """The driver should not read from it before this time."""
-    round: int = 0
-    """Lock step: the last round that the peer has finished."""
-    held: list[tuple[int, Obs]] = field(default_factory=list)
-    """Lock step: (round, frame) that arrived before the end of the round."""
+    pause_until: float = 0.0  # the driver should not read from it before this time
 
 
 NOT_KNOWN = -1
@@ -347,21 +329,3 @@ class Exchange:
         self._tokens[(game.config.name, origin)] = (left, now)
         if left < 0:
             link.pause_until = max(link.pause_until, now - left / rate)
-
-    def obs_in_order(self, arrived: Sequence[tuple[Link, Obs]]) -> None:
-        """Lock step: accept all items of a round, oldest decision first, then by origin."""
-        singles = []
-        for link, frame in arrived:
-            found = self._checked(link, frame)
-            if found is not None:
-                game, shared, stream = found
-                last = frame.first + len(frame.items) - 1
-                shared.has[stream.key] = max(shared.has.get(stream.key, 0), last)
-                for i, item in enumerate(frame.items):
-                    head = frame.head if i == len(frame.items) - 1 else None
-                    singles.append(
-                        (item[0], frame.origin, frame.first + i, item, link, game, stream, frame, head)
-                    )
-        singles.sort(key=lambda each: each[:3])
-        for _, _, seq, item, link, game, stream, frame, head in singles:
-            self._take(link, game, stream, frame.hops, seq, [item], head)

@@ -114,20 +114,14 @@ class Pong(_Frame, tag="pong", frozen=True):
     nonce: int = 0
 
 
-class Round(_Frame, tag="round", frozen=True):
-    """The sender has sent everything of this round. Lock step only."""
-
-    t: int
-
-
 class Bye(_Frame, tag="bye", frozen=True):
     """The sender closes the link."""
 
     reason: str = ""
 
 
-Frame = Hello | Have | Obs | Skip | Ping | Pong | Round | Bye
-TAGS = frozenset({"hello", "have", "obs", "skip", "ping", "pong", "round", "bye"})
+Frame = Hello | Have | Obs | Skip | Ping | Pong | Bye
+TAGS = frozenset({"hello", "have", "obs", "skip", "ping", "pong", "bye"})
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Frame)

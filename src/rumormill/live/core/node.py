@@ -23,7 +23,6 @@ from rumormill.live.core.frames import (
     Ping,
     Pong,
     ProtocolError,
-    Round,
     Skip,
     decode,
     encode,
@@ -103,7 +102,7 @@ class Node(NodeState):
     def _alone(self, game: LiveGame) -> bool:
         """Whether a follower's leader has sent nothing for longer than `patience`."""
         leader = game.config.leader
-        if leader is None or leader == self.config.node or self.config.lockstep:
+        if leader is None or leader == self.config.node:
             return False
         return self.now - self._leader_seen.setdefault(game.config.name, self.now) > game.config.patience
 
@@ -287,14 +286,10 @@ class Node(NodeState):
                 raise ProtocolError("a frame before Hello")
             case Have():
                 self._exchange.have(link, frame)
-            case Obs() if self.config.lockstep:
-                link.held.append((link.round + 1, frame))
             case Obs():
                 self._exchange.obs(link, frame)
             case Skip():
                 self._skips.receive(link, frame)
-            case Round(t=t):
-                link.round = t
 
     def _greet(self, link: Link, hello: Hello) -> None:
         """Check a peer's Hello and agree on the games to exchange."""
@@ -329,7 +324,7 @@ class Node(NodeState):
         while at.control and limit > 0:
             found.append(at.control.popleft())
             limit -= len(found[-1])
-        if at.epoch is None or self.config.lockstep:
+        if at.epoch is None:
             return found
         while limit > 0 and (frame := self._exchange.next_frame(at)) is not None:
             found.append(frame)
@@ -340,23 +335,3 @@ class Node(NodeState):
         """Send Bye over every link."""
         for link in self.links.values():
             link.control.append(encode(Bye(reason)))
-
-    # --- lock step ----------------------------------------------------------------------------------
-
-    def finish_round(self, t: int) -> None:
-        """Queue all frames of this round on every link, then its end."""
-        for link in self.links.values():
-            while (frame := self._exchange.next_frame(link)) is not None:
-                link.control.append(frame)
-            link.control.append(encode(Round(t)))
-
-    def round_over(self, t: int) -> bool:
-        """Accept the items of round t, once every neighbour has finished it; False if one has not."""
-        if any(link.round < t for link in self.links.values()):
-            return False
-        arrived: list[tuple[Link, Obs]] = []
-        for link in self.links.values():
-            arrived += [(link, frame) for number, frame in link.held if number <= t]
-            link.held = [(number, frame) for number, frame in link.held if number > t]
-        self._exchange.obs_in_order(arrived)
-        return True

@@ -57,13 +57,9 @@ class NodeConfig:
     """Serial numbers of certificates that are refused."""
     signer: Signer | None = None
     """None in a mesh without signatures."""
-    lockstep: bool = False
-    """Play in rounds, for comparison with the simulator."""
 
 
-def node_config(
-    mesh: Mesh, name: str, epoch: int, *, signer: Signer | None = None, lockstep: bool = False
-) -> NodeConfig:
+def node_config(mesh: Mesh, name: str, epoch: int, *, signer: Signer | None = None) -> NodeConfig:
     """The configuration of the node `name`; a mesh with signatures needs a `signer`."""
     if name not in mesh.ids:
         raise InputError(f"{mesh.path} has no node {name!r}{nearest(name, mesh.ids)}")
@@ -76,7 +72,6 @@ def node_config(
         games=tuple(_game_config(mesh, game, name) for game in mesh.file.games),
         limits=mesh.file.limits,
         revoked=mesh.revoked,
-        lockstep=lockstep,
         signer=signer,
     )
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import http.client
 import json
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
 from rumormill.errors import RumormillError
@@ -19,6 +20,7 @@ from rumormill.errors import RumormillError
 # Observations are idempotent, so a request may always be repeated.
 ATTEMPTS = 4
 PAUSE = 0.1
+T = TypeVar("T")
 
 
 class NodeError(RumormillError):
@@ -202,35 +204,30 @@ class AsyncClient:
     """
 
     def __init__(self, url: str = "http://127.0.0.1:7480", *, token: str | None = None, timeout: float = 5.0):
-        self._given = {"token": token, "timeout": timeout}
-        self._url = url
+        self._new = functools.partial(Client, url, token=token, timeout=timeout)
         self._idle: list[Client] = []
 
     async def choose(self, game: str | None = None, *, ttl: float | None = None) -> Chosen:
         """The next decision; see `Client.choose`."""
-        found: Chosen = await self._do("choose", game, ttl=ttl)
-        return found
+        return await self._do(lambda client: client.choose(game, ttl=ttl))
 
     async def observe(self, choice: Chosen | str, reward: float) -> int:
         """Report the reward of a decision; see `Client.observe`."""
-        found: int = await self._do("observe", choice, reward)
-        return found
+        return await self._do(lambda client: client.observe(choice, reward))
 
     async def abandon(self, choice: Chosen | str) -> bool:
         """Close a decision whose reward will not arrive; see `Client.abandon`."""
-        found: bool = await self._do("abandon", choice)
-        return found
+        return await self._do(lambda client: client.abandon(choice))
 
     async def status(self) -> dict[str, Any]:
         """The node's status; see `Client.status`."""
-        found: dict[str, Any] = await self._do("status")
-        return found
+        return await self._do(lambda client: client.status())
 
-    async def _do(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of an idle client in a thread."""
-        client = self._idle.pop() if self._idle else Client(self._url, **self._given)  # type: ignore[arg-type]
+    async def _do(self, call: Callable[[Client], T]) -> T:
+        """Call an idle client in a thread."""
+        client = self._idle.pop() if self._idle else self._new()
         try:
-            return await asyncio.to_thread(getattr(client, name), *args, **kwargs)
+            return await asyncio.to_thread(call, client)
         finally:
             self._idle.append(client)
 
