@@ -1,6 +1,7 @@
 """Plant the faults of mutations.toml one at a time in a copy of the tree, and see that a test notices each.
 
     python scripts/mutants.py [--only TEXT] [--jobs N] [--patience SECONDS]
+    python scripts/mutants.py --sample N [--seed S] [--map FOLDER]      (see mutation_sample)
 
 Kernels run uncompiled here, which is quicker than compiling each anew. Exit status 1 if a fault goes
 unnoticed, or if the text it changes is no longer found.
@@ -16,18 +17,27 @@ import sys
 import tempfile
 import time
 import tomllib
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 
 ROOT = Path(__file__).resolve().parent.parent
-COPIED = ("src", "tests", "pyproject.toml")
+sys.path.insert(0, str(ROOT))
+from scripts import mutation_sample  # noqa: E402
+from scripts.mutation_map import TestMap  # noqa: E402
+
+COPIED = ("src", "tests", "scripts", "docs", "examples", "pyproject.toml", "constraints.txt", "Makefile",
+          "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff")  # fmt: skip
 PACKAGE = Path("src/rumormill")
 # Seconds for the tests of one fault. One that makes a loop endless is noticed by this.
 PATIENCE = 180.0
+# The share of sampled faults that the ordinary tests have to notice.
+GOAL = 0.9
 
 
 @dataclass(frozen=True)
@@ -92,8 +102,11 @@ class Copies:
             self._free.put(place)
 
 
-def outcome_of(place: Path, tests: Sequence[str], patience: float) -> str:
-    """What became of the tests in a copy: "passed", "failed" or "too slow"."""
+def outcome_of(place: Path, tests: Sequence[str], patience: float, found: bool = False) -> str:
+    """What became of the tests in a copy: "passed", "failed" or "too slow".
+
+    `found`: the tests were there before; if they are not any more, a fault took them away, and is noticed.
+    """
     environment = {**os.environ, "PYTHONPATH": str(place / "src"), "NUMBA_DISABLE_JIT": "1"}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"  # else two faults within a second could be taken for one
     # Kernels that are not compiled divide by zero as loudly as NumPy does.
@@ -105,6 +118,8 @@ def outcome_of(place: Path, tests: Sequence[str], patience: float) -> str:
         )
     except subprocess.TimeoutExpired:
         return "too slow"
+    if run.returncode == 4 and found:
+        return "failed"
     if run.returncode not in (0, 1, 2):
         raise SystemExit(f"{' '.join(tests)} cannot be run:\n{run.stdout.decode()[-2000:]}")
     return "passed" if run.returncode == 0 else "failed"
@@ -135,20 +150,55 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only faults with this text in their name")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds for the tests of a fault")
+    parser.add_argument("--sample", type=int, default=0, help="so many faults at random places instead")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--map", type=Path, help="folder for what each test executes; used if it is there")
     options = parser.parse_args()
-    known = read(Path(__file__).with_name("mutations.toml"))
-    mutants = [mutant for mutant in known if options.only in mutant.name]
-    started, survivors = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         copies = Copies(Path(folder), options.jobs)
-        require_sound(mutants, copies, options.patience)
-        outcomes = pool.map(lambda mutant: try_out(mutant, copies, options.patience), mutants)
-        for mutant, outcome in zip(mutants, outcomes, strict=True):
-            survivors += outcome == "passed"
-            said = {"passed": "SURVIVED", "failed": "noticed"}.get(outcome, outcome)
-            print(f"{said}  {mutant.name}", flush=True)
+        return (sampled if options.sample else planted)(options, copies, pool)
+
+
+def planted(options: argparse.Namespace, copies: Copies, pool: ThreadPoolExecutor) -> int:
+    """The known faults; a table by file at the end."""
+    known = read(Path(__file__).with_name("mutations.toml"))
+    mutants = [mutant for mutant in known if options.only in mutant.name]
+    started = time.monotonic()
+    require_sound(mutants, copies, options.patience)
+    outcomes = pool.map(lambda mutant: try_out(mutant, copies, options.patience), mutants)
+    tally: dict[str, Counter[str]] = defaultdict(Counter)
+    for mutant, outcome in zip(mutants, outcomes, strict=True):
+        said = {"passed": "SURVIVED", "failed": "noticed"}.get(outcome, outcome)
+        tally[mutant.file][said] += 1
+        print(f"{said}  {mutant.name}", flush=True)
+    for file, counts in sorted(tally.items()):
+        print(f"{file:<48}{counts.total():>4} faults{counts.total() - counts['SURVIVED']:>4} noticed")
+    survivors = sum(counts["SURVIVED"] for counts in tally.values())
     print(f"{len(mutants)} faults, {survivors} not noticed, {time.monotonic() - started:.0f} s")
     return 1 if survivors else 0
+
+
+def sampled(options: argparse.Namespace, copies: Copies, pool: ThreadPoolExecutor) -> int:
+    """Faults at random places, with the rate at which they are noticed."""
+    table = tomllib.loads(Path(__file__).with_name("mutations.toml").read_text(encoding="utf-8"))
+    equivalent = {(each["file"], each["old"], each["new"]) for each in table.get("equivalent", [])}
+    faults = mutation_sample.sample(ROOT / PACKAGE, options.sample, options.seed)
+    faults = [fault for fault in faults if options.only in fault.name]
+    with tempfile.TemporaryDirectory() as folder, copies.one() as place:
+        kept = options.map or Path(folder)
+        if not (kept / "seconds.json").exists():
+            mutation_sample.make_map(place, kept)
+        tests = TestMap(kept)
+
+    def outcome_of_one(fault: mutation_sample.Fault) -> tuple[mutation_sample.Fault, str]:
+        with copies.one() as place:
+            run = partial(outcome_of, patience=options.patience, found=True)
+            outcome = mutation_sample.outcome_of_fault(fault, tests, place, PACKAGE, run)
+            print(f"{outcome}  {fault.site.file}:{fault.site.line}", file=sys.stderr, flush=True)
+            return fault, outcome
+
+    share = mutation_sample.report(list(pool.map(outcome_of_one, faults)), equivalent)
+    return 0 if share >= GOAL else 1
 
 
 if __name__ == "__main__":

@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 import rumormill as rm
+from helpers.given_outcomes import AGENTS_ALONE, FULL, NOISE, Given, chosen_of, outcome
 from rumormill.advice.advise import Advice, advise, pareto_front, scale
 from rumormill.advice.page import pareto_figure
-from rumormill.advice.problem import (
-    ALONE,
-    TOGETHER,
-    Candidate,
-    Case,
-    Outcome,
-    Problem,
-    case_of_spec,
-    paired_excess,
-    relative_excess,
-)
-from rumormill.advice.search import MARGIN, Recommendation, choose
+from rumormill.advice.problem import Candidate, Case, case_of_spec, relative_excess
+from rumormill.advice.search import MARGIN
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec
-from rumormill.stats.bootstrap import Interval
 
 
 @pytest.fixture(scope="module")
@@ -56,51 +43,6 @@ def test_a_lone_agent_and_a_network_in_parts_get_advice_too() -> None:
 
 
 # --- the choice, by hand --------------------------------------------------------------------------------
-
-
-class Given(Problem):
-    """Outcomes known beforehand; the hold-out repeats them, or has others."""
-
-    def __init__(
-        self, outcomes: Sequence[Outcome], light: bool, fresh: Sequence[Outcome] | None = None
-    ) -> None:
-        moments = rm.Moments(eps=1.0, u=1.0, rho=1.0)
-        super().__init__({TOGETHER: rm.Network.complete(3)}, moments, 2, light=light)
-        self._played = {each.candidate: each for each in outcomes}
-        self._fresh = outcomes if fresh is None else fresh
-
-    @property
-    def played(self) -> dict[Candidate, Outcome]:
-        return self._played
-
-    @property
-    def hold_out(self) -> Given:
-        return Given(self._fresh, self.light)
-
-    def play(self, candidates: Sequence[Candidate], *, look: bool = False) -> list[Outcome]:
-        return [self._played[each] for each in candidates]
-
-    def excess(self, one: Outcome, other: Outcome, *, paid: bool = False) -> Interval:
-        return paired_excess(one, other)
-
-
-def outcome(
-    policy: str, gamma: int, regret: NDArray[np.float64], messages: float, estimator: str = "trimmed"
-) -> Outcome:
-    candidate = Candidate(policy, gamma, estimator, 1.0)
-    return Outcome(candidate, regret, regret, messages, 20 * messages, float(regret.mean()))
-
-
-NOISE = np.random.default_rng(4).normal(0, 3, 20)
-FULL = np.full(20, 100.0)
-AGENTS_ALONE = outcome("robust", 0, np.full(20, 200.0), 0)
-
-
-def chosen_of(
-    *sharing: Outcome, light: bool = False, fresh: Sequence[Outcome] | None = None
-) -> Recommendation:
-    finals = {ALONE: [AGENTS_ALONE], TOGETHER: list(sharing)}
-    return choose(Given([AGENTS_ALONE, *sharing], light, fresh), finals)
 
 
 def test_fewer_messages_win_where_the_interval_ends_within_the_margin() -> None:

@@ -154,6 +154,16 @@ def test_the_second_eigenvalue_of_many_agents(monkeypatch: pytest.MonkeyPatch) -
         second_size(Network.ring(3000))
 
 
+def test_the_second_eigenvalue_by_its_size() -> None:
+    """K(4,4) has the eigenvalues 1, 0.2 and -0.6: the slowest wave is the one that swings."""
+    bipartite = Network(nx.complete_bipartite_graph(4, 4))
+    assert second_size(bipartite) == pytest.approx(0.6)
+    # Stages of DDUCB: ceil(ln(2 · 8 · 22) / sqrt(2 ln(1 / 0.6))), and 4 of them for 0.2.
+    assert rm.DDUCB().plan(bipartite).stage == 6
+    assert second_size(Network.complete(5)) == pytest.approx(0.0, abs=1e-12)
+    assert second_size(Network.path(1)) == 0.0
+
+
 def test_a_plan_says_how_epsilon_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
     network = MANY["er"]
     assert rm.ConsensusUCB().plan(network).ways == {"epsilon_v": "exact"}

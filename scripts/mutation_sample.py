@@ -1,0 +1,154 @@
+"""Small automatic faults at random places of the whole tree: what share do the ordinary tests notice?
+
+    python scripts/mutants.py --sample 300 --seed 1 [--map FOLDER] [--jobs N]
+
+First the ordinary tests are run once, uncompiled, to see which test executes which line (`mutation_map`;
+kept in FOLDER if one is given, and taken from there). Each fault is then tried with the tests that execute
+its line: the quickest of its room first, and if those pass, a larger selection. Faults that change nothing
+anybody could see stand under [[equivalent]] in mutations.toml and do not count.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scripts.mutation_map import TestMap
+from scripts.mutation_sites import Site, sites_of
+
+# Seconds of tests for a fault: at first, and if those notice nothing.
+FIRST, SECOND = 6.0, 30.0
+# LLVM IR is not executed uncompiled: tests/kernels/test_lanes.py compares each loop with its plain twin.
+NOT_SAMPLED = ("kernels/simd/", "kernels/jit.py")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A sampled fault, and how its lines read before and after."""
+
+    site: Site
+    before: str
+    after: str
+
+    @property
+    def room(self) -> str:
+        return self.site.file.partition("/")[0] if "/" in self.site.file else "(top)"
+
+    @property
+    def name(self) -> str:
+        return (
+            f"{self.site.file}:{self.site.line} ({self.site.kind})\n    - {self.before}\n    + {self.after}"
+        )
+
+
+def sample(package: Path, count: int, seed: int) -> list[Fault]:
+    """Faults drawn uniformly over all sites; the first `n` of a larger sample are the sample of size `n`."""
+    sites: list[Site] = []
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        if not name.startswith(NOT_SAMPLED):
+            sites += sites_of(path, name)
+    drawn = random.Random(seed).sample(sites, len(sites))[:count]
+    return [Fault(site, *site.change((package / site.file).read_bytes())) for site in drawn]
+
+
+def make_map(place: Path, folder: Path) -> None:
+    """Run the ordinary tests once in a copy of the tree, and record what each executes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{place / 'src'}{os.pathsep}{place}",
+        "NUMBA_DISABLE_JIT": "1",
+    }
+    environment["RUMORMILL_MAP"] = str(folder.resolve())
+    quiet = ["-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning", "-p", "scripts.mutation_map"]
+    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *quiet, "tests"]
+    run = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False)
+    if not (folder / "seconds.json").exists():
+        raise SystemExit(f"the ordinary tests cannot be run:\n{run.stdout.decode()[-2000:]}")
+
+
+def selections(tests: Sequence[str], seconds: dict[str, float]) -> tuple[list[str], list[str]]:
+    """The tests to try first, and those to try if these notice nothing: one of every function, then more."""
+    first, total = [], 0.0
+    for test in tests:
+        if total + seconds[test] <= FIRST:
+            first.append(test)
+            total += seconds[test]
+    known = set(first)
+    seen: Counter[str] = Counter()
+    ranked = []
+    for test in tests:
+        function = test.partition("[")[0]
+        if test not in known:
+            ranked.append((seen[function], seconds[test], test))
+        seen[function] += 1
+    second, total = [], 0.0
+    for _, cost, test in sorted(ranked):
+        if total + cost <= SECOND:
+            second.append(test)
+            total += cost
+    return first, second
+
+
+def outcome_of_fault(
+    fault: Fault, tests: TestMap, place: Path, package: Path, run: Callable[[Path, Sequence[str]], str]
+) -> str:
+    """What the tests of a fault say in a copy of the tree; "no test" where none executes its lines."""
+    found = tests.tests_of(fault.site.file, fault.site.lines)
+    if not found:
+        return "no test"
+    path = place / package / fault.site.file
+    source = path.read_bytes()
+    path.write_bytes(fault.site.planted(source))
+    try:
+        for selection in selections(found, tests.seconds):
+            if selection and (outcome := run(place, selection)) != "passed":
+                return outcome
+        return "passed"
+    finally:
+        path.write_bytes(source)
+
+
+def report(outcomes: Sequence[tuple[Fault, str]], equivalent: set[tuple[str, str, str]]) -> float:
+    """Print the rates by room and the survivors; returns the share noticed of those that could be."""
+    rooms: dict[str, Counter[str]] = defaultdict(Counter)
+    survivors = []
+    for fault, outcome in outcomes:
+        same = (fault.site.file, fault.before, fault.after) in equivalent
+        said = "equivalent" if same else "noticed" if outcome in ("failed", "too slow") else "survived"
+        rooms[fault.room][said] += 1
+        rooms["all"][said] += 1
+        if said == "survived":
+            survivors.append((fault, outcome))
+    for fault, outcome in survivors:
+        print(f"SURVIVED ({'no test runs it' if outcome == 'no test' else 'tests pass'})  {fault.name}")
+    print(f"{'room':<14}{'faults':>8}{'equivalent':>12}{'noticed':>9}{'share':>8}")
+    for room in sorted(rooms, key=lambda name: (name == "all", name)):
+        counts = rooms[room]
+        real = counts["noticed"] + counts["survived"]
+        share = f"{counts['noticed'] / real:.0%}" if real else "-"
+        print(f"{room:<14}{counts.total():>8}{counts['equivalent']:>12}{counts['noticed']:>9}{share:>8}")
+    noticed, real = rooms["all"]["noticed"], rooms["all"]["noticed"] + rooms["all"]["survived"]
+    low, high = wilson(noticed, real)
+    print(
+        f"{noticed} of {real} noticed: {noticed / max(real, 1):.1%} (95 % interval {low:.1%} to {high:.1%})"
+    )
+    return noticed / max(real, 1)
+
+
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """The Wilson interval of a share, 95 %."""
+    if n == 0:
+        return 0.0, 1.0
+    z = 1.959964
+    share = hits / n
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    reach = z * ((share * (1 - share) + z * z / (4 * n)) / n) ** 0.5 / (1 + z * z / n)
+    return middle - reach, middle + reach
