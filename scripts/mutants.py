@@ -1,6 +1,6 @@
 """Plant the faults of mutations.toml one at a time in a copy of the tree, and see that a test notices each.
 
-    python scripts/mutants.py [--only TEXT] [--jobs N] [--patience SECONDS]
+    python scripts/mutants.py [--only TEXT ...] [--jobs N] [--patience SECONDS]
     python scripts/mutants.py --sample N [--seed S] [--map FOLDER]      (see mutation_sample)
 
 Kernels run uncompiled here, which is quicker than compiling each anew. Exit status 1 if a fault goes
@@ -147,7 +147,7 @@ def require_sound(mutants: Sequence[Mutant], copies: Copies, patience: float) ->
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="Plant known faults and see that a test notices each.")
-    parser.add_argument("--only", default="", help="only faults with this text in their name")
+    parser.add_argument("--only", nargs="*", default=[""], help="only faults with one of these in their name")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds for the tests of a fault")
     parser.add_argument("--sample", type=int, default=0, help="so many faults at random places instead")
@@ -162,7 +162,7 @@ def main() -> int:
 def planted(options: argparse.Namespace, copies: Copies, pool: ThreadPoolExecutor) -> int:
     """The known faults; a table by file at the end."""
     known = read(Path(__file__).with_name("mutations.toml"))
-    mutants = [mutant for mutant in known if options.only in mutant.name]
+    mutants = [each for each in known if any(text in each.name for text in options.only)]
     started = time.monotonic()
     require_sound(mutants, copies, options.patience)
     outcomes = pool.map(lambda mutant: try_out(mutant, copies, options.patience), mutants)
@@ -183,7 +183,7 @@ def sampled(options: argparse.Namespace, copies: Copies, pool: ThreadPoolExecuto
     table = tomllib.loads(Path(__file__).with_name("mutations.toml").read_text(encoding="utf-8"))
     equivalent = {(each["file"], each["old"], each["new"]) for each in table.get("equivalent", [])}
     faults = mutation_sample.sample(ROOT / PACKAGE, options.sample, options.seed)
-    faults = [fault for fault in faults if options.only in fault.name]
+    faults = [each for each in faults if any(text in each.name for text in options.only)]
     with tempfile.TemporaryDirectory() as folder, copies.one() as place:
         kept = options.map or Path(folder)
         if not (kept / "seconds.json").exists():

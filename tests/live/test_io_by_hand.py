@@ -22,9 +22,9 @@ from rumormill.live.io.http import Request, Response
 from rumormill.live.io.journal import FILE, Journal, export, observations, pack, unpack
 from rumormill.live.io.runtime import Settings, _sidecar_address
 from rumormill.live.io.sidecar import Sidecar, token_text
-from rumormill.live.io.transport import tls
 from rumormill.mesh import edit
 from rumormill.mesh.file import GamePart, Mesh, read_mesh
+from rumormill.mesh.keys import load_tls
 
 MOMENTS = {"eps": 0.5, "u": 1.0, "rho": 1.0}
 
@@ -254,14 +254,14 @@ def test_where_the_sidecar_answers() -> None:
         at("0.0.0.0:7480")
 
 
-@pytest.mark.parametrize("server", [True, False])
-def test_both_sides_of_a_link_show_a_certificate(tmp_path: Path, server: bool) -> None:
+def test_both_sides_of_a_link_show_a_certificate(tmp_path: Path) -> None:
     made_mesh(tmp_path)
-    context = tls(tmp_path / "keys", "n0", server=server)
-    assert context.verify_mode == ssl.CERT_REQUIRED
-    assert context.minimum_version == ssl.TLSVersion.TLSv1_3
-    (authority,) = context.get_ca_certs()
-    assert authority["subject"] == ((("commonName", "rumormill mesh test"),),)
+    found = load_tls(tmp_path / "keys", "n0")
+    for context in (found.server, found.client):
+        assert context.verify_mode == ssl.CERT_REQUIRED
+        assert context.minimum_version == ssl.TLSVersion.TLSv1_3
+        (authority,) = context.get_ca_certs()
+        assert authority["subject"] == ((("commonName", "rumormill mesh test"),),)
 
 
 # --- the journal ----------------------------------------------------------------------------------------

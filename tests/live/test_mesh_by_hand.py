@@ -184,13 +184,40 @@ def test_private_keys_are_for_their_owner_and_nodes_are_no_authorities(tmp_path:
 
 def test_a_signature_is_one_nodes(tmp_path: Path) -> None:
     path = made_mesh(tmp_path, nodes=2)
-    public = {node.id: node.key for node in read_mesh(path).file.nodes}
+    public = {node.id: [node.key] for node in read_mesh(path).file.nodes}
     sign, verify = keys.signing_keys(tmp_path / "keys", "n0", public)
     signature = sign(b"words")
     assert verify(0, b"words", signature)
     assert not verify(1, b"words", signature)
     assert not verify(0, b"other words", signature)
     assert not verify(5, b"words", signature)  # nobody
+
+
+def test_a_key_that_was_rotated_still_proves_what_it_signed(tmp_path: Path) -> None:
+    path = made_mesh(tmp_path, nodes=2)
+    file = read_mesh(path).file
+    file.signed = True
+    write_mesh(path, file)
+    public = {node.id: [node.key] for node in file.nodes}
+    before, _ = keys.signing_keys(tmp_path / "keys", "n0", public)
+    old = before(b"words")
+    serial = keys.serial_of(tmp_path / "keys", "n0")
+    mesh = edit.rotate(path, "n0")
+    assert mesh.file.revoked == [serial]
+    assert keys.serial_of(tmp_path / "keys", "n0") != serial
+    assert (tmp_path / "keys" / "removed" / f"n0-{serial}.key").exists()
+    known = {node.id: [node.key, *node.former_keys] for node in mesh.file.nodes}
+    sign, verify = keys.signing_keys(tmp_path / "keys", "n0", known)
+    assert sign(b"words") != old
+    assert verify(0, b"words", old)
+    assert verify(0, b"words", sign(b"words"))
+    assert not verify(1, b"words", old)
+
+
+def test_a_removed_node_is_revoked(tmp_path: Path) -> None:
+    path = made_mesh(tmp_path, nodes=2)
+    serial = keys.serial_of(tmp_path / "keys", "n1")
+    assert edit.remove(path, "n1").revoked == {serial}
 
 
 def test_a_signed_mesh_needs_whole_keys(tmp_path: Path) -> None:
