@@ -230,3 +230,97 @@ def test_a_line_with_too_many_cells_is_named(tmp_path: Path) -> None:
 def test_an_id_of_the_agent_names_the_agent(name: str, tmp_path: Path) -> None:
     log = read_log(put(tmp_path, LONG.replace("client", name) + long_rows()), objective="maximise")
     assert log.agents == ("c0", "c1", "c2", "c3")
+
+
+def decisions(header: str, cells: Callable[[int], str], count: int = 240) -> str:
+    return header + "\n" + "\n".join(cells(i) for i in range(count))
+
+
+GUESSED = {
+    "one column of names": (
+        decisions("timestamp,client,ns,rtime_x", lambda i: f"{i},c{i % 4},{'abc'[i % 3]},{RNG.normal()}"),
+        ("a", "b", "c"),
+        4,
+        "'ns' names the arm, 'rtime_x' is the outcome;",
+    ),
+    "arm by name, outcome by its cells": (
+        decisions("ts,shop,mirror,foo", lambda i: f"{i},s{i % 4},{'ab'[i % 2]},{RNG.normal()}"),
+        ("a", "b"),
+        1,
+        "'mirror' names the arm, 'foo' is the outcome;",
+    ),
+    "a time by its cells": (
+        decisions(
+            "asked at,ns,foo", lambda i: f"2024-01-01 00:{i // 60:02d}:{i % 60:02d},{'ab'[i % 2]},{i % 7}"
+        ),
+        ("a", "b"),
+        1,
+        "'foo' is the outcome, 'asked at' the time;",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", GUESSED)
+def test_the_only_possible_reading_is_guessed_and_said(case: str, tmp_path: Path) -> None:
+    text, arms, agents, note = GUESSED[case]
+    (tmp_path / "log.csv").write_text(text)
+    log = read_log(tmp_path / "log.csv", objective="minimise")
+    assert (log.arms, log.n_agents, log.timed) == (arms, agents, True)
+    assert note in log.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("ts,place,kind,foo", r"which column names the arm \('place', 'kind'\)\? Say --arm-column NAME"),
+        ("ts,client,extra,foo", r"which column names the arm \('client'\)\?"),
+    ],
+)
+def test_of_two_readings_none_is_guessed(header: str, message: str, tmp_path: Path) -> None:
+    last = "ab" if "kind" in header else "xx"
+    text = decisions(header, lambda i: f"{i},p{i % 4},{last[i % 2]},{RNG.normal()}")
+    (tmp_path / "log.csv").write_text(text)
+    with pytest.raises(rm.InputError, match=message):
+        read_log(tmp_path / "log.csv", objective="minimise")
+
+
+def test_columns_of_names_beside_a_wide_table_stay_out(tmp_path: Path) -> None:
+    text = decisions("kind,a,b", lambda i: f"{'xy'[i % 2]},{RNG.normal()},{RNG.normal()}")
+    (tmp_path / "log.csv").write_text(text)
+    log = read_log(tmp_path / "log.csv", objective="minimise")
+    assert log.arms == ("a", "b")
+    assert "'kind'" in log.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        ("01/{day:02d}/2024 {hour}:05 {half}", "the month is taken to stand first"),
+        ("2024-01-{day:02d} {hour}:05:00{half}", "12-hour clock."),
+    ],
+)
+def test_a_twelve_hour_clock(form: str, said: str, tmp_path: Path) -> None:
+    def row(i: int) -> str:
+        day, hour = divmod(i // 2, 24)
+        when = form.format(day=day + 1, hour=hour % 12 or 12, half="pm" if hour >= 12 else "AM")
+        return f"{when},{'ab'[i % 2]},{i}"
+
+    (tmp_path / "log.csv").write_text(decisions("time,arm,reward", row))
+    log = read_log(tmp_path / "log.csv", objective="maximise")
+    assert np.array_equal(log.time - log.time[0], np.arange(240) // 2 * 3600.0)
+    assert any(said in note for note in log.notes)
+
+
+def test_lines_that_end_with_a_carriage_return(tmp_path: Path) -> None:
+    path = tmp_path / "old.csv"
+    path.write_bytes((LONG + long_rows()).replace("\n", "\r").encode())
+    log = read_log(path, objective="maximise")
+    assert (len(log.value), log.arms) == (200, ("a", "b"))
+
+
+def test_a_folder_is_answered_with_its_files(tmp_path: Path) -> None:
+    with pytest.raises(rm.InputError, match="is a folder, and holds no table"):
+        read_log(tmp_path, objective="minimise")
+    (tmp_path / "may.csv").write_text(LONG)
+    with pytest.raises(rm.InputError, match=r"is a folder: give one of its files, may\.csv"):
+        read_log(tmp_path, objective="minimise")

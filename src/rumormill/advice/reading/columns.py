@@ -18,9 +18,20 @@ from rumormill.validate import LARGEST_REWARD
 if TYPE_CHECKING:
     import polars as pl
 
-TIMES = ("time", "timestamp", "ts", "t", "date", "datetime", "when", "slot", "slice", "round", "step")
-AGENTS = ("agent", "client", "node", "host", "user", "worker", "peer", "probe", "vantage", "who")
-ARMS = ("arm", "choice", "action", "option", "mirror", "route", "server", "variant", "endpoint", "target")
+# fmt: off
+TIMES = (
+    "time", "timestamp", "ts", "t", "date", "datetime", "when", "slot", "slice", "round", "step", "epoch",
+    "month", "week", "day", "hour", "minute",
+)
+AGENTS = (
+    "agent", "client", "node", "host", "user", "worker", "peer", "probe", "vantage", "who", "gateway",
+    "team", "site", "store", "tenant", "customer", "segment", "workload", "region",
+)
+ARMS = (
+    "arm", "choice", "action", "option", "mirror", "route", "server", "variant", "endpoint", "target",
+    "provider", "model", "resolver", "solver", "algorithm", "treatment", "campaign", "item", "backend",
+)
+# fmt: on
 GAINS = ("reward", "revenue", "profit", "score", "throughput", "gain", "clicks", "conversion", "sales")
 COSTS = ("latency", "cost", "loss", "error", "errors", "rtt", "delay", "duration", "ms", "seconds", "penalty")
 VALUES = ("value", "outcome", "result", "y", *GAINS, *COSTS)
@@ -94,6 +105,92 @@ def roles_of(path: object, names: Sequence[str], given: Columns) -> Roles:
     if given.arms:
         return Roles(time, agent, None, tuple(dict.fromkeys(given.arms)), (*given.ignore, *rest))
     return Roles(time, agent, None, tuple(rest), given.ignore)
+
+
+# Rows that show what a column holds.
+HEAD = 1_000
+
+
+def guess_long(path: object, table: pl.LazyFrame, roles: Roles, given: Columns) -> tuple[Roles, list[str]]:
+    """The long form where the names did not say so and the cells allow no other reading, with a note.
+
+    One column of numbers and one of repeated texts: the second names the arm. Of several columns of texts
+    none is guessed: refused, with their names.
+    """
+    if roles.long or given.arms:
+        return roles, []
+    head = table.head(HEAD).collect()
+    texts = [name for name in roles.values if _share_of_numbers(head[name]) < 0.5]
+    numbers = [name for name in roles.values if name not in texts and not looks_like_a_counter(name)]
+    dates = [name for name in texts if roles.time is None and _are_dates(head[name])]
+    names = [name for name in texts if name not in dates and 1 < head[name].n_unique() <= len(head) / 2]
+    arm = names[0] if len(names) == 1 else _one(names, ARMS)
+    if len(numbers) != 1 or len(dates) > 1:
+        return roles, []
+    if not names and roles.agent is not None and _share_of_numbers(head[roles.agent]) < 0.5:
+        names = [roles.agent]
+    if arm is None and names:
+        listed = ", ".join(repr(name) for name in names)
+        raise InputError(
+            f"{path}: {numbers[0]!r} is the only column of numbers, so a row is one decision: which column "
+            f"names the arm ({listed})? Say --arm-column NAME, and --agent-column NAME for the one that "
+            "says who measured"
+        )
+    if arm is None:
+        return roles, []
+    time = roles.time or (dates[0] if dates else None)
+    rest = tuple(name for name in roles.values if name not in (arm, numbers[0], time))
+    said = f"{arm!r} names the arm, {numbers[0]!r} is the outcome" + (f", {time!r} the time" if dates else "")
+    notes = [
+        f"Guessed from the cells: {said}; --arm-column, --reward-column and --time-column say otherwise."
+    ]
+    return Roles(time, roles.agent, arm, (numbers[0],), (*roles.ignored, *rest)), notes
+
+
+def _share_of_numbers(column: pl.Series) -> float:
+    """The share of the cells that are numbers, of those that hold anything."""
+    import polars as pl
+
+    if column.dtype != pl.String:
+        return float(column.dtype.is_numeric() or column.dtype == pl.Boolean)
+    cells = column.str.strip_chars().drop_nulls()
+    cells = cells.filter(~cells.str.to_lowercase().is_in(list(MISSING)))
+    return 1.0 if cells.is_empty() else 1.0 - cells.cast(pl.Float64, strict=False).null_count() / len(cells)
+
+
+def _are_dates(column: pl.Series) -> bool:
+    import polars as pl
+
+    if column.dtype != pl.String:
+        return column.dtype.is_temporal()
+    cells = column.drop_nulls()
+    return not cells.is_empty() and dates_of(cells)[0].null_count() == 0
+
+
+# Twelve-hour clocks stand with the month first, as where they are used.
+TWELVE_HOURS = tuple(
+    f"{date} %I:%M{seconds}{gap}%p"
+    for date in ("%m/%d/%Y", "%Y-%m-%d", "%m/%d/%y")
+    for seconds in (":%S", "")
+    for gap in (" ", "")
+)
+
+
+def dates_of(texts: pl.Series) -> tuple[pl.Series, str]:
+    """Times in UTC, null where a text is none, and what was assumed about their form."""
+    import polars as pl
+
+    if texts.str.contains("(?i)[0-9] ?[ap]m$").any():
+        upper = texts.str.strip_chars().str.to_uppercase()
+        for form in TWELVE_HOURS:
+            time = upper.str.to_datetime(form, strict=False, time_zone="UTC", time_unit="us")
+            if time.null_count() == texts.null_count():
+                first = " the month is taken to stand first." if form.startswith("%m") else ""
+                return time, f"Times are on a 12-hour clock{':' if first else '.'}{first}"
+    try:
+        return texts.str.to_datetime(strict=False, time_zone="UTC", time_unit="us"), ""
+    except pl.exceptions.PolarsError:  # no form is known for them
+        return pl.Series(texts.name, [None] * len(texts), pl.Datetime("us", "UTC")), ""
 
 
 def _one(names: Sequence[str], known: Sequence[str]) -> str | None:
@@ -215,12 +312,14 @@ def with_time(path: Path, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]
     """The frame with its time as a number: seconds or what the file counts in, else the row."""
     import polars as pl
 
+    notes: list[str] = []
     if "time" not in frame.columns:
         return frame.with_columns(pl.Series("time", np.arange(frame.height, dtype=np.float64))), []
     time = frame["time"]
     if time.dtype == pl.String:
         given = time
-        time = time.str.to_datetime(strict=False, time_zone="UTC", time_unit="us")
+        time, said = dates_of(given)
+        notes += [said] if said else []
         bad = (time.is_null() & given.is_not_null()).arg_true()
         if len(bad):
             row = int(bad[0])
@@ -234,5 +333,5 @@ def with_time(path: Path, frame: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]
     if time.null_count() or not bool(time.is_finite().all()):
         row = int((time.is_null() | ~time.is_finite().fill_null(False)).arg_true()[0])
         raise DataError(f"{path}: row {row + 1:,} has no time: drop or repair it")
-    notes = [] if time.is_sorted() else ["Rows were not in the order of their times: they were sorted."]
+    notes += [] if time.is_sorted() else ["Rows were not in the order of their times: they were sorted."]
     return frame.with_columns(time.alias("time")), notes

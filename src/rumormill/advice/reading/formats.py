@@ -36,6 +36,8 @@ class TextFormat:
     encoding: str
     separator: str
     decimal_comma: bool
+    carriage_returns: bool = False
+    """Lines end with a carriage return alone."""
 
 
 def is_log(path: str | Path) -> bool:
@@ -54,6 +56,10 @@ def scanned(path: Path) -> Iterator[pl.LazyFrame]:
     """The table as a lazy frame; columns of a text file are text, so that errors can name a cell."""
     import polars as pl
 
+    if path.is_dir():
+        inside = sorted(each.name for each in path.iterdir() if is_log(each))
+        found = f": give one of its files, {', '.join(inside[:4])}" if inside else ", and holds no table"
+        raise InputError(f"{path} is a folder{found}")
     if not is_log(path):
         raise InputError(
             f"{path} is no table: its name must end in .csv, .tsv, .parquet or .arrow (.gz may follow)"
@@ -88,6 +94,8 @@ def _scan(path: Path, folder: Path) -> pl.LazyFrame:
     form = text_format(path, _magic(plain, HEAD))
     if form.encoding.startswith("utf-16"):
         plain = _as_utf8(path, plain, folder / "utf8")
+    if form.carriage_returns:
+        plain = _with_newlines(plain, folder / "lines")
     table = pl.scan_csv(plain, separator=form.separator, infer_schema=False)
     names = table.collect_schema().names()
     if all(_is_number(name) for name in names):
@@ -131,7 +139,7 @@ def text_format(path: Path, head: bytes) -> TextFormat:
         )
     cells = [cell for line in lines[1:] for cell in line.split(separator)]
     comma = separator != "," and any(DECIMAL_COMMA.match(cell) for cell in cells)
-    return TextFormat(encoding, separator, comma)
+    return TextFormat(encoding, separator, comma, "\r" in text and "\n" not in text)
 
 
 def _magic(path: Path, size: int = 4) -> bytes:
@@ -149,6 +157,14 @@ def _opened(path: Path) -> Iterator[IO[bytes]]:
     else:
         with path.open("rb") as plain:
             yield plain
+
+
+def _with_newlines(source: Path, target: Path) -> Path:
+    """The file with newlines in place of carriage returns."""
+    with source.open("rb") as file, target.open("wb") as out:
+        while piece := file.read(1 << 22):
+            out.write(piece.replace(b"\r", b"\n"))
+    return target
 
 
 def _as_utf8(path: Path, source: Path, target: Path) -> Path:

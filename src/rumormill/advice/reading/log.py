@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from rumormill.advice.reading.columns import (
     Columns,
     Roles,
+    guess_long,
     is_bad,
     looks_like_a_counter,
     number_of,
@@ -141,11 +142,13 @@ def read_log(
     path = Path(path)
     objective = None if objective is None else checked_objective(objective)
     with scanned(path) as table:
-        roles = roles_of(path, table.collect_schema().names(), columns or Columns())
+        given = columns or Columns()
+        roles, notes = guess_long(path, table, roles_of(path, table.collect_schema().names(), given), given)
         name = path.name.lower().removesuffix(".gz").removesuffix(suffix_of(path))
         settled = settled_objective(objective, roles, name)
         read = _long if roles.long else _wide
-        log = replace(read(path, table, roles, columns or Columns()), name=name, objective=settled, unit=unit)
+        log = read(path, table, roles, given)
+        log = replace(log, name=name, objective=settled, unit=unit, notes=(*notes, *log.notes))
     if len(log.value) < LEAST_ROWS:
         raise DataError(
             f"{path} has {plural(len(log.value), 'value')}: too few to learn from, give at least {LEAST_ROWS}"
