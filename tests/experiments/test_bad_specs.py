@@ -78,7 +78,7 @@ REPLACED = [
     (
         "alpha = 1.9",
         "alpha = 1.9\nloc = 3",
-        "arms.loc: unknown key: allowed are K, means, eps, objective, clusters, changes, season, trend",
+        "arms.loc: unknown key: allowed are K, means, gap, eps, objective, clusters, changes, season, trend",
     ),
     ("K = 3", "means = [0.1, nan]", "arms.means[1] = nan is not allowed: a finite number"),
     ("K = 3", "means = [-inf, 0.5]", "arms.means[0] = -inf is not allowed: a finite number"),
@@ -101,6 +101,8 @@ REPLACED = [
     (NETWORK, 'kind = "ring"\nn = 6\nfresh = 1', "network.fresh = 1 is not allowed: expected bool, got int"),
     ("alpha = 1.9\n", "", "arms.alpha: missing"),
     ("K = 3", "K = 1", "arms.K = 1 is not allowed: expected int >= 2"),
+    ("K = 3", "gap = 1.5", "arms.gap = 1.5 is not allowed: expected float <= 1.0"),
+    ("K = 3", "gap = 0.1\nmeans = [0.1, 0.2]", "arms.gap = 0.1 is not allowed beside arms.means"),
     ("K = 3", "K = 3\nmeans = [0.1, 0.2]", "arms.K = 3 is not allowed: arms.means has 2 values"),
     ("K = 3", "means = [0.2, 0.2]", "arms: all 2 arms have the same mean 0.2"),
     ("K = 3", 'means = "unifrom"', "arms.means = 'unifrom' is not allowed: did you mean 'uniform'?"),

@@ -24,6 +24,7 @@ from rumormill.errors import InputError
 from rumormill.experiments.plan import plan_of
 from rumormill.experiments.spec.building import (
     build_bandit,
+    build_common_bandit,
     build_law,
     build_network,
     build_policy,
@@ -55,7 +56,7 @@ WORLDS = ["loss", "delay", "churn", "liars"]
 
 
 def test_what_is_shipped() -> None:
-    others = ["theory", "gamma-sparse", "estimators", "tuned"]
+    others = ["theory", "arms", "gaps", "gamma-sparse", "estimators", "tuned"]
     assert spec_names() == sorted([*PANELS, *WORLDS, *others])
     with pytest.raises(InputError, match="there is no experiment 'fig1g': did you mean 'fig1f'"):
         named_spec("fig1g")
@@ -78,6 +79,7 @@ def test_every_shipped_spec_has_both_scales_and_says_what_it_asks(name: str) -> 
     # samples in every round, tuning plays everything at every constant, and in an imperfect world every
     # message has to be followed.
     smaller = {"gamma-sparse": (50, 5_000), "estimators": (100, 1_000), "tuned": (24, 1_500)}
+    smaller |= {"arms": (20, 5_000), "gaps": (40, 10_000)}
     smaller |= {**dict.fromkeys(WORLDS, (20, 2_000)), "liars": (20, 500)}
     full = spec.scale["full"]
     assert (full.trials, full.horizon) == smaller.get(name, (100, 10_000))
@@ -114,6 +116,24 @@ def test_theory_is_fig1a_with_other_constants() -> None:
             assert (one.pop("c"), other.pop("zeta")) == ("theory", 1.0)
     for part in ("network", "arms", "policies", "seed"):
         assert theory[part] == panel[part]
+
+
+def test_the_sweep_over_arms_holds_the_points_where_gamma_is_the_root_of_k() -> None:
+    spec = named_spec("arms")
+    points = {(k, gamma) for k in spec.sweep["K"] for gamma in spec.sweep["gamma"]}
+    assert all((k, round(k**0.5)) in points for k in spec.sweep["K"])
+    assert spec.arms.gap == 0.5
+
+
+@pytest.mark.parametrize(("objective", "best"), [("maximise", 0.65), ("minimise", 0.35)])
+def test_a_gap_puts_one_arm_before_the_others(objective: str, best: float) -> None:
+    spec = parse_spec(TINY.replace("K = 3", f'K = 4\ngap = 0.3\nobjective = "{objective}"'))
+    means = np.array([build_common_bandit(spec, trial).means for trial in range(12)])
+    assert means.shape == (12, 4)
+    np.testing.assert_allclose(
+        np.sort(np.abs(means - best)), np.tile([0, 0.3, 0.3, 0.3], (12, 1)), atol=1e-12
+    )
+    assert len(set(np.abs(means - best).argmin(axis=1))) > 1  # drawn in every trial
 
 
 def test_a_scale_and_what_replaces_it() -> None:

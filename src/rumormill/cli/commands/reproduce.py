@@ -36,7 +36,8 @@ def reproduce(
     name: Annotated[
         str,
         typer.Argument(
-            help="fig1a … fig1f, theory, gamma-sparse, estimators, tuned, loss, delay, churn, liars, or all.",
+            help="fig1a … fig1f, theory, arms, gaps, gamma-sparse, estimators, tuned, "
+            "loss, delay, churn, liars, or all.",
             autocompletion=names_starting_with,
             show_default=False,
         ),

@@ -22,6 +22,8 @@ AXIS_NAMES = {
     "zeta": "factor ζ",
     "eps": "ε",
     "M": "agents",
+    "K": "arms K",
+    "gap": "gap Δ",
 }
 SYMBOLS = {"gamma": "γ", "alpha": "α", "zeta": "ζ", "eps": "ε", "rho": "ρ", "sigma": "σ", "tau": "τ"}
 # Parameters with a limit: named instead of "falls" or "grows".

@@ -90,9 +90,14 @@ def build_bandit(spec: Spec, trial: int, law: Arm | None = None) -> Bandit | Var
 
 def build_common_bandit(spec: Spec, trial: int, law: Arm | None = None) -> Bandit:
     """The bandit that all agents face in round 1, without clusters."""
-    if spec.arms.means == "uniform":
-        rng = np.random.default_rng(stream_seed(trial_seed(spec, trial), Role.BANDIT))
-        means: list[float] = rng.random(spec.n_arms).tolist()
+    rng = np.random.default_rng(stream_seed(trial_seed(spec, trial), Role.BANDIT))
+    gap = spec.arms.gap
+    if gap is not None:
+        better = -gap if spec.arms.objective == "minimise" else gap
+        means = [(1 - better) / 2] * spec.n_arms
+        means[rng.integers(spec.n_arms)] = (1 + better) / 2
+    elif spec.arms.means == "uniform":
+        means = rng.random(spec.n_arms).tolist()
     else:
         means = list(spec.arms.means)
     return _bandit(spec, means, build_law(spec) if law is None else law)

@@ -81,6 +81,8 @@ def check_arms(point: SweepPoint) -> None:
     """Refuse arms that leave nothing to learn, or moments that are not finite."""
     spec, arms, agents = point.spec, point.spec.arms, point.n_agents
     if arms.means != "uniform":
+        if arms.gap is not None:
+            raise InputError(f"arms.gap = {arms.gap:g} is not allowed beside arms.means: leave one out")
         for number, mean in enumerate(arms.means):
             reward(f"arms.means[{number}]", mean)
         if arms.K is not None and len(arms.means) != arms.K:

@@ -47,7 +47,7 @@ PARTS = {
     "arms": PartOf(
         "law",
         "law",
-        ("K", "means", "eps", "objective", "clusters", "changes", "season", "trend"),
+        ("K", "means", "gap", "eps", "objective", "clusters", "changes", "season", "trend"),
         ("loc", "shift"),
     ),
     "channel": PartOf("channel", "type", ()),

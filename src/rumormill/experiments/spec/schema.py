@@ -89,6 +89,8 @@ class ArmsPart(Form, frozen=True, kw_only=True):
     """The number of arms; as many as there are means, or 5."""
     means: Literal["uniform"] | list[float] = "uniform"
     """The means themselves, or "uniform": from U[0, 1], fresh in every trial."""
+    gap: Annotated[float, Meta(gt=0, le=1)] | None = None
+    """Instead of means: one arm at (1 + gap)/2, drawn in every trial, the others at (1 - gap)/2."""
     eps: Annotated[float, Meta(gt=0, le=1)] | None = None
     """The order of the moment bounds minus one; chosen from the tails if left out."""
     objective: Literal["maximise", "minimise"] | None = None
