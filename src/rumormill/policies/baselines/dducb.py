@@ -11,8 +11,9 @@ the next, y_(r+1) = (2 w_r/(λ w_(r+1))) P y_r - (w_(r-1)/w_(r+1)) y_(r-1), and 
 decides once per stage. Regret Σ 16 η (1 + e/2) σ² ln(TM)/Δ + (M(6C+1) + C + 4/(η-1)) ΣΔ, sub-Gaussian
 rewards.
 
-What differs from the published code: own pulls are not counted twice, nothing unmixed is used, the first
-averages are divided by M; counts, which acceleration can push below zero, are at least 1e-9.
+What differs from the published code: there is one step of gossip a round, as published in print (there, C
+steps in each of the C rounds), own pulls are not counted twice, nothing unmixed is used, the first averages
+are divided by M; counts, which acceleration can push below zero, are at least 1e-9.
 """
 
 from __future__ import annotations
