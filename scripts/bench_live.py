@@ -27,7 +27,7 @@ from rumormill.live.core import frames as wire
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import fingerprint, node_config
 from rumormill.live.core.records import Reserve
-from rumormill.live.io import journal as snapshot
+from rumormill.live.io import folder as snapshot
 from rumormill.live.io.client import Client
 from rumormill.live.io.journal import Journal
 from rumormill.mesh.edit import add, init, plan

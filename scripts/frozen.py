@@ -61,7 +61,8 @@ def live() -> Any:
     from rumormill.live.core.node import Node
     from rumormill.live.core.node_config import node_config
     from rumormill.live.core.records import encode
-    from rumormill.live.io.journal import Journal, pack
+    from rumormill.live.io.folder import pack
+    from rumormill.live.io.journal import Journal
     from rumormill.mesh.file import read_mesh
 
     return SimpleNamespace(

@@ -21,7 +21,7 @@ from pathlib import Path
 from rumormill.errors import RumormillError
 from rumormill.live.core.node_config import within
 from rumormill.live.io.client import Client, NodeError
-from rumormill.live.io.journal import export
+from rumormill.live.io.folder import export
 from rumormill.mesh.edit import add, init, plan
 from rumormill.mesh.file import GamePart, read_mesh, write_mesh
 

@@ -20,8 +20,9 @@ from live.making import GAME, node_config
 from rumormill.errors import DataError, InputError
 from rumormill.live.core.node import Node
 from rumormill.live.core.records import Own, Reserve
-from rumormill.live.io import journal as snapshot
-from rumormill.live.io.journal import FILE, Found, Journal, read_log
+from rumormill.live.io import folder as snapshot
+from rumormill.live.io.folder import FILE, Found, read_log
+from rumormill.live.io.journal import Journal
 
 OWNER = "mesh test, node a"
 
@@ -124,7 +125,7 @@ def test_a_writer_that_fails_says_so(tmp_path: Path) -> None:
     """Somebody else's rows are in the way: no acknowledgement, and the trouble is named."""
     waiter = Waiter()
     with closing(opened(tmp_path)) as journal:
-        journal._base.execute("INSERT INTO records VALUES (1, x'00', 0)")
+        journal._base.execute("INSERT INTO records VALUES (1, 0.0, x'00', x'00')")
         journal.start(waiter)
         journal.write(some(3))
         wait_for(lambda: journal.fault is not None)
@@ -139,7 +140,7 @@ def test_a_writer_that_fails_says_so(tmp_path: Path) -> None:
     [
         "UPDATE records SET data = zeroblob(length(data)) WHERE id = 7",
         "DELETE FROM records WHERE id = 7",
-        "INSERT INTO snapshot VALUES (1, 0, x'00112233445566778899aabbccddeeff0011')",
+        "INSERT INTO snapshot VALUES (1, x'00112233445566778899aabbccddeeff0011', x'00')",
     ],
 )
 def test_damaged_rows_are_refused(tmp_path: Path, statement: str) -> None:
@@ -189,7 +190,7 @@ sys.path.insert(0, sys.argv[2])
 from pathlib import Path
 from live.test_journal import opened, Waiter, GAME, setup
 from rumormill.live.core.node import Node
-from rumormill.live.io.journal import pack
+from rumormill.live.io.folder import pack
 journal, waiter = opened(Path(sys.argv[1])), Waiter()
 node = Node(setup(journal.found.epoch))
 node.restart(journal.found.state, journal.found.records)

@@ -26,7 +26,7 @@ from rumormill.live.core.node_config import GameConfig
 from rumormill.live.core.records import Own
 from rumormill.live.core.signatures import Chain, Point
 from rumormill.live.core.streams import VOID, RetainedItems
-from rumormill.live.io.journal import pack, unpack
+from rumormill.live.io.folder import pack, unpack
 from rumormill.mesh.file import Limits
 from rumormill.protocol import Message
 

@@ -20,7 +20,7 @@ import rumormill as rm
 from live.making import GAME, node_config
 from rumormill.live.core import records
 from rumormill.live.core.node import Node
-from rumormill.live.io.journal import pack, unpack
+from rumormill.live.io.folder import pack, unpack
 
 WRITTEN: dict[str, Any] = json.loads((Path(__file__).parent / "data" / "journals-0.2.json").read_text())
 POLICIES = {

@@ -15,7 +15,7 @@ import pytest
 from live.processes import ARMS, GAME, Cluster, cluster, free_ports, wait_until
 from live.proxy import Proxy
 from rumormill.live.io.client import Client, NodeError
-from rumormill.live.io.journal import read_log
+from rumormill.live.io.folder import read_log
 from rumormill.mesh.edit import add, move, plan, remove
 from rumormill.mesh.file import read_mesh, write_mesh
 

@@ -31,7 +31,7 @@ from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import NodeConfig, node_config
 from rumormill.live.io import status
 from rumormill.live.io.client import AsyncClient, Client, NodeError
-from rumormill.live.io.journal import export, observations
+from rumormill.live.io.folder import export, observations
 from rumormill.live.io.runtime import load_signer
 from rumormill.live.io.status import arm_rows
 from rumormill.mesh.edit import add, init, plan

@@ -20,8 +20,9 @@ from live.test_processes import all_have
 from rumormill.live.core import frames as wire
 from rumormill.live.core.node import Node
 from rumormill.live.core.signatures import BEGIN
+from rumormill.live.io.folder import pack, unpack
 from rumormill.live.io.http import Request
-from rumormill.live.io.journal import Journal, pack, unpack
+from rumormill.live.io.journal import Journal
 from rumormill.live.io.runtime import DEFECT, Runtime, Settings, run_node
 from rumormill.live.io.transport import Transport
 from rumormill.mesh.edit import add, init, plan

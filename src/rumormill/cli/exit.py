@@ -55,7 +55,8 @@ def stoppable() -> Iterator[Stop]:
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if signal.getsignal(signal.SIGTERM) is terminate:  # a node handles it to the end
+            signal.signal(signal.SIGTERM, before)
 
 
 def explained(error: BaseException, arguments: Sequence[str], stop: Stop) -> int:

@@ -13,7 +13,7 @@ from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node import Node
 from rumormill.live.core.records import Decision, Own, Peer, Record, Skipped
 from rumormill.live.core.streams import UNKNOWN
-from rumormill.live.io.journal import pack, unpack
+from rumormill.live.io.folder import pack, unpack
 
 HARMLESS = {"hole"}  # a repeated or overtaken frame
 MADE_UP = 40  # an epoch that no node has

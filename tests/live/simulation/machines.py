@@ -7,7 +7,7 @@ from live.simulation.invariants import Invariants
 from live.simulation.mesh import SIDE
 from live.simulation.parts import Broken, Disk
 from rumormill.live.core.records import Own, Record
-from rumormill.live.io.journal import pack, unpack
+from rumormill.live.io.folder import pack, unpack
 
 
 class Machines(Invariants):

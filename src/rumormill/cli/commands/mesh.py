@@ -222,7 +222,7 @@ def export(
     mesh: File = FILE,
 ) -> None:
     """Write the observations of nodes: time, agent, arm, and reward (or cost if it is minimised)."""
-    from rumormill.live.io.journal import export as write
+    from rumormill.live.io.folder import export as write
 
     count = write(mesh, data, out, game=game, wide=wide)
     say(f"{count:,} observations in {out}")

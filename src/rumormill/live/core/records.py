@@ -1,12 +1,20 @@
-"""Records of a node's journal, in the order of events; replaying them gives the same state."""
+"""Records of a node's journal, in the order of events; replaying them gives the same state.
+
+On disk every record carries a checksum over itself and the one before. The number and the checksum of the
+last acknowledged record, the *mark*, are stored apart: a changed record and a missing tail are both detected.
+"""
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import msgspec
 
+from rumormill.errors import DataError
 from rumormill.live.core.frames import ITEM, Head, Item, Key
 from rumormill.live.core.signatures import chained
 
@@ -92,6 +100,83 @@ def decode(data: bytes) -> Record:
     """The record that `encode` packed."""
     found: Record = _decoder.decode(data)
     return found
+
+
+# --- on disk ----------------------------------------------------------------------------------------------
+
+DIGEST = 16
+_PLACE = struct.Struct("<qd")
+
+
+def digest(data: bytes | memoryview, before: bytes = b"") -> bytes:
+    """A checksum of 16 bytes, over what comes before too."""
+    return blake2b(before + data if before else data, digest_size=DIGEST).digest()
+
+
+class Row(NamedTuple):
+    """A record on disk."""
+
+    number: int
+    time: float
+    data: bytes
+    chain: bytes
+    """The checksum of this record and all before it."""
+
+
+def sealed(number: int, chain: bytes, time: float, batch: Iterable[Record]) -> list[Row]:
+    """The rows of records behind record `number`, whose checksum is `chain`."""
+    rows = []
+    for place, data in enumerate(map(encode, batch), number + 1):
+        chain = digest(_PLACE.pack(place, time) + data, chain)
+        rows.append(Row(place, time, data, chain))
+    return rows
+
+
+class Mark(NamedTuple):
+    """The last acknowledged record: its number, its checksum, and the last own item of every game."""
+
+    number: int
+    chain: bytes
+    items: dict[str, int]
+
+
+NO_MARK = Mark(0, b"", {})
+"""Nothing was acknowledged yet."""
+
+
+def verified(
+    number: int, chain: bytes, items: dict[str, int], rows: Iterable[Row], mark: Mark
+) -> list[Record]:
+    """The records behind record `number`, when `items` were the last own ones.
+
+    DataError if a record is changed or missing, also if the mark knows of a later one.
+    """
+    found: list[Record] = []
+    reached = chain if mark.number == number else b""
+    for row in rows:
+        if row.number != number + 1:
+            raise DataError(f"record {number + 1:,} is missing")
+        number, chain = row.number, digest(_PLACE.pack(row.number, row.time) + row.data, chain)
+        if chain != row.chain:
+            raise DataError(f"record {number:,} is changed")
+        found.append(decode(row.data))
+        reached = chain if mark.number == number else reached
+    if mark.number > number:
+        kept = items | last_items(found)
+        lost = "".join(
+            f", own items {kept.get(game, 0) + 1:,} to {last:,} of game {game}"
+            for game, last in mark.items.items()
+            if last > kept.get(game, 0)
+        )
+        raise DataError(f"the acknowledged records {number + 1:,} to {mark.number:,} are missing{lost}")
+    if mark.chain and reached and mark.chain != reached:
+        raise DataError(f"record {mark.number:,} is not the one that was acknowledged")
+    return found
+
+
+def last_items(batch: Iterable[Record]) -> dict[str, int]:
+    """The last own item of every game."""
+    return {each.game: each.seq for each in batch if isinstance(each, Own) and each.seq}
 
 
 REMOVED = "removed"

@@ -1,99 +1,46 @@
-"""The journal of a node: SQLite in a folder, one writer thread, checksummed snapshots.
+"""The journal of a node: one writer thread, chained checksums, snapshots.
 
-All waiting records are written in one transaction (WAL, synchronous FULL) and are durable when it commits. A
-snapshot replaces the records before it in the transaction that makes it current. Every row of the journal has
-a checksum and every record its number: a damaged or incomplete journal is refused, never read in part. The
-journal also keeps the own observations as a log, which `rumormill mesh export` writes as a table.
+All waiting records are written in one transaction (WAL, synchronous FULL), then the mark, which is on disk
+before the records are acknowledged: it is never ahead of the journal. A snapshot replaces the records before
+it in the transaction that makes it current.
 """
 
 from __future__ import annotations
 
-import csv
-import datetime
-import fcntl
-import hashlib
 import sqlite3
 import threading
 import time
-import zlib
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Protocol
 
-import msgspec
-
-from rumormill.errors import DataError, InputError
+from rumormill.errors import InputError
 from rumormill.live.core import records
-from rumormill.live.core.records import Own, Record
-from rumormill.mesh.file import GamePart, read_mesh
-from rumormill.text import nearest
+from rumormill.live.core.records import DIGEST, NO_MARK, Mark, Record, Row, last_items, sealed
+from rumormill.live.io.folder import (
+    FILE,
+    Beginning,
+    Found,
+    MarkFile,
+    append_log,
+    create,
+    explained,
+    lock,
+    own_rows,
+    pack,
+    read_base,
+    read_folder,
+)
 
-_DIGEST = 16
-
-
-def pack(state: dict[str, Any]) -> bytes:
-    """A snapshot as bytes, with a checksum."""
-    body = msgspec.msgpack.encode(state)
-    return digest(body) + body
-
-
-def unpack(data: bytes) -> dict[str, Any]:
-    """The state that `pack` was given; damaged bytes raise DataError."""
-    body = memoryview(data)[_DIGEST:]  # large: no copy
-    if len(data) <= _DIGEST or digest(body) != data[:_DIGEST]:
-        raise DataError("the snapshot is damaged: its checksum does not fit")
-    state: dict[str, Any] = msgspec.msgpack.decode(body)
-    return state
-
-
-def digest(data: bytes | memoryview) -> bytes:
-    """A checksum of 16 bytes."""
-    return hashlib.blake2b(data, digest_size=_DIGEST).digest()
-
-
-FORMAT = 1
-FILE = "node.db"
-# Own observations kept for `rumormill mesh export`.
-LOG_ROWS = 1_000_000
 # Seconds between two attempts while the disk is full.
 RETRY = 0.25
 
-_TABLES = """
-CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS records (id INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), upto INTEGER NOT NULL,
-    data BLOB NOT NULL) STRICT;
-CREATE TABLE IF NOT EXISTS log (id INTEGER PRIMARY KEY, time REAL NOT NULL, game TEXT NOT NULL,
-    t INTEGER NOT NULL, arm INTEGER NOT NULL, reward REAL NOT NULL) STRICT;
-"""
 
+class Closing(Protocol):
+    """Anything that is closed with the journal."""
 
-@dataclass(frozen=True)
-class Found:
-    """The content of a journal at the start."""
-
-    epoch: int
-    state: dict[str, Any] | None
-    records: list[Record]
-
-
-def lock(folder: Path) -> IO[bytes]:
-    """Lock the folder for this process, until the file is closed or the process ends."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("ab")
-    except OSError as error:
-        raise InputError(f"{folder} cannot be written: {error.strerror}; give another --data") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise InputError(
-            f"{folder} is in use: another node runs on it; stop that one, or give --data"
-        ) from None
-    return file
+    def close(self) -> None:
+        """Close it."""
 
 
 class Journal:
@@ -112,76 +59,50 @@ class Journal:
         self._clock = clock
         self._wake = threading.Condition()
         self._waiting: list[Record] = []
-        self._snapshot: tuple[int, bytes] | None = None  # (records before it in this process, data)
+        self._snapshot: tuple[int, int, bytes] | None = (
+            None  # (records before it in this process, epoch, data)
+        )
         self._queued = 0  # records queued in this process
         self._done = 0  # of those, on disk
+        self._unmarked = 0  # records in the database whose mark is not on disk
         self._ending = False
         self._thread: threading.Thread | None = None
         self.fault: str | None = None
         """Why nothing is written at the moment; None without a fault."""
         self.commits, self.commit_seconds = 0, 0.0
-        self._lock = lock(folder)
-        self._base = sqlite3.connect(folder / FILE, isolation_level=None, check_same_thread=False)
+        self._held: list[Closing] = [lock(folder)]
         try:
-            self._set_up()
-            self._last, self.found = self._load(owner, fresh_epoch)
-        except sqlite3.DatabaseError as error:
-            self._release()
-            raise damaged(folder, str(error)) from None
+            with explained(folder):
+                self.found = self._open(owner, fresh_epoch)
         except BaseException:
             self._release()
             raise
+        rows, self._beginning = self.found.rows, self.found.beginning
+        self._last = rows[-1].number if rows else self._beginning.upto
+        self._chain = rows[-1].chain if rows else self._beginning.chain
+        self._items = self._beginning.items | last_items(self.found.records)
         self._before = self._last  # the number of the last record that was on disk at the start
 
-    def _set_up(self) -> None:
-        """The durability of transactions."""
-        self._base.execute("PRAGMA journal_mode = WAL")
-        self._base.execute("PRAGMA synchronous = FULL")
-        self._base.execute("PRAGMA busy_timeout = 2000")
-
-    def _load(self, owner: str, fresh_epoch: Callable[[], int]) -> tuple[int, Found]:
-        """Check and read the whole journal: (number of the last record, content)."""
-        base = self._base
-        sound = base.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if sound != "ok":
-            raise damaged(self.folder, sound)
-        base.executescript(_TABLES)
-        meta = dict(base.execute("SELECT key, value FROM meta").fetchall())
-        if not meta:
-            rows = [("format", str(FORMAT)), ("owner", owner), ("epoch", str(fresh_epoch()))]
+    def _open(self, owner: str, fresh_epoch: Callable[[], int]) -> Found:
+        """Verify the folder before anything in it is changed; create or convert it."""
+        found, base_file = read_folder(self.folder), self.folder / FILE
+        self._mark = MarkFile(self.folder)  # before the database: one without its mark is damaged
+        self._base = base = sqlite3.connect(base_file, isolation_level=None, check_same_thread=False)
+        self._held += [self._mark, base]
+        for pragma in ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 2000"):
+            base.execute(f"PRAGMA {pragma}")
+        if found is None:
             with _Transaction(base):
-                base.executemany("INSERT INTO meta VALUES (?, ?)", rows)
-            meta = dict(rows)
-        if int(meta["format"]) != FORMAT:
-            raise InputError(f"{self.folder} has format {meta['format']}; this version reads {FORMAT}")
-        if meta["owner"] != owner:
-            raise InputError(f"{self.folder} belongs to {meta['owner']}, not to {owner}: give another --data")
-        upto, state = 0, None
-        row = base.execute("SELECT upto FROM snapshot").fetchone()
-        if row is not None:
-            upto = row[0]
-            try:
-                with base.blobopen("snapshot", "data", 1, readonly=True) as blob:  # large: one copy
-                    state = unpack(blob.read())
-            except (DataError, msgspec.DecodeError) as error:
-                raise damaged(self.folder, str(error)) from None
-        found: list[Record] = []
-        for number, data, crc in base.execute("SELECT id, data, crc FROM records ORDER BY id"):
-            if number != upto + len(found) + 1 or zlib.crc32(data) != crc:
-                raise damaged(self.folder, f"record {number} does not fit")
-            try:
-                found.append(records.decode(data))
-            except msgspec.DecodeError as error:  # its checksum is right
-                raise InputError(
-                    f"{self.folder} holds record {number} of a newer version ({error}): run that version"
-                ) from None
-        return upto + len(found), Found(int(meta["epoch"]), state, found)
+                create(base, self.folder, owner, fresh_epoch)
+            found = read_base(base, self.folder, NO_MARK)
+            assert found is not None
+        if found.owner != owner:
+            raise InputError(f"{self.folder} belongs to {found.owner}, not to {owner}: give another --data")
+        return found
 
     def forget_found(self) -> None:
         """Free the memory of the content that was read at the start."""
-        self.found = Found(self.found.epoch, None, [])
-
-    # --- writing ------------------------------------------------------------------------------------
+        self.found.state, self.found.rows, self.found.records, self.found.log = None, [], [], []
 
     def start(
         self,
@@ -203,10 +124,10 @@ class Journal:
             self._queued += len(batch)
             self._wake.notify()
 
-    def write_snapshot(self, data: bytes) -> None:
-        """Queue a snapshot of the state as of the last queued record."""
+    def write_snapshot(self, data: bytes, epoch: int | None = None) -> None:
+        """Queue a snapshot of the state as of the last queued record, and the epoch if it is another."""
         with self._wake:
-            self._snapshot = (self._queued, data)
+            self._snapshot = (self._queued, epoch or self._beginning.epoch, data)
             self._wake.notify()
 
     @property
@@ -245,29 +166,50 @@ class Journal:
                 done = self._done
             self._on_commit(done)
 
-    def _commit(self, batch: Sequence[Record], snap: tuple[int, bytes] | None) -> bool:
-        """Write one transaction; False, and nothing written, if the disk refuses it."""
-        started, now = time.perf_counter(), self._clock()
-        first = self._before + self._done + 1
-        rows = [(first + i, data, zlib.crc32(data)) for i, data in enumerate(map(records.encode, batch))]
-        log = [(now, r.game, r.t, r.arm, r.reward) for r in batch if isinstance(r, Own)]
-        base = self._base
+    def _commit(self, batch: Sequence[Record], snap: tuple[int, int, bytes] | None) -> bool:
+        """Write one transaction, then the mark; False if the disk refuses it."""
+        started, base = time.perf_counter(), self._base
+        new = batch[self._unmarked :]  # the others are in the database since an attempt whose mark failed
+        rows = sealed(self._last, self._chain, self._clock(), new)
         try:
             with _Transaction(base):
-                base.executemany("INSERT INTO records VALUES (?, ?, ?)", rows)
-                base.executemany("INSERT INTO log (time, game, t, arm, reward) VALUES (?, ?, ?, ?, ?)", log)
+                base.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
                 if snap is not None:
-                    upto = self._before + snap[0]
-                    base.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (upto, snap[1]))
-                    base.execute("DELETE FROM records WHERE id <= ?", (upto,))
-                    base.execute("DELETE FROM log WHERE id <= (SELECT max(id) FROM log) - ?", (LOG_ROWS,))
+                    beginning = self._compact(base, *snap)
+            self._unmarked = len(batch)
+            if rows:
+                self._last, self._chain = rows[-1].number, rows[-1].chain
+                self._items |= last_items(new)
+            if snap is not None:
+                self._beginning = beginning
+            self._mark.write(Mark(self._last, self._chain, self._items))
         except (sqlite3.Error, OSError) as error:  # reported and retried: the writer never ends silently
             self.fault = f"the disk does not take it: {error}"
             return False
+        self._unmarked = 0
         self.fault = None
         self.commits += 1
         self.commit_seconds += time.perf_counter() - started
         return True
+
+    def _compact(self, base: sqlite3.Connection, count: int, epoch: int, data: bytes) -> Beginning:
+        """Make a snapshot current: delete the records before it, move own observations to the log."""
+        upto, old = self._before + count, self._beginning
+        if upto <= old.upto and old.state:
+            return old
+        sql = "SELECT id, time, data, chain FROM records WHERE id <= ? ORDER BY id"
+        chain, own, items = old.chain, [], dict(old.items)
+        for row in map(Row._make, base.execute(sql, (upto,))):
+            chain = row.chain
+            if row.data[1:5] == b"\xa3own":
+                record = records.decode(row.data)
+                own += own_rows([(row, record)])
+                items |= last_items([record])
+        log = append_log(base, old.log, own)
+        made = Beginning(epoch, upto, chain, old.begin, data[:DIGEST], items, log)
+        base.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (pack(made), data))
+        base.execute("DELETE FROM records WHERE id <= ?", (upto,))
+        return made
 
     def close(self, timeout: float = 10.0) -> bool:
         """Write what is queued and stop; False if the disk refused it."""
@@ -280,8 +222,8 @@ class Journal:
         return self.backlog == 0
 
     def _release(self) -> None:
-        self._base.close()
-        self._lock.close()
+        for each in reversed(self._held):
+            each.close()
 
 
 class _Transaction:
@@ -302,92 +244,3 @@ class _Transaction:
             if self._base.in_transaction:
                 self._base.execute("ROLLBACK")
             raise
-
-
-def damaged(folder: Path, what: str) -> DataError:
-    """The error for a damaged journal, with what to do."""
-    return DataError(
-        f"{folder / FILE} is damaged ({what}): move the folder away and start again; the node joins with a "
-        "new epoch and gets back from its neighbours what they keep of its earlier observations"
-    )
-
-
-def read_log(folder: Path) -> tuple[str, list[tuple[float, str, int, int, float]]]:
-    """(owner, rows of (time, game, t, arm, reward)) of a node's folder, while the node runs or not."""
-    path = folder / FILE
-    if not path.is_file():
-        raise InputError(f"{folder} holds no node: there is no {FILE} in it")
-    try:
-        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as base:
-            owner = base.execute("SELECT value FROM meta WHERE key = 'owner'").fetchone()[0]
-            rows = base.execute("SELECT time, game, t, arm, reward FROM log ORDER BY id").fetchall()
-    except sqlite3.DatabaseError as error:
-        raise damaged(folder, str(error)) from None
-    return owner, rows
-
-
-# --- the log as a table ---------------------------------------------------------------------------------
-
-
-def observations(
-    path: Path, folders: Iterable[Path], game: str | None
-) -> tuple[GamePart, list[tuple[Any, ...]]]:
-    """(game, rows of (time, agent, arm, reward)) from the folders of nodes, oldest first."""
-    mesh = read_mesh(path)
-    if game is None and len(mesh.games) != 1:
-        raise InputError(f"which game: --game {' or '.join(mesh.games)}")
-    part = next(iter(mesh.games.values())) if game is None else mesh.games.get(game)
-    if part is None:
-        raise InputError(f"{path} has no game {game!r}{nearest(str(game), mesh.games)}")
-    sign = -1.0 if part.objective == "minimise" else 1.0
-    rows = []
-    for folder in folders:
-        owner, found = read_log(folder)
-        prefix = f"mesh {mesh.file.name}, node "
-        if not owner.startswith(prefix):
-            raise InputError(f"{folder} belongs to {owner}, not to mesh {mesh.file.name}")
-        rows += [
-            (when, owner.removeprefix(prefix), part.arms[arm], sign * reward)
-            for when, name, _, arm, reward in found
-            if name == part.name and arm < len(part.arms)
-        ]
-    rows.sort(key=lambda row: row[0])
-    return part, rows
-
-
-def export(
-    path: Path, folders: Iterable[Path], out: Path, *, game: str | None = None, wide: bool = False
-) -> int:
-    """Write the log of nodes as a table: a row per observation or, if `wide`, a column per arm; its rows."""
-    part, rows = observations(path, folders, game)
-    if wide:
-        columns = {arm: [row[3] for row in rows if row[2] == arm] for arm in part.arms}
-        length = min(len(column) for column in columns.values())
-        table: dict[str, list[Any]] = {arm: column[:length] for arm, column in columns.items()}
-    else:
-        times = [datetime.datetime.fromtimestamp(row[0], datetime.UTC).isoformat() for row in rows]
-        names = ("agent", "arm", value_name(part))
-        table = {"time": times} | {key: [row[i] for row in rows] for i, key in enumerate(names, 1)}
-    _write_table(out, table)
-    return len(rows)
-
-
-def value_name(game: GamePart) -> str:
-    """The column of the values of a game: cost or reward."""
-    return "cost" if game.objective == "minimise" else "reward"
-
-
-def _write_table(out: Path, table: dict[str, list[Any]]) -> None:
-    suffix = out.suffix.lower()
-    out.parent.mkdir(parents=True, exist_ok=True)
-    if suffix in (".parquet", ".pq"):
-        import polars as pl
-
-        pl.DataFrame(table).write_parquet(out)
-    elif suffix in (".csv", ".tsv"):
-        with out.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, delimiter="," if suffix == ".csv" else "\t")
-            writer.writerow(table)
-            writer.writerows(zip(*table.values(), strict=True))
-    else:
-        raise InputError(f"{out} is no table: its name must end in .csv, .tsv, .parquet or .pq")

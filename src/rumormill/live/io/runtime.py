@@ -10,18 +10,21 @@ import json
 import logging
 import signal
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from rumormill.errors import InputError, RumormillError
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import node_config
 from rumormill.live.core.signatures import Signer
+from rumormill.live.io.folder import pack, set_aside_damage
 from rumormill.live.io.http import HttpConnection, HttpServer, Response
-from rumormill.live.io.journal import Journal, pack
+from rumormill.live.io.journal import Journal
 from rumormill.live.io.sidecar import Sidecar
 from rumormill.live.io.transport import Transport
 from rumormill.mesh.file import KEYS, Mesh, read_mesh, split_address
@@ -64,6 +67,8 @@ class Settings:
     token: str | None = None
     """Required in every request; must be set unless the sidecar is local."""
     keys: Path | None = None
+    rejoin: bool = False
+    """Set a damaged folder aside and join with a new epoch."""
 
 
 class Clock:
@@ -91,6 +96,8 @@ class Runtime:
         own = load_tls(keys, name)
         signer = load_signer(mesh, name, keys, own.serial)
         owner = f"mesh {mesh.file.name}, node {name}"
+        if settings.rejoin and (aside := set_aside_damage(settings.data)) is not None:
+            log.warning("the damaged folder was set aside", extra={"fields": {"where": str(aside)}})
         self.journal = Journal(settings.data, owner, fresh_epoch=lambda: time.time_ns() // 1_000_000)
         self.epoch = self.journal.found.epoch
         self.node = Node(node_config(mesh, name, self.epoch, signer=signer))
@@ -117,6 +124,26 @@ class Runtime:
 
     async def run(self) -> int:
         """Run until SIGTERM, Ctrl-C or the failure of a background task; the exit code."""
+        with self._signals():
+            return await self._run()
+
+    @contextlib.contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Handle signals, from the start until the end: the handlers of a loop would end with it."""
+        loop = asyncio.get_running_loop()
+        wanted = {signal.SIGTERM: self.stop, signal.SIGINT: self.stop, signal.SIGHUP: self._on_hangup}
+
+        def handle(number: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(wanted[signal.Signals(number)])
+
+        before = {number: signal.signal(number, handle) for number in wanted}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    async def _run(self) -> int:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(self._callback_failed)
         self.node.tick(self.clock())
@@ -138,9 +165,6 @@ class Runtime:
         self.transport.dial(self._addresses())
         await self.http.start(self.host, self.port, self.unix)
         self.schedule_flush()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop.set)
-        loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
         where = self.settings.http if self.unix else f"{self.host}:{self.http.port}"
         log.info("ready", extra={"fields": {"http": where, "epoch": self.epoch}})
         ticking = asyncio.ensure_future(self._tick())
@@ -268,6 +292,8 @@ class Runtime:
         await self.transport.stop()
         self.journal.write_snapshot(pack(self.node.snapshot()))
         clean = await asyncio.to_thread(self.journal.close)
+        if not clean:  # the exit code is 0 all the same: nothing acknowledged is lost
+            log.warning("not all was written, none of it acknowledged: %s", self.journal.fault)
         log.info("stopped", extra={"fields": {"clean": clean}})
 
     def reload(self) -> None:
@@ -411,8 +437,11 @@ def _is_own(error: BaseException) -> bool:
     return False
 
 
-def run_node(settings: Settings) -> int:
-    """Run a node in this process until it is stopped: `rumormill node`; the exit code, 0 or `DEFECT`."""
+def run_node(settings: Settings, stopping: threading.Event | None = None) -> int:
+    """Run a node in this process until it is stopped: `rumormill node`; the exit code, 0 or `DEFECT`.
+
+    If `stopping` is set, SIGTERM came before signals are handled here: the node stops as soon as it runs.
+    """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines())
     log.handlers[:], log.propagate = [handler], False
@@ -422,7 +451,10 @@ def run_node(settings: Settings) -> int:
 
     async def main() -> int:
         with contextlib.suppress(asyncio.CancelledError):
-            return await Runtime(settings).run()
+            runtime = Runtime(settings)
+            if stopping is not None and stopping.is_set():
+                runtime.stop()
+            return await runtime.run()
         return 0
 
     return asyncio.run(main())
