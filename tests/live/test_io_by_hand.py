@@ -18,8 +18,9 @@ from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.node import Token
 from rumormill.live.core.records import Own
 from rumormill.live.io.client import Client, NodeError, status_row
+from rumormill.live.io.folder import FILE, export, observations, pack, unpack
 from rumormill.live.io.http import Request, Response
-from rumormill.live.io.journal import FILE, Journal, export, observations, pack, unpack
+from rumormill.live.io.journal import Journal
 from rumormill.live.io.runtime import Settings, _sidecar_address
 from rumormill.live.io.sidecar import Sidecar, token_text
 from rumormill.mesh import edit
@@ -302,7 +303,7 @@ def test_a_record_that_is_missing_is_noticed(tmp_path: Path) -> None:
     write(tmp_path, own(1, 5))
     with closing(sqlite3.connect(tmp_path / FILE)) as base, base:
         base.execute("DELETE FROM records WHERE id = 3")
-    with pytest.raises(DataError, match="record 4 does not fit"):
+    with pytest.raises(DataError, match="record 3 is missing"):
         opened(tmp_path)
 
 
