@@ -334,3 +334,11 @@ def test_sigterm_during_the_start_ends_with_0(
     finally:
         signal.signal(signal.SIGTERM, before)
     assert lines(capsys.readouterr().err)[-1]["text"] == "stopped"
+
+
+def test_another_epoch_in_the_file_is_noticed(tmp_path: Path) -> None:
+    place = Made(tmp_path / "node", crash=False).put()
+    with closing(sqlite3.connect(place / FILE)) as base, base:
+        base.execute("UPDATE meta SET value = '8' WHERE key = 'epoch'")
+    with pytest.raises(DataError, match="the snapshot is of another journal"):
+        opened(place)
