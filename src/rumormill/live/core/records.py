@@ -123,7 +123,7 @@ class Row(NamedTuple):
     """The checksum of this record and all before it."""
 
 
-def sealed(number: int, chain: bytes, time: float, batch: Iterable[Record]) -> list[Row]:
+def stored_rows(number: int, chain: bytes, time: float, batch: Iterable[Record]) -> list[Row]:
     """The rows of records behind record `number`, whose checksum is `chain`."""
     rows = []
     for place, data in enumerate(map(encode, batch), number + 1):

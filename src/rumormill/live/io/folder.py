@@ -25,7 +25,7 @@ import msgspec
 from rumormill.errors import DataError, InputError
 from rumormill.files import StoreError, write_atomically
 from rumormill.live.core import records
-from rumormill.live.core.records import DIGEST, NO_MARK, Mark, Own, Record, Row, digest, sealed, verified
+from rumormill.live.core.records import DIGEST, NO_MARK, Mark, Own, Record, Row, digest, stored_rows, verified
 from rumormill.mesh.file import GamePart, read_mesh
 from rumormill.text import nearest
 
@@ -356,7 +356,7 @@ def _convert(base: sqlite3.Connection, folder: Path) -> None:
         base.execute("INSERT INTO snapshot VALUES (1, ?, ?)", (pack(start), state))
     chain, when = start.chain, iter(times)
     for number, record in enumerate(old, upto):
-        (row,) = sealed(number, chain, next(when)[0] if isinstance(record, Own) else 0.0, [record])
+        (row,) = stored_rows(number, chain, next(when)[0] if isinstance(record, Own) else 0.0, [record])
         chain = row.chain
         base.execute("INSERT INTO records VALUES (?, ?, ?, ?)", row)
     base.execute("DROP TABLE old_log")

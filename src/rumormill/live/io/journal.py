@@ -16,7 +16,7 @@ from typing import Protocol
 
 from rumormill.errors import InputError
 from rumormill.live.core import records
-from rumormill.live.core.records import DIGEST, NO_MARK, Mark, Record, Row, last_items, sealed
+from rumormill.live.core.records import DIGEST, NO_MARK, Mark, Record, Row, last_items, stored_rows
 from rumormill.live.io.folder import (
     FILE,
     Beginning,
@@ -101,7 +101,7 @@ class Journal:
         return found
 
     def forget_found(self) -> None:
-        """Free the memory of the content that was read at the start."""
+        """Free the memory of what the journal held at the start."""
         self.found.state, self.found.rows, self.found.records, self.found.log = None, [], [], []
 
     def start(
@@ -109,7 +109,7 @@ class Journal:
         on_commit: Callable[[int], None],
         on_failure: Callable[[Exception], None] = lambda error: None,
     ) -> None:
-        """Start the writer thread, which calls `on_commit(n)` when n records are on disk.
+        """Start the journal's writer thread, which calls `on_commit(n)` when n records are on disk.
 
         `on_failure(error)` is called if the thread ends with an error; a full disk is none.
         """
@@ -118,7 +118,7 @@ class Journal:
         self._thread.start()
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Queue records."""
+        """Queue records for the journal."""
         with self._wake:
             self._waiting += batch
             self._queued += len(batch)
@@ -132,11 +132,11 @@ class Journal:
 
     @property
     def backlog(self) -> int:
-        """The number of records that are queued and not on disk."""
+        """The number of records that are queued and not on disk, the lag of the journal."""
         return self._queued - self._done
 
     def _work(self) -> None:
-        """The writer thread."""
+        """The journal's writer thread."""
         try:
             self._write()
         except Exception as error:
@@ -144,7 +144,7 @@ class Journal:
             self._on_failure(error)
 
     def _write(self) -> None:
-        """Commit what is queued, until closed."""
+        """Commit what is queued, until the journal is closed."""
         while True:
             with self._wake:
                 while not (self._waiting or self._snapshot or self._ending):
@@ -170,7 +170,7 @@ class Journal:
         """Write one transaction, then the mark; False if the disk refuses it."""
         started, base = time.perf_counter(), self._base
         new = batch[self._unmarked :]  # the others are in the database since an attempt whose mark failed
-        rows = sealed(self._last, self._chain, self._clock(), new)
+        rows = stored_rows(self._last, self._chain, self._clock(), new)
         try:
             with _Transaction(base):
                 base.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
