@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,18 @@ def fake_signer(v: int) -> Signer:
     return Signer(
         "test", lambda words: sign(v, words), lambda w, words, signature: sign(w, words) == signature
     )
+
+
+def key_signer(v: int, key: int, known: Sequence[int]) -> Signer:
+    """With keys that are rotated: node v signs with its `key`-th, and verifies the `known`-th and earlier."""
+
+    def sign(node: int, number: int, words: bytes) -> bytes:
+        return hashlib.blake2b(words, key=b"secret %d of %d" % (number, node), digest_size=16).digest()
+
+    def verify(w: int, words: bytes, signature: bytes) -> bool:
+        return any(sign(w, number, words) == signature for number in range(known[w] + 1))
+
+    return Signer("test", lambda words: sign(v, key, words), verify)
 
 
 def node_config(

@@ -15,6 +15,8 @@ ENOUGH = 150
 ABSENCES, ABSENT_STEPS = 80, 150
 # Schedules in which mesh files are read again, games come and go, and members sign lies.
 CHANGES = 120
+# Schedules in which nodes are added, removed, replaced and rotated, and their steps.
+MEMBERS, MEMBERS_STEPS = 180, 400
 
 
 @pytest.mark.parametrize("part", range(4))
@@ -31,6 +33,18 @@ def test_invariants_after_an_absence() -> None:
 def test_invariants_while_games_and_arms_come_and_go() -> None:
     for seed in range(CHANGES):
         simulation.run(seed, STEPS, changes=True)
+
+
+def test_invariants_while_members_come_and_go() -> None:
+    for seed in range(MEMBERS):
+        simulation.run(seed, MEMBERS_STEPS, members=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(20))
+def test_invariants_in_ten_thousand_schedules_with_members(part: int) -> None:
+    for seed in range(10_000 + part * 500, 10_000 + (part + 1) * 500):
+        simulation.run(seed, 300 + seed % 7 * 200, members=True)
 
 
 @pytest.mark.slow

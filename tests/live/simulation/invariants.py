@@ -12,10 +12,13 @@ from rumormill.live.core.frames import Key
 from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node import Node
 from rumormill.live.core.records import Decision, Own, Peer, Record, Skipped
+from rumormill.live.core.signatures import FORGED
 from rumormill.live.core.streams import UNKNOWN
 from rumormill.live.io.folder import pack, unpack
 
 HARMLESS = {"hole"}  # a repeated or overtaken frame
+# While some have the new mesh file and some the old one: an unknown member, a key that is new.
+IN_A_ROLL_OUT = {"origin", "skip", FORGED}
 MADE_UP = 40  # an epoch that no node has
 
 
@@ -114,6 +117,8 @@ class Invariants(Mesh):
             part = self.truth.get(key, [])[record.first - 1 : record.first - 1 + len(record.items)]
             if [tuple(item) for item in record.items] != part:
                 raise Broken(f"I4, I5: node {v} accepted {record}, its origin has {part} on disk")
+            if key[0] not in self.file(v).members:
+                raise Broken(f"I12: node {v} takes items of node {key[0]}, which its mesh file has not")
             if key[0] != v and self.distance[v][key[0]] > self.gamma:
                 raise Broken(f"I8: node {v} has a stream of {key[0]}, which is too far")
         if isinstance(record, Skipped):
@@ -160,6 +165,7 @@ class Invariants(Mesh):
                 stream is None
                 or told <= had
                 or hops == self.gamma
+                or key[0] not in self.file(w).members
                 or not (stream.hops < self.gamma or key[0] == v)
             ):
                 continue
@@ -238,11 +244,29 @@ class Invariants(Mesh):
                 ]
                 if max(sizes) > 2 * most:
                     raise Broken(f"I9: node {v} remembers too much of node {link.peer}")
+        self._check_links(v, node)
         found = set(node.violations) - ({"fingerprint"} if self.changes else set())
+        found -= IN_A_ROLL_OUT if self.members else set()
         if not self.lied and found - HARMLESS:
             raise Broken(f"node {v} counts {dict(node.violations)}, and nobody lied")
-        if not self.lied and not self.was_hostile and found:
+        if not self.lied and not self.was_hostile and found - (HARMLESS if self.members else set()):
             raise Broken(f"node {v} counts {dict(node.violations)} on clean links")
+
+    def _check_links(self, v: int, node: Node) -> None:
+        """I12: no link that the node's own mesh file forbids."""
+        file = self.file(v)
+        for number, link in node.links.items():
+            serial = self.shown[number, link.peer]
+            if link.closing is None and (link.peer not in file.linked(v) or serial in file.revoked):
+                raise Broken(f"I12: node {v} keeps a link to node {link.peer} with certificate {serial}")
+
+    def violations(self) -> dict[int, dict[str, int]]:
+        """What nodes count that no correct peer causes."""
+        return {
+            v: {kind: n for kind, n in host.node.violations.items() if kind not in HARMLESS}
+            for v, host in enumerate(self.hosts)
+            if host.node is not None
+        }
 
     def check_all(self) -> None:
         for v in range(self.size):
@@ -252,10 +276,11 @@ class Invariants(Mesh):
     # --- the end ------------------------------------------------------------------------------------
 
     def missing(self) -> list[str]:
-        found = []
+        found, file = [], self.newest
+        distance = self.distances(file.edges)
         for (origin, epoch), items in self.truth.items():
-            for v in range(self.size):
-                if self.distance[v][origin] > self.gamma or (v == origin and epoch == self.hosts[v].epoch):
+            for v in file.members if origin in file.members else ():
+                if distance[v][origin] > self.gamma or (v == origin and epoch == self.hosts[v].epoch):
                     continue
                 stream = self.node(v).games[GAME].streams.get((origin, epoch))
                 upto = 0 if stream is None else stream.upto
@@ -269,7 +294,7 @@ class Invariants(Mesh):
         if self.hosts[origin].epoch == epoch:
             return 1 << 60
         best = 0
-        for w in self.network.neighbours(v).tolist():
+        for w in self.newest.linked(v):
             stream = self.node(w).games[GAME].streams.get((origin, epoch))
             if stream is not None and (stream.hops < self.gamma or v == origin):
                 best = max(best, stream.upto)

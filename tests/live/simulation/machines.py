@@ -5,7 +5,7 @@ from __future__ import annotations
 from live.making import GAME
 from live.simulation.invariants import Invariants
 from live.simulation.mesh import SIDE
-from live.simulation.parts import Broken, Disk
+from live.simulation.parts import Broken, Disk, File
 from rumormill.live.core.records import Own, Record
 from rumormill.live.io.folder import pack, unpack
 
@@ -13,10 +13,11 @@ from rumormill.live.io.folder import pack, unpack
 class Machines(Invariants):
     """A crash keeps the safe part of a disk and any prefix of the rest."""
 
-    def __init__(self, seed: int, steps: int = 300, *, absence: bool = False, changes: bool = False) -> None:
-        super().__init__(seed, steps, absence=absence, changes=changes)
+    def __init__(self, seed: int, steps: int = 300, **kind: bool) -> None:
+        super().__init__(seed, steps, **kind)
         for v in range(self.size):
-            self.start(v)
+            if not self.hosts[v].away:
+                self.start(v)
 
     def start(self, v: int) -> None:
         host, disk = self.hosts[v], self.hosts[v].disk
@@ -33,6 +34,56 @@ class Machines(Invariants):
         if self.hosts[v].node is not None:
             self.node(v).reconfigure(self.config(v))
             self.write(v)
+
+    def edit(self, kind: str) -> None:
+        """A new mesh file, as `rumormill mesh` writes it; machines read it later."""
+        rng, file = self.rng, self.newest
+        members, edges, keys, revoked = set(file.members), set(file.edges), list(file.keys), set(file.revoked)
+        v = rng.choice(sorted(members))
+        spare = next((w for w, host in enumerate(self.hosts) if host.away and w not in self.used), None)
+        links = sorted(file.linked(v)) or [rng.choice(sorted(members - {v}))]
+        if kind == "rotate":
+            revoked.add(self.serial(v, keys[v]))
+            keys[v] += 1
+        if kind == "relink":
+            a, b = sorted(rng.sample(sorted(members), 2))
+            edges ^= {(a, b)}
+        if (kind == "remove" and len(members) < 3) or (kind in ("add", "replace") and spare is None):
+            return
+        if kind in ("remove", "replace"):
+            revoked.add(self.serial(v, keys[v]))
+            members.discard(v)
+            edges = {edge for edge in edges if v not in edge}
+        if kind in ("add", "replace"):
+            assert spare is not None
+            self.used.add(spare)
+            links = links if kind == "replace" else rng.sample(sorted(members), min(2, len(members)))
+            edges |= {(w, spare) for w in links}  # a spare has a larger id than all before it
+            members.add(spare)
+        self.files.append(File(frozenset(members), frozenset(edges), tuple(keys), frozenset(revoked)))
+        self.all_edges |= edges
+        self.distance = self.distances(self.all_edges)
+        if kind in ("add", "replace"):
+            assert spare is not None
+            self.hosts[spare].away, self.hosts[spare].file = False, len(self.files) - 1
+            self.start(spare)
+
+    def reload(self, v: int, with_keys: bool = True) -> None:
+        """SIGHUP: the newest file and perhaps the newest keys; not taken if the node has no place in it."""
+        host, file = self.hosts[v], self.newest
+        if v not in file.members:
+            return
+        key = file.keys[v] if with_keys else host.key
+        if self.serial(v, key) in file.revoked or (host.file, host.key) == (len(self.files) - 1, key):
+            return
+        self.write(v)
+        host.file, host.key = len(self.files) - 1, key
+        if host.node is not None:
+            host.node.reconfigure(self.config(v))
+            self.write(v)
+            for link, each in list(host.node.links.items()):  # as the process does at once
+                if each.closing is not None:
+                    self.cut(link)
 
     def crash(self, v: int) -> None:
         host, disk = self.hosts[v], self.hosts[v].disk
@@ -59,6 +110,7 @@ class Machines(Invariants):
     def cut(self, link: int) -> None:
         for v in self.wires.pop(link).ends:
             self.said.pop((link, v), None)
+            self.shown.pop((link, v), None)
             if self.hosts[v].node is not None:
                 self.node(v).link_down(link)
 

@@ -4,37 +4,55 @@ from __future__ import annotations
 
 import dataclasses
 import random
+from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 from msgspec.structs import replace
 
 import rumormill as rm
-from live.making import MOMENTS, maker, node_config
-from live.simulation.parts import N_ARMS, Disk, Host, Wire
+from live.making import GAME, MOMENTS, key_signer, maker, node_config
+from live.simulation.parts import N_ARMS, Disk, File, Host, Wire
 from rumormill.live.core.frames import Key
 from rumormill.live.core.node import Node
-from rumormill.live.core.node_config import NodeConfig
+from rumormill.live.core.node_config import LAST_DECISION, GameConfig, NodeConfig
 from rumormill.mesh.file import Limits
+from rumormill.policies import Agent, Seat
+from rumormill.policies.message_passing_policy import HopPart
 
 SIDE = "side"
 """The second game."""
+SPARES = 3
+"""Machines that may join."""
 
 
 class Mesh:
     """Everything that a schedule changes."""
 
-    def __init__(self, seed: int, steps: int = 300, *, absence: bool = False, changes: bool = False) -> None:
+    def __init__(
+        self,
+        seed: int,
+        steps: int = 300,
+        *,
+        absence: bool = False,
+        changes: bool = False,
+        members: bool = False,
+    ) -> None:
         """With `absence` one node is away for long, and the others keep little of what it misses.
 
         With `changes` mesh files are read again: a second game comes, goes and changes its arms; and members
         sign what no honest node sends.
+
+        With `members` nodes are added, removed, replaced and rotated, links change, certificates are revoked,
+        and every machine reads the new mesh file in its own time.
         """
         self.rng = rng = random.Random(seed)
-        self.steps, self.absence, self.changes = steps, absence, changes
+        self.steps, self.absence, self.changes, self.members = steps, absence, changes, members
         self.network = self._network(rng)
         self.gamma = rng.choice([2, 3] if absence else [1, 1, 2, 2, 3])
         self.policy = self._policy(rng)
-        self.gamma = self.policy.plan(self.network).part(0).gamma  # never more than the diameter
+        if not members:
+            self.gamma = self.policy.plan(self.network).part(0).gamma  # never more than the diameter
         self.limits = Limits(
             window=rng.choice([40, 400, 4000]),
             max_open=rng.choice([3, 8, 50]),
@@ -48,12 +66,18 @@ class Mesh:
         )
         self.signed = rng.random() < (0.7 if changes else 0.4)
         self.now = 1000.0
-        self.size = self.network.n_agents
-        self.distance = self._distances()
+        n = self.network.n_agents
+        self.size = n + SPARES * members
+        edges = frozenset((v, w) for v in range(n) for w in self.network.neighbours(v).tolist() if v < w)
+        self.files = [File(frozenset(range(n)), edges, (0,) * self.size)]
+        self.all_edges = set(edges)
+        self.distance = self.distances(edges)
+        """The least that it ever was."""
         retain = [1, 3, 8, 30] if absence else [2, 4, 30] if rng.random() < 0.7 else [30, 1000]
         self.hosts = [Host(Disk(), epoch=1, retain=rng.choice(retain)) for _ in range(self.size)]
-        for host in self.hosts:
+        for v, host in enumerate(self.hosts):
             host.side = 0 if changes else None
+            host.away = v >= n
         self.truth: dict[Key, list[tuple[int, int, float]]] = {}
         self.tokens: set[tuple[int, int, int]] = set()
         self.side_truth: dict[Key, list[tuple[int, int, float]]] = {}
@@ -65,6 +89,10 @@ class Mesh:
         self.lied: set[int] = set()
         self.said: dict[tuple[int, int], dict[Key, tuple[int, int]]] = {}
         """Per (link, hearer): what came over it about streams, as (upto, hops), kept apart from the nodes."""
+        self.used = set(range(n))
+        """Ids that were given: none is given again."""
+        self.shown: dict[tuple[int, int], str] = {}
+        """Per (link, end): the serial number of its certificate."""
 
     def _network(self, rng: random.Random) -> rm.Network:
         n = rng.randint(3 if self.absence else 2, 6)
@@ -75,7 +103,8 @@ class Mesh:
         return rm.Network.from_edges(sorted(edges))
 
     def _policy(self, rng: random.Random) -> Any:
-        kind = rng.choice(["everybody", "cliques", "leaders", "kmp"])
+        kinds = ["everybody", "kmp"] if self.members else ["everybody", "cliques", "leaders", "kmp"]
+        kind = rng.choice(kinds)
         given: dict[str, Any] = {"gamma": self.gamma, "quiet": rng.choice([None, None, 0.0, 0.25])}
         given["start"] = rng.choice(["round-robin", "round-robin", "shared"])
         given["estimator"] = rng.choice(
@@ -89,12 +118,22 @@ class Mesh:
             return rm.KMPUCB(**given)
         return rm.DecentralizedMPUCB(**given, clique_filter=False)
 
-    def _distances(self) -> list[list[int]]:
+    @property
+    def newest(self) -> File:
+        return self.files[-1]
+
+    def file(self, v: int) -> File:
+        """The mesh file that a machine has applied."""
+        return self.files[self.hosts[v].file]
+
+    def serial(self, v: int, key: int) -> str:
+        return f"{v}.{key}"
+
+    def distances(self, edges: Iterable[tuple[int, int]]) -> list[list[int]]:
         far = 99
         d = [[0 if v == w else far for w in range(self.size)] for v in range(self.size)]
-        for v in range(self.size):
-            for w in self.network.neighbours(v).tolist():
-                d[v][w] = 1
+        for v, w in edges:
+            d[v][w] = d[w][v] = 1
         for k in range(self.size):
             for v in range(self.size):
                 for w in range(self.size):
@@ -106,6 +145,8 @@ class Mesh:
 
     def config(self, v: int) -> NodeConfig:
         """From the mesh file as it is on this machine."""
+        if self.members:
+            return self._member_config(v)
         made = node_config(
             self.policy,
             self.network,
@@ -128,6 +169,46 @@ class Mesh:
             make_agent=maker(self.policy, self.network, v, 2 + side, MOMENTS),
         )
         return dataclasses.replace(made, games=(game, second))
+
+    def _member_config(self, v: int) -> NodeConfig:
+        """The agent is the same whatever the file: a replay under another one gives the same state."""
+        file, policy = self.file(v), self.policy
+
+        def make() -> Agent:
+            agent: Agent = policy.agent(
+                Seat(
+                    agent=v,
+                    n_arms=N_ARMS,
+                    neighbours=(),
+                    rng=np.random.default_rng(v),
+                    moments=MOMENTS,
+                    horizon=LAST_DECISION,
+                    n_agents=self.size,
+                    part=HopPart(self.gamma, group=self.size),
+                )
+            )
+            return agent
+
+        game = GameConfig(
+            name=GAME,
+            n_arms=N_ARMS,
+            gamma=self.gamma,
+            fingerprint="members",
+            make_agent=make,
+            patience=4.0,
+            reach={w: frozenset(range(self.size)) for w in range(self.size)},
+        )
+        return NodeConfig(
+            node=v,
+            mesh="test",
+            epoch=self.hosts[v].epoch,
+            neighbours=file.linked(v),
+            members=file.members,
+            games=(game,),
+            limits=replace(self.limits, retain=self.hosts[v].retain),
+            revoked=file.revoked,
+            signer=key_signer(v, self.hosts[v].key, file.keys) if self.signed else None,
+        )
 
     def node(self, v: int) -> Node:
         node = self.hosts[v].node

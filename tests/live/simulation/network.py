@@ -20,9 +20,13 @@ class Network(Machines):
         up = self.hosts[a].node is not None and self.hosts[b].node is not None
         if not up or (a, b) in self.blocked or any(each.ends == (a, b) for each in self.wires.values()):
             return
+        serials = {v: self.serial(v, self.hosts[v].key) for v in (a, b)}
+        if self.members and any(self.node(v).refusal(w, serials[w]) for v, w in ((a, b), (b, a))):
+            return
         link = self.next_link
         self.next_link += 1
         self.wires[link] = Wire((a, b), {a: deque(), b: deque()}, self.hostile and self.rng.random() < 0.6)
+        self.shown.update({(link, v): serial for v, serial in serials.items()})
         self.node(a).link_up(link, b)
         self.node(b).link_up(link, a)
 

@@ -37,6 +37,20 @@ class Sent:
     acked: bool = False
 
 
+@dataclass(frozen=True)
+class File:
+    """One revision of the mesh file."""
+
+    members: frozenset[int]
+    edges: frozenset[tuple[int, int]]
+    keys: tuple[int, ...]
+    """Per node, how often it was rotated."""
+    revoked: frozenset[str] = frozenset()
+
+    def linked(self, v: int) -> frozenset[int]:
+        return frozenset(w for edge in self.edges if v in edge for w in edge if w != v)
+
+
 @dataclass
 class Host:
     """One machine: its disk stays, its node comes and goes."""
@@ -50,6 +64,9 @@ class Host:
     safe: int = 0  # of those, on disk
     sent: dict[int, Sent] = field(default_factory=dict)
     side: int | None = None  # which arms the second game has in its mesh file; None: it is not in it
+    file: int = 0  # which revision of the mesh file it has applied
+    key: int = 0  # which of its keys it has
+    away: bool = False  # it is no part of the mesh yet, or any more
 
 
 @dataclass

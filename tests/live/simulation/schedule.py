@@ -10,6 +10,10 @@ FAULTS = (
     *("crash", "crash", "lose", "cut", "cut", "stall", "stall", "block", "unblock", "full", "clock", "time"),
     *("snapshot", "snapshot", "lie", "boast", "boast", "forge", "forge", "forge", "nonsense", "abandon"),
 )
+MEMBERS = (
+    *[kind for kind in FAULTS if kind not in ("lie", "forge")],
+    *("add", "remove", "replace", "rotate", "rotate", "relink", *["reload"] * 12, *["retire"] * 2),
+)
 CHANGES = (*FAULTS, *["change"] * 3, *["betray"] * 6)
 
 
@@ -17,7 +21,7 @@ class World(Applications):
     """One schedule."""
 
     def run(self) -> None:
-        edges = [(a, b) for a in range(self.size) for b in self.network.neighbours(a).tolist() if a < b]
+        edges = sorted(self.newest.edges)
         for edge in edges:
             self.connect(*edge)
         for step in range(self.steps):
@@ -30,12 +34,20 @@ class World(Applications):
         self.mend(edges)
         self.check_all()
         self.check_spread()
+        if self.members:
+            self.check_calm()
 
     def step(self, edges: list[tuple[int, int]]) -> None:
         rng = self.rng
         v = rng.randrange(self.size)
         kind = rng.random()
+        if self.hosts[v].away:
+            return
+        if self.members:
+            edges = sorted(self.all_edges)
         if self.hosts[v].node is None:
+            if self.members and kind > 0.9:
+                self.reload(v)
             if self.changes and kind > 0.9:
                 self.change(v, rng.choice([None, 0, 1]))
             if kind < 0.3:
@@ -63,7 +75,7 @@ class World(Applications):
 
     def fault(self, v: int, edges: list[tuple[int, int]]) -> None:
         rng = self.rng
-        kind = rng.choice(CHANGES if self.changes else FAULTS)
+        kind = rng.choice(MEMBERS if self.members else CHANGES if self.changes else FAULTS)
         if kind == "crash":
             self.crash(v)
         elif kind == "lose" and rng.random() < 0.4:
@@ -101,6 +113,13 @@ class World(Applications):
         elif kind == "betray" and self.signed and self.wires:
             link = rng.choice(list(self.wires))
             self.betray(link, rng.choice(self.wires[link].ends))
+        elif kind in ("add", "remove", "replace", "rotate", "relink"):
+            self.edit(kind)
+        elif kind == "reload":
+            self.reload(v, with_keys=rng.random() < 0.8)
+        elif kind == "retire" and v not in self.newest.members:
+            self.crash(v)
+            self.hosts[v].away = True
         elif kind == "nonsense":
             self.nonsense(v)
         elif kind == "abandon" and self.hosts[v].sent:
@@ -147,35 +166,65 @@ class World(Applications):
     def mend(self, edges: list[tuple[int, int]]) -> None:
         """The last fault is over: everything is up, and time passes."""
         self.blocked.clear()
+        if self.members:
+            edges = sorted(self.newest.edges)
+            self.finish_roll_out()
         for v, host in enumerate(self.hosts):
+            if host.away:
+                continue
             host.disk.full = False
             if self.changes and host.side != 0:
                 self.change(v, 0)
             if host.node is None:
                 self.start(v)
         for second in range(120):
-            self.now += 1.0
             if second == 7:
                 self.hostile = False
                 for each in self.wires.values():
                     each.stalled = each.hostile = False
-            for edge in edges:
-                self.connect(*edge)
-            for v in range(self.size):
-                self.node(v).tick(self.clock(v))
-                self.commit(v)
-            for _ in range(3):
-                for link in list(self.wires):
-                    ends = self.wires[link].ends
-                    for v in ends:
-                        self.pull(link, v, 100_000)
-                    for v in ends:
-                        while link in self.wires and self._flows(link, v):
-                            self.deliver(link, v)
-            for v in range(self.size):
-                self.drop_closing(v)
+            self.pass_second(edges)
             if len(self.wires) == len(edges) and self.quiet():
                 break
+
+    def pass_second(self, edges: list[tuple[int, int]]) -> None:
+        """All nodes tick, all disks catch up, all frames arrive."""
+        self.now += 1.0
+        running = [v for v in range(self.size) if not self.hosts[v].away]
+        for edge in edges:
+            self.connect(*edge)
+        for v in running:
+            self.node(v).tick(self.clock(v))
+            self.commit(v)
+        for _ in range(3):
+            for link in list(self.wires):
+                ends = self.wires[link].ends
+                for v in ends:
+                    self.pull(link, v, 100_000)
+                for v in ends:
+                    while link in self.wires and self._flows(link, v):
+                        self.deliver(link, v)
+        for v in running:
+            self.drop_closing(v)
+
+    def finish_roll_out(self) -> None:
+        """Removed nodes end; all others have the newest mesh file and keys."""
+        for v, host in enumerate(self.hosts):
+            if v in self.newest.members:
+                self.reload(v)
+            elif not host.away:
+                if host.node is not None:
+                    self.crash(v)
+                host.away = True
+
+    def check_calm(self) -> None:
+        """A mesh whose nodes all have the same file counts no violations, whoever was removed before."""
+        for each in self.wires.values():
+            each.stalled = each.hostile = False
+        before = self.violations()
+        for _ in range(8):
+            self.pass_second(sorted(self.newest.edges))
+        if self.violations() != before:
+            raise Broken(f"I12: nodes with one mesh file count {self.violations()} after {before}")
 
     def quiet(self) -> bool:
         """Everything is on disk, and everybody has it."""
@@ -186,9 +235,9 @@ class World(Applications):
         return not self.missing() and not (self.changes and self.side_missing())
 
 
-def run(seed: int, steps: int = 300, *, absence: bool = False, changes: bool = False) -> None:
-    """One schedule; what fails names its seed."""
+def run(seed: int, steps: int = 300, **kind: bool) -> None:
+    """One schedule of a kind (absence, changes, members); what fails names its seed."""
     try:
-        World(seed, steps, absence=absence, changes=changes).run()
+        World(seed, steps, **kind).run()
     except Broken as error:
         raise Broken(f"seed {seed}: {error}") from error

@@ -207,15 +207,13 @@ class Exchange:
             shared.unsent = dict.fromkeys(game.streams)
         most = len(self._node.config.members) * self._node.config.limits.epochs
         for origin, epoch, upto, hops in frame.streams:
+            if origin not in self._node.config.members:
+                continue  # by an earlier or a later mesh file
             key = (origin, epoch)
             if key not in shared.has and len(shared.has) >= most:
                 self._node.violations["have"] += 1
                 return
-            if (
-                origin not in self._node.config.members
-                or not 0 <= upto <= LAST_DECISION
-                or not NOT_KNOWN <= hops <= game.config.gamma
-            ):
+            if not 0 <= upto <= LAST_DECISION or not NOT_KNOWN <= hops <= game.config.gamma:
                 self._node.violations["have"] += 1
                 continue
             if key == game.own.key and upto > game.own.upto:
