@@ -61,8 +61,10 @@ test-fast: $(VENV)/.dev
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
+# Also 300 small faults at random places of the whole tree: what share do the ordinary tests notice?
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python scripts/mutants.py --sample 300 --seed 1
 
 # With the plain twins of the vector loops, as where numba does not compile LLVM IR: equal to the bit too.
 test-plain-simd: $(VENV)/.dev
@@ -79,7 +81,7 @@ $(LOWEST)/.done: pyproject.toml scripts/lowest.py
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/lowest.txt -e ".[lab,node]"
 	touch $@
 
-# Known faults, planted one at a time: a test must notice each. A few minutes.
+# Known faults, planted one at a time: a test must notice each. About half an hour on two cores.
 mutants: $(VENV)/.dev
 	$(BIN)/python scripts/mutants.py
 

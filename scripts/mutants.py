@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -29,13 +30,13 @@ from queue import SimpleQueue
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 from scripts import mutation_sample  # noqa: E402
-from scripts.mutation_map import TestMap  # noqa: E402
 
 COPIED = ("src", "tests", "scripts", "docs", "examples", "pyproject.toml", "constraints.txt", "Makefile",
           "README.md", "CHANGELOG.md", "CONTRIBUTING.md", "CITATION.cff")  # fmt: skip
 PACKAGE = Path("src/rumormill")
-# Seconds for the tests of one fault. One that makes a loop endless is noticed by this.
-PATIENCE = 180.0
+# Processor seconds for the tests of one fault: one that makes a loop endless is noticed by this. By the clock
+# WAITING times as long, so that other work on the machine does not pass for a fault.
+PATIENCE, WAITING = 180.0, 8
 # The share of sampled faults that the ordinary tests have to notice.
 GOAL = 0.9
 
@@ -111,12 +112,16 @@ def outcome_of(place: Path, tests: Sequence[str], patience: float, found: bool =
     environment["PYTHONDONTWRITEBYTECODE"] = "1"  # else two faults within a second could be taken for one
     # Kernels that are not compiled divide by zero as loudly as NumPy does.
     quiet = ["-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning"]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", *quiet, *tests]
+    limited = ["sh", "-c", 'ulimit -t "$0" && exec "$@"', str(round(patience))]
+    command = [*limited, sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", *quiet, *tests]
+    waiting = WAITING * patience
     try:
         run = subprocess.run(
-            command, cwd=place, env=environment, capture_output=True, timeout=patience, check=False
+            command, cwd=place, env=environment, capture_output=True, timeout=waiting, check=False
         )
     except subprocess.TimeoutExpired:
+        return "too slow"
+    if run.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return "too slow"
     if run.returncode == 4 and found:
         return "failed"
@@ -149,7 +154,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Plant known faults and see that a test notices each.")
     parser.add_argument("--only", nargs="*", default=[""], help="only faults with one of these in their name")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds for the tests of a fault")
+    parser.add_argument(
+        "--patience", type=float, default=PATIENCE, help="processor seconds for the tests of a fault"
+    )
     parser.add_argument("--sample", type=int, default=0, help="so many faults at random places instead")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--map", type=Path, help="folder for what each test executes; used if it is there")
@@ -184,11 +191,16 @@ def sampled(options: argparse.Namespace, copies: Copies, pool: ThreadPoolExecuto
     equivalent = {(each["file"], each["old"], each["new"]) for each in table.get("equivalent", [])}
     faults = mutation_sample.sample(ROOT / PACKAGE, options.sample, options.seed)
     faults = [each for each in faults if any(text in each.name for text in options.only)]
-    with tempfile.TemporaryDirectory() as folder, copies.one() as place:
-        kept = options.map or Path(folder)
-        if not (kept / "seconds.json").exists():
-            mutation_sample.make_map(place, kept)
-        tests = TestMap(kept)
+    with tempfile.TemporaryDirectory() as made:
+        folder = options.map or Path(made)
+        folder.mkdir(parents=True, exist_ok=True)
+
+        def record(file: str) -> None:
+            with copies.one() as place:
+                mutation_sample.record(place, file, folder)
+
+        list(pool.map(record, mutation_sample.files_to_record(ROOT, folder)))
+        tests = mutation_sample.read_map(folder)
 
     def outcome_of_one(fault: mutation_sample.Fault) -> tuple[mutation_sample.Fault, str]:
         with copies.one() as place:

@@ -1,8 +1,9 @@
 """Which tests execute which lines: a pytest plugin that records it, and a map that is read back.
 
-    python -m pytest -p scripts.mutation_map ...      with RUMORMILL_MAP=FOLDER
+    RUMORMILL_MAP=FILE RUMORMILL_MAPPED=TESTS python -m pytest -p scripts.mutation_map ...
 
-Tests that fail or take longer than MOST_SECONDS are left out, and all but MOST_OF_ONE of a function's cases.
+Left out are tests that fail, those that take more than MOST_SECONDS of the processor, and all but MOST_OF_ONE
+cases of a function. A test that takes longer ends the process, with CUT_OFF: it may have threads that go on.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -20,18 +21,22 @@ from typing import Any
 import coverage
 import pytest
 
-MOST_SECONDS, MOST_OF_ONE = 6.0, 10
+MOST_SECONDS, MOST_OF_ONE = 3.0, 4
+CUT_OFF = 75
 
 
 class Recorder:
     """Switches the context of the coverage data to every test in turn, and keeps the time of each."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, file: Path, done: Sequence[str]) -> None:
+        self.file, self.done = file, set(done)
         self.seconds: dict[str, float] = {}
+        self.seen: list[str] = []
         source = Path("src/rumormill").resolve()
-        self.data = coverage.Coverage(data_file=folder / "lines", source=[str(source)], config_file=False)
+        self.data = coverage.Coverage(data_file=file, source=[str(source)], config_file=False)
         self.data.start()
+        for number in (signal.SIGPROF, signal.SIGTERM):
+            signal.signal(number, self.cut_off)
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         by_function = defaultdict(list)
@@ -41,41 +46,43 @@ class Recorder:
         for cases in by_function.values():
             step = max(1.0, len(cases) / MOST_OF_ONE)
             kept |= {cases[int(place * step)].nodeid for place in range(min(MOST_OF_ONE, len(cases)))}
-        items[:] = [item for item in items if item.nodeid in kept]
+        items[:] = [item for item in items if item.nodeid in kept - self.done]
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self.data.switch_context(item.nodeid)
+        self.seen.append(item.nodeid)
+        signal.setitimer(signal.ITIMER_PROF, MOST_SECONDS)
         try:
             return (yield)
         finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
             self.data.switch_context("")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
-        signal.signal(signal.SIGALRM, _too_slow)
-        signal.setitimer(signal.ITIMER_REAL, MOST_SECONDS)
-        started = time.perf_counter()
-        try:
-            result = yield
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-        self.seconds[item.nodeid] = time.perf_counter() - started
+        started = time.process_time()
+        result = yield
+        self.seconds[item.nodeid] = time.process_time() - started
         return result
 
     def pytest_sessionfinish(self) -> None:
+        self.save()
+
+    def save(self) -> None:
         self.data.stop()
         self.data.save()
-        (self.folder / "seconds.json").write_text(json.dumps(self.seconds), encoding="utf-8")
+        found = {"seconds": self.seconds, "seen": self.seen}
+        self.file.with_name(f"{self.file.name}.json").write_text(json.dumps(found), encoding="utf-8")
 
-
-def _too_slow(number: int, frame: FrameType | None) -> None:
-    pytest.skip("takes too long here")
+    def cut_off(self, number: int, frame: FrameType | None) -> None:
+        self.save()
+        os._exit(CUT_OFF)
 
 
 def pytest_configure(config: Any) -> None:
     if place := os.environ.get("RUMORMILL_MAP"):
-        config.pluginmanager.register(Recorder(Path(place)))
+        config.pluginmanager.register(Recorder(Path(place), os.environ["RUMORMILL_MAPPED"].splitlines()))
 
 
 class TestMap:
@@ -83,19 +90,28 @@ class TestMap:
 
     __test__ = False
 
-    def __init__(self, folder: Path) -> None:
-        self.seconds: dict[str, float] = json.loads((folder / "seconds.json").read_text(encoding="utf-8"))
-        self._data = coverage.CoverageData(str(folder / "lines"))
-        self._data.read()
-        self._files = {path.partition("src/rumormill/")[2]: path for path in self._data.measured_files()}
-        self._lines: dict[str, dict[int, list[str]]] = {}
+    def __init__(self, files: Sequence[Path]) -> None:
+        self.seconds: dict[str, float] = {}
+        self._parts: list[tuple[coverage.CoverageData, dict[str, str]]] = []
+        self._lines: dict[str, dict[int, set[str]]] = {}
+        for file in files:
+            self.seconds |= json.loads(file.with_name(f"{file.name}.json").read_text(encoding="utf-8"))[
+                "seconds"
+            ]
+            data = coverage.CoverageData(str(file))
+            data.read()
+            names = {path.partition("src/rumormill/")[2]: path for path in data.measured_files()}
+            self._parts.append((data, names))
 
     def tests_of(self, file: str, lines: tuple[int, int]) -> list[str]:
         """Tests that execute one of the lines, the quickest of the room's own first."""
         if file not in self._lines:
-            path = self._files.get(file)
-            self._lines[file] = {} if path is None else self._data.contexts_by_lineno(path)
-        found = {
+            found: dict[int, set[str]] = defaultdict(set)
+            for data, names in self._parts:
+                for line, tests in data.contexts_by_lineno(names[file]).items() if file in names else ():
+                    found[line].update(tests)
+            self._lines[file] = found
+        every = {
             test
             for line, tests in self._lines[file].items()
             if lines[0] <= line <= lines[1]
@@ -103,4 +119,4 @@ class TestMap:
             if test in self.seconds
         }
         room = f"tests/{file.partition('/')[0]}/"
-        return sorted(found, key=lambda test: (not test.startswith(room), self.seconds[test], test))
+        return sorted(every, key=lambda test: (not test.startswith(room), self.seconds[test], test))

@@ -10,6 +10,7 @@ anybody could see stand under [[equivalent]] in mutations.toml and do not count.
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -19,13 +20,33 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scripts.mutation_map import TestMap
+from scripts.mutation_map import CUT_OFF, TestMap
 from scripts.mutation_sites import Site, sites_of
 
 # Seconds of tests for a fault: at first, and if those notice nothing.
 FIRST, SECOND = 6.0, 30.0
+# The map: processes for one test file (each ends at a test that takes too long), and seconds for each.
+MOST_PIECES, LONGEST = 6, 300.0
 # LLVM IR is not executed uncompiled: tests/kernels/test_lanes.py compares each loop with its plain twin.
 NOT_SAMPLED = ("kernels/simd/", "kernels/jit.py")
+
+# Tests of documents, browsers and whole processes: what they execute is not in this process.
+NOT_RUN = (
+    "tests/docs/",
+    "tests/live/test_dashboard",
+    "tests/live/test_loop",
+    "tests/live/test_processes",
+    "tests/live/test_security",
+    "tests/live/test_sidecar",
+    "tests/live/test_sockets",
+    "tests/live/test_supervision",
+    "tests/report/test_browser",
+    "tests/report/test_watch_browser",
+    "tests/test_contributing",
+    "tests/test_examples",
+    "tests/test_house",
+    "tests/test_wheel",
+)
 
 
 @dataclass(frozen=True)
@@ -58,20 +79,52 @@ def sample(package: Path, count: int, seed: int) -> list[Fault]:
     return [Fault(site, *site.change((package / site.file).read_bytes())) for site in drawn]
 
 
-def make_map(place: Path, folder: Path) -> None:
-    """Run the ordinary tests once in a copy of the tree, and record what each executes."""
-    folder.mkdir(parents=True, exist_ok=True)
+def record(place: Path, file: str, folder: Path) -> None:
+    """What each ordinary test of a file executes; after one that takes too long another process goes on."""
+    paths = os.pathsep.join([str(place / "src"), str(place)])
     environment = {
         **os.environ,
-        "PYTHONPATH": f"{place / 'src'}{os.pathsep}{place}",
+        "PYTHONPATH": paths,
         "NUMBA_DISABLE_JIT": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
     }
-    environment["RUMORMILL_MAP"] = str(folder.resolve())
     quiet = ["-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning", "-p", "scripts.mutation_map"]
-    command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *quiet, "tests"]
-    run = subprocess.run(command, cwd=place, env=environment, capture_output=True, check=False)
-    if not (folder / "seconds.json").exists():
-        raise SystemExit(f"the ordinary tests cannot be run:\n{run.stdout.decode()[-2000:]}")
+    name, seen = file.removesuffix(".py").replace("/", "-"), list[str]()
+    for number in range(MOST_PIECES):
+        made = folder / f"{name}.{number}"
+        environment |= {"RUMORMILL_MAP": str(made.resolve()), "RUMORMILL_MAPPED": "\n".join(seen)}
+        command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *quiet, file]
+        quietly = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(command, cwd=place, env=environment, **quietly) as run:  # type: ignore[call-overload]
+            try:
+                run.wait(LONGEST)
+            except subprocess.TimeoutExpired:
+                run.terminate()
+                try:
+                    run.wait(LONGEST / 10)
+                except subprocess.TimeoutExpired:
+                    run.kill()
+        if run.returncode != CUT_OFF:
+            break
+        seen += json.loads(made.with_name(f"{made.name}.json").read_text(encoding="utf-8"))["seen"]
+    (folder / f"{name}.done").touch()
+
+
+def files_to_record(place: Path, folder: Path) -> list[str]:
+    """The test files that are not in the map yet."""
+    every = sorted(path.relative_to(place).as_posix() for path in place.glob("tests/**/test_*.py"))
+    wanted = [file for file in every if not file.startswith(NOT_RUN)]
+    return [
+        file
+        for file in wanted
+        if not (folder / f"{file.removesuffix('.py').replace('/', '-')}.done").exists()
+    ]
+
+
+def read_map(folder: Path) -> TestMap:
+    return TestMap(
+        [path for path in sorted(folder.glob("*.[0-9]")) if path.with_name(f"{path.name}.json").exists()]
+    )
 
 
 def selections(tests: Sequence[str], seconds: dict[str, float]) -> tuple[list[str], list[str]]:

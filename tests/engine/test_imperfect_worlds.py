@@ -192,6 +192,17 @@ def test_who_is_away_hears_nothing() -> None:
         same((bandit_of("stable", 3, 2), rm.Network.complete(5), policy, 30, world), seed=1, form=form)
 
 
+@pytest.mark.parametrize("name", ["decentralized", "kmp"])
+def test_who_is_away_hears_nothing_in_bitmasks_of_one_hop(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """These are for dense networks; here for small ones too. With a small constant one sample shows."""
+    monkeypatch.setattr(imperfect, "FEWEST_IN_BITS", 2)
+    world = {"channel": rm.Imperfect(p=0.8), "absences": [(1, 5, 12), (3, 9, 20)]}
+    settings = {"clique_filter": False} if name == "decentralized" else {}
+    policy = catalogue.find("policy", name)(gamma=1, zeta=0.05, **settings)
+    for seed in range(3):
+        same((bandit_of("gaussian", 3, 2), rm.Network.complete(5), policy, 30, world), seed)
+
+
 LOSSY = {"channel": rm.Imperfect(p=0.7, delay=1), "churn": rm.Churn(up=15, down=4)}
 
 
@@ -226,6 +237,15 @@ def test_a_leader_that_falls_silent() -> None:
     policy = rm.CentralizedMPUCB(gamma=2, leaders=[0], zeta=0.3)
     world = {"absences": [(0, 10, 80)]}
     same((bandit_of("stable", 3, 2), rm.Network.star(6), policy, 80, world), seed=1)
+
+
+@pytest.mark.parametrize("patience", [0, 2, 5])
+def test_a_follower_waits_exactly_so_long(patience: int) -> None:
+    """In the round in which patience ends, and in the one after."""
+    policy = rm.CentralizedMPUCB(gamma=2, leaders=[0], zeta=0.3, patience=patience)
+    for seed in range(3):
+        world = {"absences": [(0, 6, 20)]}
+        same((bandit_of("gaussian", 3, 2), rm.Network.star(6), policy, 20, world), seed=seed)
 
 
 def test_a_hop_budget_beyond_the_diameter_pays_for_detours() -> None:

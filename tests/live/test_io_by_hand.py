@@ -318,15 +318,15 @@ def test_snapshots_have_a_checksum() -> None:
 def test_what_is_exported(tmp_path: Path) -> None:
     """Costs as they were reported, oldest first, of this game and of arms that are there."""
     mesh = made_mesh(tmp_path)
-    write(tmp_path / "late", own(1, 3))
+    write(tmp_path / "late", own(1, 4))
     early = Journal(tmp_path / "early", "mesh test, node n1", fresh_epoch=lambda: 7, clock=lambda: 10.0)
     early.write([Own("g", 1, 0, -4.0, 1), Own("other", 1, 0, 9.0, 1), Own("g", 2, 2, 9.0, 2)])
     early.start(lambda n: None)
     assert early.close()
     folders = [tmp_path / "late", tmp_path / "early"]
     _, rows = observations(mesh.path, folders, None)
-    assert rows == [(10.0, "n1", "a", 4.0), *((50.0, "n0", "ab"[t % 2], -float(t)) for t in (1, 2, 3))]
-    assert export(mesh.path, folders, tmp_path / "wide.csv", wide=True) == 4
+    assert rows == [(10.0, "n1", "a", 4.0), *((50.0, "n0", "ab"[t % 2], -float(t)) for t in (1, 2, 3, 4))]
+    assert export(mesh.path, folders, tmp_path / "wide.csv", wide=True) == 5
     assert (tmp_path / "wide.csv").read_text().split() == ["a,b", "4.0,-1.0", "-2.0,-3.0"]
     export(mesh.path, folders, tmp_path / "long.tsv")
     first = (tmp_path / "long.tsv").read_text().splitlines()[:2]

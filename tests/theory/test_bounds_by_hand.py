@@ -8,7 +8,7 @@ import pytest
 
 import rumormill as rm
 from rumormill.stats.intervals import clopper_pearson
-from rumormill.theory import coverage, regret_bound
+from rumormill.theory import Bound, Verification, coverage, regret_bound
 
 # Two coins with P(1) = 1/4 and 3/4: one gap of 1/2.
 COINS = rm.Bandit([rm.TwoPoint(probability=0.25), rm.TwoPoint(probability=0.75)])
@@ -80,3 +80,13 @@ def test_the_interval_of_coverage_is_that_of_the_worse_side() -> None:
     )
     assert row.below > row.above
     assert (row.low, row.high) == clopper_pearson(row.below, 200, 0.999)
+
+
+def test_a_bound_is_passed_with_five_standard_errors_to_spare() -> None:
+    bound = Bound.of({"a": 100.0}, form="corrected", horizon=10, ceiling=1000.0, assumptions=[])
+    assert Verification(95.0, 1.0, 10, bound).passed
+    assert not Verification(95.1, 1.0, 10, bound).passed
+    assert Verification(45.0, 1.0, 10, bound).false_alarm == pytest.approx(math.exp(-20 * 0.05**2))
+    assert Verification(120.0, 1.0, 10, bound).false_alarm == 1.0
+    assert not bound.vacuous
+    assert Bound.of({"a": 1000.1}, form="corrected", horizon=10, ceiling=1000.0, assumptions=[]).vacuous
