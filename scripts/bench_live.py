@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -31,7 +32,8 @@ from rumormill.live.io import folder as snapshot
 from rumormill.live.io.client import Client
 from rumormill.live.io.journal import Journal
 from rumormill.mesh.edit import add, init, plan
-from rumormill.mesh.file import GamePart, read_mesh, write_mesh
+from rumormill.mesh.file import GamePart, read_mesh, split_address, write_mesh
+from rumormill.mesh.keys import load_tls
 
 GAME = "mirrors"
 K = 10
@@ -225,6 +227,57 @@ def flooding(path: Path, seconds: float = 8.0) -> dict[str, float]:
         finally:
             stop(process)
     return found
+
+
+class Liar:
+    """A member that sends one frame over and over, as fast as the node reads, on one link after the other."""
+
+    def __init__(self, path: Path, frame: bytes) -> None:
+        self._path, self._frame = path, frame
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._work, daemon=True)
+        self.sent = 0
+
+    def _work(self) -> None:
+        mesh = read_mesh(self._path)
+        context = load_tls(self._path.parent / "keys", "n0").client
+        host, port = split_address(mesh.nodes["n1"].address, "n1")
+        hello = wire.encode(wire.Hello(1, 1, "bench", 0, 1, [(GAME, fingerprint(mesh, mesh.games[GAME]))]))
+        while not self._ended.is_set():
+            try:
+                with context.wrap_socket(socket.create_connection((host, port), timeout=1)) as wired:
+                    wired.sendall(hello)
+                    while not self._ended.is_set():
+                        wired.sendall(self._frame)
+                        self.sent += len(self._frame)
+            except OSError:
+                time.sleep(0.01)
+
+    def __enter__(self) -> Liar:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join(5)
+
+
+def hostile(path: Path) -> dict[str, float]:
+    """choose over HTTP while a member sends the largest Haves without a pause: of 950 kB, and as allowed."""
+    found: dict[str, float] = {}
+    process, port, _ = running(path, "n1", path.parent / "hostile.data")
+    try:
+        found["calm_p50_ms"] = float(np.median(asyncio.run(_ask(port, 200.0, 2.0))[0])) * 1e3
+        for name, rows in (("huge_have", 120_000), ("largest_have", 4_500)):
+            with Liar(path, wire.encode(wire.Have(GAME, [(9, e, 5, 0) for e in range(rows)]))) as liar:
+                time.sleep(1.0)
+                chosen, _ = asyncio.run(_ask(port, 200.0, 4.0))
+            found[f"{name}_p50_ms"] = float(np.median(chosen)) * 1e3
+            found[f"{name}_p99_ms"] = float(np.quantile(chosen, 0.99)) * 1e3
+            found[f"{name}_mb"] = liar.sent / 2**20
+        return found
+    finally:
+        stop(process)
 
 
 def running(path: Path, name: str, folder: Path) -> tuple[subprocess.Popen[bytes], int, float]:
@@ -442,21 +495,24 @@ def _bare_start() -> float:
     return time.perf_counter() - started
 
 
+MEASURES = {each.__name__: each for each in (choosing, taking, serving, flooding, hostile, starting, fifty)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", default="bench-live.json", help="where the numbers go")
-    parser.add_argument("--only", help="one of them: choosing, taking, serving, flooding, starting, fifty")
+    parser.add_argument("--only", help=f"one of them: {', '.join(MEASURES)}")
     options = parser.parse_args()
     found: dict[str, float] = {}
     with tempfile.TemporaryDirectory(prefix="rumormill-bench-") as folder:
         path = make_mesh(Path(folder))
-        for measure in (choosing, taking, serving, flooding, starting, fifty):
-            if options.only not in (None, measure.__name__):
+        for name, measure in MEASURES.items():
+            if options.only not in (None, name):
                 continue
-            for name, value in measure(path).items():
-                goal = f"   goal {GOALS[name]:g}" if name in GOALS else ""
-                print(f"{name:36} {value:12.2f}{goal}", flush=True)
-                found[name] = value
+            for row, value in measure(path).items():
+                goal = f"   goal {GOALS[row]:g}" if row in GOALS else ""
+                print(f"{row:36} {value:12.2f}{goal}", flush=True)
+                found[row] = value
     Path(options.out).write_text(json.dumps(found, indent=1))
     print(f"numbers in {options.out}")
 

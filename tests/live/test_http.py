@@ -146,6 +146,100 @@ def test_an_old_client_is_answered_once() -> None:
     assert answer.endswith(b"GET /a ")
 
 
+# --- many connections ---------------------------------------------------------------------------------------
+
+
+async def opened(
+    port: int, n: int, source: str | None = None, sent: bytes = b""
+) -> list[asyncio.StreamWriter]:
+    """So many connections that send this and no more."""
+    local = None if source is None else (source, 0)
+    made = [await asyncio.open_connection("127.0.0.1", port, local_addr=local) for _ in range(n)]
+    for _, writer in made:
+        writer.write(sent)
+    await asyncio.sleep(0.05)
+    return [writer for _, writer in made]
+
+
+async def asked(port: int, target: str = "/x", source: str | None = None) -> bytes:
+    """The answer to one request, empty if there is none."""
+    local = None if source is None else (source, 0)
+    reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=local)
+    writer.write(f"GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode())
+    try:
+        return await asyncio.wait_for(reader.read(), 5.0)
+    except OSError:
+        return b""
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /x HTT", b"GET /nowhere HTTP/1.1\r\n" + HOST + b"\r\n"])
+def test_idle_connections_do_not_shut_the_application_out(sent: bytes) -> None:
+    """Those without a token, or that ask nothing, are closed first; the application's own stays."""
+
+    async def main() -> None:
+        server = HttpServer(lambda asked: Response(404) if asked.path == "/nowhere" else handler(asked))
+        await server.start("127.0.0.1", 0)
+        reader, app = await asyncio.open_connection("127.0.0.1", server.port)
+        ask = b"GET /mine HTTP/1.1\r\n" + HOST + b"\r\n"
+        app.write(ask)
+        assert (await reader.readuntil(b"/mine ")).startswith(b"HTTP/1.1 200")
+        idle = await opened(server.port, 530, sent=sent)
+        assert len(server.open) == 512
+        assert (await asked(server.port)).startswith(b"HTTP/1.1 200"), "one that comes later"
+        app.write(ask)
+        assert (await reader.readuntil(b"/mine ")).startswith(b"HTTP/1.1 200"), "one that was there"
+        for writer in [app, *idle]:
+            writer.close()
+        await server.stop(0.1)
+
+    asyncio.run(main())
+
+
+def test_one_address_does_not_take_all_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither with connections whose requests are never answered."""
+    monkeypatch.setattr("rumormill.live.io.http.is_local", lambda address: address == "127.0.0.1")
+
+    async def main() -> None:
+        waiting: list[asyncio.Future[Response]] = []
+
+        def hold(request: Request) -> Response | asyncio.Future[Response]:
+            if request.path != "/wait":
+                return handler(request)
+            waiting.append(asyncio.get_running_loop().create_future())
+            return waiting[-1]
+
+        server = HttpServer(hold)
+        await server.start("127.0.0.1", 0)
+        ask = b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n"
+        many = await opened(server.port, 256, "127.0.0.2", ask)
+        assert len(server.open) == 256
+        assert await asked(server.port, source="127.0.0.2") == b""
+        assert (await asked(server.port, source="127.0.0.3")).startswith(b"HTTP/1.1 200")
+        more = await opened(server.port, 256, sent=ask)
+        assert await asked(server.port) == b"", "512 requests are being answered"
+        for writer in [*many, *more]:
+            writer.close()
+        await server.stop(0.1)
+
+    asyncio.run(main())
+
+
+def test_the_event_stream_has_a_limit_of_its_own() -> None:
+    async def main() -> None:
+        server = HttpServer(handler)
+        await server.start("127.0.0.1", 0)
+        watching = await opened(server.port, 64, sent=b"GET /events HTTP/1.1\r\n" + HOST + b"\r\n")
+        assert (await asked(server.port, "/events")).startswith(b"HTTP/1.1 503")
+        assert (await asked(server.port)).startswith(b"HTTP/1.1 200")
+        for writer in watching:
+            writer.close()
+        await server.stop(0.1)
+
+    asyncio.run(main())
+
+
 # --- against the grammar ------------------------------------------------------------------------------------
 
 TOKEN = rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+"

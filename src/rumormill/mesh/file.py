@@ -66,7 +66,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     rate: Annotated[float, msgspec.Meta(gt=0)] = 10_000.0
     """Items of one origin accepted per second."""
     frames: Annotated[float, msgspec.Meta(gt=0)] = 10_000.0
-    """Frames of one link accepted per second."""
+    """Frames of one link accepted per second; every 256 bytes of one count as one more."""
 
 
 class PlanPart(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):

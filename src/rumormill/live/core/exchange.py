@@ -206,13 +206,15 @@ class Exchange:
             shared.has, shared.hops, shared.claims, shared.skip_sent = {}, {}, {}, {}
             shared.unsent = dict.fromkeys(game.streams)
         most = len(self._node.config.members) * self._node.config.limits.epochs
+        seen: set[Key] = set()
         for origin, epoch, upto, hops in frame.streams:
             if origin not in self._node.config.members:
                 continue  # by an earlier or a later mesh file
             key = (origin, epoch)
-            if key not in shared.has and len(shared.has) >= most:
+            if key in seen or (key not in shared.has and len(shared.has) >= most):
                 self._node.violations["have"] += 1
                 return
+            seen.add(key)
             if not 0 <= upto <= LAST_DECISION or not NOT_KNOWN <= hops <= game.config.gamma:
                 self._node.violations["have"] += 1
                 continue

@@ -13,8 +13,10 @@ from typing import Any
 
 from rumormill.live.core.exchange import Exchange, Link, NodeState, SharedGame
 from rumormill.live.core.frames import (
+    LARGE_FRAME,
     PROTO_MAX,
     PROTO_MIN,
+    SMALL_FRAME,
     Bye,
     Frame,
     Have,
@@ -35,6 +37,8 @@ from rumormill.live.core.skips import Skips
 
 # Frames that may wait for a peer that does not read, beside four per stream; then the link is closed.
 MOST_CONTROL = 1_024
+# Bytes that count as one more frame; of a row of a Have and of an item of an Obs, at most.
+BYTES_OF_FRAME, BYTES_OF_ROW, BYTES_OF_ITEM = 256, 37, 28
 
 
 @dataclass(frozen=True)
@@ -245,7 +249,7 @@ class Node(NodeState):
         """A frame without its length prefix. After a ProtocolError the driver closes the link."""
         at = self.links[link]
         at.last_frame = self.now
-        self._charge(at)
+        self._charge(at, len(body))
         try:
             frame = decode(body)
             if frame is not None and not at.outdated:
@@ -255,10 +259,24 @@ class Node(NodeState):
             at.closing = at.closing or str(error)
             raise
 
-    def _charge(self, link: Link) -> None:
-        """Limit the frames of a link per second (token bucket): pause a link that exceeds it."""
+    @property
+    def largest_frame(self) -> int:
+        """Bytes of the largest frame that a correct neighbour sends: a larger one is refused unread.
+
+        A neighbour may have another revision of the mesh file, with more nodes.
+        """
+        config, limits = self.config, self.config.limits
+        rows = 4 * len(config.members) * limits.epochs + 1_024
+        arms = max((game.n_arms for game in config.games), default=0)
+        names = sum(len(game.name.encode()) + 24 for game in config.games)
+        most = max(BYTES_OF_ROW * rows, BYTES_OF_ITEM * limits.batch + 20 * arms)
+        return min(SMALL_FRAME + 2 * names + most, LARGE_FRAME)
+
+    def _charge(self, link: Link, size: int) -> None:
+        """Limit the frames and bytes of a link per second (token bucket): pause a link that exceeds it."""
         rate = self.config.limits.frames
-        link.allowance = min(rate, link.allowance + (self.now - link.counted) * rate) - 1
+        used = 1 + size / BYTES_OF_FRAME
+        link.allowance = min(rate, link.allowance + (self.now - link.counted) * rate) - used
         link.counted = self.now
         if link.allowance < 0:
             link.pause_until = max(link.pause_until, self.now - link.allowance / rate)

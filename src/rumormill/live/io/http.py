@@ -1,8 +1,9 @@
 """The part of HTTP/1.1 that a local sidecar needs: small requests, responses, server-sent events.
 
 Bounded are the size of a request (its head and its Content-Length), the time to send it, the time to read the
-response, and the number of connections. Pipelined requests of a connection are answered one at a time. Heads
-are parsed by httptools (llhttp, strict): what RFC 9112 forbids is refused with 400 and the connection closed.
+response, and the number of connections: one too many closes the oldest that is idle. Pipelined requests of a
+connection are answered one at a time. Heads are parsed by httptools (llhttp, strict): what RFC 9112 forbids
+is refused with 400 and the connection closed.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ import httptools
 MOST_HEAD = 16 * 1024
 MOST_BODY = 1024 * 1024
 MOST_CONNECTIONS = 512
+MOST_OF_ADDRESS = 256  # connections of one address other than this machine's
+MOST_STREAMS = 64  # clients of the event stream
 PATIENCE = 10.0  # seconds to receive a whole request, and for the client to read a response
 IDLE = 75.0  # seconds between two requests
 AT_ONCE = 16  # pipelined requests of one connection before others get a turn
@@ -120,6 +123,24 @@ class HttpServer:
             if each.streaming:
                 each.send_event(event)
 
+    def admit(self, connection: HttpConnection) -> bool:
+        """Whether a new connection may stay; if there are too many, the oldest that is idle is closed.
+
+        Those go first that were never answered with success: they hold no token, or ask nothing.
+        """
+        crowd = [each for each in self.open if each.address == connection.address]
+        if is_local(connection.address) or len(crowd) < MOST_OF_ADDRESS:
+            crowd = [] if len(self.open) < MOST_CONNECTIONS else list(self.open)
+        if not self.draining and crowd:
+            self.refuse("a connection too many")
+            idle = [each for each in crowd if each.is_idle]
+            if not idle:
+                return False
+            oldest = min(idle, key=lambda each: (each.was_served, each.since))
+            self.open.discard(oldest)
+            oldest.abort()
+        return not self.draining
+
     def closed(self, connection: HttpConnection) -> None:
         """A connection has ended."""
         self.open.discard(connection)
@@ -172,19 +193,23 @@ class HttpConnection(asyncio.Protocol):
         self._writable = True  # whether the client reads what is written
         self._paused = False  # whether reading from the client is paused
         self.streaming = False
-        self.deadline = self._loop.time() + PATIENCE
+        self.since = self._loop.time()
+        """When it was opened, or last answered."""
+        self.was_served = False
+        self.address = ""
+        self.deadline = self.since + PATIENCE
 
     # --- the connection -----------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._wire = transport
-        if len(self._server.open) >= MOST_CONNECTIONS or self._server.draining:
-            if not self._server.draining:
-                self._server.refuse("a connection too many")
+        peer = transport.get_extra_info("peername")
+        self.address = str(peer[0]) if isinstance(peer, tuple) else ""
+        if self._server.admit(self):
+            self._server.open.add(self)
+        else:
             transport.abort()
-            return
-        self._server.open.add(self)
 
     def connection_lost(self, error: Exception | None) -> None:
         if self._answering is not None:
@@ -214,6 +239,11 @@ class HttpConnection(asyncio.Protocol):
     def is_slow(self) -> bool:
         """Whether a request or a response is incomplete; else the connection is only idle."""
         return bool(self._buffer) or not self._writable
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no request is being answered; one may be incomplete."""
+        return self._answering is None and not self.streaming
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -304,6 +334,9 @@ class HttpConnection(asyncio.Protocol):
         if self._wire is None or self._wire.is_closing():
             return
         self._keep = keep and not self._server.draining
+        if response.events and sum(each.streaming for each in self._server.open) >= MOST_STREAMS:
+            response = Response(503, b'{"error":"too many clients of the event stream"}')
+        self.since, self.was_served = self._loop.time(), self.was_served or response.status < 400
         if response.events:
             self.streaming, self.deadline = True, float("inf")
             self._wire.write(_stream_start())
@@ -323,6 +356,11 @@ class HttpConnection(asyncio.Protocol):
             self._wire.write(b"data: " + event + b"\n\n")
 
 
+def is_local(address: str) -> bool:
+    """Whether an address is of this machine; a Unix socket has none."""
+    return address in ("", "::1") or address.startswith(("127.", "::ffff:127."))
+
+
 class _Headers:
     """Receives the headers of one request from the parser."""
 
@@ -334,7 +372,7 @@ class _Headers:
         self.target += part
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self.found.append((name.decode("latin-1").lower(), value.decode("latin-1").strip()))
+        self.found.append((name.decode("latin-1").lower(), value.decode("latin-1").strip(" \t")))
 
 
 def read_head(data: bytes) -> RequestHead:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
-import itertools
 import json
 import logging
 import signal
@@ -111,9 +109,8 @@ class Runtime:
         self.defect: str | None = None
         """The first background task that failed, and how; None while all of them run."""
         self.started = self.ticked = self.clock()
-        # (record, order, future, its result)
-        self._waiting: list[tuple[int, int, asyncio.Future[Response], Response]] = []
-        self._order = itertools.count()
+        # Requests that wait for a record, at most one per connection: those that are cancelled leave.
+        self._waiting: dict[asyncio.Future[Response], tuple[int, Response]] = {}
         self._scheduled = False
         self._flushed = self.started
         self._was_ready = True
@@ -364,9 +361,8 @@ class Runtime:
     def _committed(self, n: int) -> None:
         """The first n records are on disk: resolve the futures that wait for them."""
         self.node.committed(n)
-        while self._waiting and self._waiting[0][0] <= n:
-            _, _, future, response = heapq.heappop(self._waiting)
-            if not future.done():
+        for future, (record, response) in list(self._waiting.items()):
+            if record <= n and not future.done():
                 future.set_result(response)
 
     def when_durable(self, record: int, response: Response) -> Response | asyncio.Future[Response]:
@@ -374,7 +370,8 @@ class Runtime:
         if record <= self.node.durable:
             return response
         future: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
-        heapq.heappush(self._waiting, (record, next(self._order), future, response))
+        self._waiting[future] = (record, response)
+        future.add_done_callback(self._waiting.pop)
         self.schedule_flush()
         return future
 

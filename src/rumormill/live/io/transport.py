@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-from rumormill.live.core.frames import LARGE_FRAME, Bye, ProtocolError, Splitter, encode
+from rumormill.live.core.frames import Bye, ProtocolError, Splitter, encode
 from rumormill.live.core.node import Node
 from rumormill.mesh.keys import FAILED, NodeTls, common_name, serial_number
 
@@ -34,6 +34,7 @@ class PeerConnection(asyncio.Protocol):
         self._owner, self._expected = transport, expected
         self._splitter = Splitter()
         self._held: deque[bytes] = deque()  # frames not processed yet
+        self.is_scheduled = False  # whether they are in the next iteration of the event loop
         self.wire: asyncio.Transport | None = None
         self.link: int | None = None
         self.peer: int | None = None
@@ -63,7 +64,7 @@ class PeerConnection(asyncio.Protocol):
             asyncio.get_running_loop().call_later(GOODBYE, transport.abort)
             return
         self.peer = peer
-        self._splitter.limit = LARGE_FRAME
+        self._splitter.limit = self._owner.node.largest_frame
         self._owner.opened(self)
 
     def data_received(self, data: bytes) -> None:
@@ -76,7 +77,8 @@ class PeerConnection(asyncio.Protocol):
             self._owner.node.violations["hostile"] += 1  # the node counts errors inside frames
             self._hostile(error)
             return
-        self.process_frames()
+        if not self.is_scheduled:
+            self.process_frames()
         if self.is_behind:
             self.pause(True)
 
@@ -89,10 +91,12 @@ class PeerConnection(asyncio.Protocol):
         """Pass waiting frames to the node until the link is paused or its turn is over."""
         node, loop = self._owner.node, asyncio.get_running_loop()
         before, end = dict(node.violations), loop.time() + TURN
+        self.is_scheduled = False
         try:
             while self._held and self.link in node.links and not node.is_paused(self.link):
                 node.receive(self.link, self._held.popleft())
                 if loop.time() > end:
+                    self.is_scheduled = True
                     loop.call_soon(self.process_frames)
                     break
         except ProtocolError as error:
@@ -348,7 +352,7 @@ class Transport:
                 self._disconnect(connection, state.closing or "no neighbour any more")
                 continue
             connection.pause(congested or self.node.is_paused(link) or connection.is_behind)
-            if not connection.paused:
+            if not connection.paused and not connection.is_scheduled:
                 connection.process_frames()
 
     def _send(self, connection: PeerConnection) -> None:
