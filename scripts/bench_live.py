@@ -31,12 +31,14 @@ from rumormill.live.core.records import Reserve
 from rumormill.live.io import folder as snapshot
 from rumormill.live.io.client import Client
 from rumormill.live.io.journal import Journal
+from rumormill.live.io.runtime import load_signer
 from rumormill.mesh.edit import add, init, plan
 from rumormill.mesh.file import GamePart, read_mesh, split_address, write_mesh
 from rumormill.mesh.keys import load_tls
 
 GAME = "mirrors"
 K = 10
+TOTAL = 10_240
 GOALS = {
     "choose_us": 50.0,
     "samples_per_s": 20_000.0,
@@ -61,7 +63,7 @@ def free_port() -> int:
     return free_ports(1)[0]
 
 
-def make_mesh(folder: Path, nodes: int = 2, attach: int | None = None) -> Path:
+def make_mesh(folder: Path, nodes: int = 2, attach: int | None = None, *, signed: bool = False) -> Path:
     """A chain of nodes; with `attach` a Barabási-Albert network of which every node joins to so many."""
     arms = [f"arm{k}" for k in range(K)]
     game = GamePart(
@@ -70,7 +72,7 @@ def make_mesh(folder: Path, nodes: int = 2, attach: int | None = None) -> Path:
         policy={"type": "decentralized", "gamma": 2, "clique_filter": False},
         moments={"eps": 0.5, "u": 40.0, "rho": 30.0},
     )
-    path = init(folder, "bench", game)
+    path = init(folder, "bench", game, signed=signed)
     ports = free_ports(nodes)
     for v in range(nodes):
         add(path, f"n{v}", f"127.0.0.1:{ports[v]}", [f"n{v - 1}"] if v and attach is None else [])
@@ -83,7 +85,9 @@ def make_mesh(folder: Path, nodes: int = 2, attach: int | None = None) -> Path:
 
 
 def ready_node(path: Path, name: str) -> Node:
-    node = Node(node_config(read_mesh(path), name, 1))
+    mesh, keys = read_mesh(path), path.parent / "keys"
+    signer = load_signer(mesh, name, keys, load_tls(keys, name).serial)
+    node = Node(node_config(mesh, name, 1, signer=signer))
     node.start()
     commit(node)
     return node
@@ -142,6 +146,40 @@ def taking(path: Path) -> dict[str, float]:
             sums[arm] += reward
     bare = time.process_time() - began
     return {"samples_per_s": len(frames) * batch / spent, "ratio_to_bare_sums": spent / bare}
+
+
+def signing(path: Path) -> dict[str, float]:
+    """What signatures cost: CPU per item to make it durable and to take it in, by the size of batches."""
+    found = {}
+    for name, signed in (("plain", False), ("signed", True)):
+        for group in (1, 16, 512):
+            mesh = make_mesh(path.parent / f"{name}{group}", signed=signed)
+            one, two = (ready_node(mesh, each) for each in ("n0", "n1"))
+            for node, peer in ((one, 1), (two, 0)):
+                node.link_up(1, peer)
+            for _ in range(4):
+                for sender, receiver in ((one, two), (two, one)):
+                    for frame in sender.frames(1, 1 << 30):
+                        receiver.receive(1, frame[4:])
+            own = taken = 0.0
+            for i in range(TOTAL // group):
+                began = time.process_time()
+                for _ in range(group):
+                    token = one.choose(GAME, 1.0 + i, 60.0)
+                    one.observe(GAME, token.t, token.arm, 0.1 * token.arm)
+                commit(one)
+                own += time.process_time() - began
+                frames = one.frames(1, 1 << 30)
+                two.tick(1.0 + i)
+                began = time.process_time()
+                for frame in frames:
+                    two.receive(1, frame[4:])
+                taken += time.process_time() - began
+                commit(two)
+            assert sum(two.games[GAME].adapter.samples) == TOTAL
+            found[f"{name}_observe_us_by_{group}"] = own / TOTAL * 1e6
+            found[f"{name}_take_us_by_{group}"] = taken / TOTAL * 1e6
+    return found
 
 
 async def _ask(port: int, rate: float, seconds: float, workers: int = 8) -> tuple[list[float], list[float]]:
@@ -495,7 +533,9 @@ def _bare_start() -> float:
     return time.perf_counter() - started
 
 
-MEASURES = {each.__name__: each for each in (choosing, taking, serving, flooding, hostile, starting, fifty)}
+MEASURES = {
+    each.__name__: each for each in (choosing, taking, signing, serving, flooding, hostile, starting, fifty)
+}
 
 
 def main() -> None:
