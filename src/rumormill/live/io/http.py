@@ -128,12 +128,12 @@ class HttpServer:
 
         Those go first that were never answered with success: they hold no token, or ask nothing.
         """
-        crowd = [each for each in self.open if each.address == connection.address]
-        if is_local(connection.address) or len(crowd) < MOST_OF_ADDRESS:
-            crowd = [] if len(self.open) < MOST_CONNECTIONS else list(self.open)
-        if not self.draining and crowd:
+        others = [each for each in self.open if each.address == connection.address]
+        if is_local(connection.address) or len(others) < MOST_OF_ADDRESS:
+            others = [] if len(self.open) < MOST_CONNECTIONS else list(self.open)
+        if not self.draining and others:
             self.refuse("a connection too many")
-            idle = [each for each in crowd if each.is_idle]
+            idle = [each for each in others if each.is_idle]
             if not idle:
                 return False
             oldest = min(idle, key=lambda each: (each.was_served, each.since))
