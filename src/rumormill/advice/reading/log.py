@@ -178,10 +178,8 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
     wanted = [
         value.alias("value"),
         is_bad(raw, value, table, reward).alias("bad"),
-        pl.col(roles.arm).cast(pl.String).str.strip_chars().alias("arm"),
     ]
-    if roles.agent is not None:
-        wanted.append(pl.col(roles.agent).cast(pl.String).str.strip_chars().alias("agent"))
+    wanted += _as_codes(table, {"arm": roles.arm, "agent": roles.agent})
     if roles.time is not None:
         wanted.append(time_of(table, roles.time).alias("time"))
     frame = table.select(wanted).collect(engine="streaming")
@@ -194,11 +192,11 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
     if frame.height < rows:
         notes.append(f"{plural(rows - frame.height, 'row')} without reward, arm or agent left out.")
     if given.arms:
-        known = frame["arm"].unique().to_list()
+        known = frame["arm"].cast(pl.String).unique().to_list()
         for arm in given.arms:
             if arm not in known:
                 raise InputError(f"{path}: no arm is called {arm!r}{nearest(arm, sorted(known))}")
-        frame = frame.filter(pl.col("arm").is_in(list(given.arms)))
+        frame = frame.filter(pl.col("arm").cast(pl.String).is_in(list(given.arms)))
     frame, more = with_time(path, frame)
     arms, code = _codes(frame["arm"])
     if len(arms) > MOST_ARMS:
@@ -232,8 +230,7 @@ def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
     for k, name in enumerate(roles.values):
         value = number_of(table, name)
         wanted += [value.alias(f"v{k}"), is_bad(pl.col(name), value, table, name).alias(f"b{k}")]
-    if roles.agent is not None:
-        wanted.append(pl.col(roles.agent).cast(pl.String).str.strip_chars().alias("agent"))
+    wanted += _as_codes(table, {"agent": roles.agent})
     if roles.time is not None:
         wanted.append(time_of(table, roles.time).alias("time"))
     frame = table.select(wanted).collect(engine="streaming")
@@ -300,13 +297,33 @@ def _refuse_counters(path: Path, taken: list[tuple[str, pl.Series]], agent: NDAr
 # --- names ----------------------------------------------------------------------------------------------
 
 
-def _codes(names: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int32]]:
-    """Names in their natural order, and the number of each row's."""
+def _as_codes(table: pl.LazyFrame, roles: dict[str, str | None]) -> list[pl.Expr]:
+    """Columns of names as numbers. The file is scanned once more, for the names: no text is kept per row."""
     import polars as pl
 
-    known = sorted(names.unique().drop_nulls().to_list(), key=_natural)
-    codes = names.cast(pl.Enum(known)).to_physical().cast(pl.Int32).to_numpy()
-    return tuple(known), np.ascontiguousarray(codes)
+    cells = {
+        role: pl.col(column).cast(pl.String).str.strip_chars()
+        for role, column in roles.items()
+        if column is not None
+    }
+    if not cells:
+        return []
+    pairs = table.select(cell.alias(role) for role, cell in cells.items())
+    found = pairs.unique().collect(engine="streaming")
+    return [
+        cell.cast(pl.Enum(sorted(found[role].unique().drop_nulls().to_list(), key=_natural))).alias(role)
+        for role, cell in cells.items()
+    ]
+
+
+def _codes(names: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int32]]:
+    """Those of an Enum's names that occur, in its order, and the number of each row's."""
+    import polars as pl
+
+    codes = names.to_physical().cast(pl.Int32).to_numpy()
+    used = np.unique(codes)
+    known = names.dtype.categories.to_list()  # type: ignore[attr-defined]
+    return tuple(known[code] for code in used), np.searchsorted(used, codes).astype(np.int32)
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
