@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rumormill.errors import InputError
 from rumormill.text import shown
@@ -181,6 +181,9 @@ def read_log(
     reward: str | None = None,
     arms: Sequence[str] = (),
     ignore: Sequence[str] = (),
+    status: str | None = None,
+    ok: Sequence[str] = (),
+    failure_cost: float | Literal["timeout"] | None = None,
 ) -> Log:
     """Read a log of decisions: who tried which arm, when, and the outcome.
 
@@ -203,6 +206,10 @@ def read_log(
         The arms to read: values of the arm column, or columns of the wide form.
     ignore : sequence of str, optional
         Columns to leave out.
+    status, ok : str and sequence of str, optional
+        Long form: the column that says whether a try succeeded, and its words for success.
+    failure_cost : float or "timeout", default left out
+        The value of missing and failed outcomes; "timeout": the worst value of the log.
 
     Returns
     -------
@@ -227,8 +234,8 @@ def read_log(
     from rumormill.advice.reading import log as reading
     from rumormill.advice.reading.columns import Columns
 
-    columns = Columns(time, agent, arm, reward, tuple(arms), tuple(ignore))
-    return reading.read_log(path, columns, objective=objective, unit=unit)
+    columns = Columns(time, agent, arm, reward, tuple(arms), tuple(ignore), status, tuple(ok))
+    return reading.read_log(path, columns, objective=objective, unit=unit, failure_cost=failure_cost)
 
 
 @named_arguments

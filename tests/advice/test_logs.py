@@ -109,7 +109,7 @@ def test_late_rows_are_sorted_and_rows_without_reward_left_out(tmp_path: Path) -
     log = read_log(put(tmp_path, "time,agent,arm,reward\n" + "\n".join(rows)), objective="maximise")
     assert log.value.tolist() == [float(i) for i in range(200) if i != 100]
     assert log.notes == (
-        "1 row without reward, arm or agent left out.",
+        "1 row of 200 (0.5%) without an outcome: left out.",
         "Rows were not in the order of their times: they were sorted.",
     )
 
@@ -118,7 +118,7 @@ def test_missing_cells_of_the_wide_form(tmp_path: Path) -> None:
     rows = "\n".join(f"{i},{'' if i % 4 else i},{'NA' if i % 4 == 0 else -i}" for i in range(400))
     log = read_log(put(tmp_path, "time,a,b\n" + rows), objective="maximise")
     assert len(log.value) == 400
-    assert "400 cells of 800 (50.0%) missing" in log.notes[0]
+    assert "400 cells of 800 (50.0%) without an outcome" in log.notes[0]
 
 
 @pytest.mark.parametrize(

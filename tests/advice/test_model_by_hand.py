@@ -314,5 +314,9 @@ def test_an_arm_of_few_values_and_arms_of_one_mean_are_refused() -> None:
     few = log.taken(~np.isin(np.arange(len(log.arm)), rows[19:]))
     with pytest.raises(rm.DataError, match="arm 'arm1' has 19 values: too few"):
         check_model(table_of(few), rng)
-    with pytest.raises(rm.DataError, match="all arms have the same mean"):
+    with pytest.raises(rm.DataError, match="every value of the log is 0: no arm is better"):
         check_model(table_of(log_of(np.zeros((60, 3, 2)))), rng)
+    rare = np.zeros((60, 3, 2))
+    rare[3, :, 0] = 1.0
+    with pytest.raises(rm.DataError, match=r"too few values differ from 0 .*\(arm0 3, arm1 0\)"):
+        check_model(table_of(log_of(rare)), rng)

@@ -94,6 +94,7 @@ class LogAdvice:
             },
             "network": {"agents": self.network.n_agents, "links": self.network.n_edges},
             "model": self.model.as_dict(log.arms, log.agents),
+            "failures": self.model.failures.as_dict(log.arms, log.agents),
             "findings": [vars(finding) for finding in findings(self)],
             "recommendation": {**mine, "code": self.code, "cooperate": self.chosen.cooperates},
             "on_the_rest": {
@@ -134,8 +135,9 @@ def asked(finding: Finding) -> str:
 
 
 def findings(advice: LogAdvice) -> list[Finding]:
-    """Every check of the model, most important first."""
-    return [_homogeneity(advice), _drift(advice), _tails(advice), _dependence(advice), _enough(advice)]
+    """Every check of the model, most important first; missing and cut-off outcomes where there are any."""
+    checks = [_homogeneity(advice), _drift(advice), _tails(advice), _dependence(advice), _enough(advice)]
+    return [*_failures(advice), *checks]
 
 
 def headline(advice: LogAdvice) -> str:
@@ -154,9 +156,11 @@ def headline(advice: LogAdvice) -> str:
         named = [f"{log.arms[best]} for {len(group)}" for group, best in shares]
         more = ", ..." if len(named) > MOST_NAMES else ""
         own = f"The best arm depends on the agent: {', '.join(named[:MOST_NAMES])}{more}. "
+    unsure = advice.model.failures.hides_order(known.best)
+    role = "looks best" if unsure else "is the best arm"
     return (
         f"{log.better.capitalize()} is better ({log.objective}). {own}Over all agents {log.arms[known.best]} "
-        f"is the best arm, {log.amount(means[known.best])} on average; the others are worse per request by: "
+        f"{role}, {log.amount(means[known.best])} on average; the others are worse per request by: "
         f"{lead}."
     )
 
@@ -196,6 +200,47 @@ def reported_on(advice: LogAdvice) -> str:
 def _p(value: float) -> str:
     """A p-value; the smallest that a permutation test can give as a bound."""
     return f"p ≤ {1 / (1 + PERMUTATIONS):.3f}" if value <= 1.01 / (1 + PERMUTATIONS) else f"p = {value:.2g}"
+
+
+def _failures(advice: LogAdvice) -> list[Finding]:
+    """The findings on missing outcomes and on values cut off at a limit."""
+    failures, log, found = advice.model.failures, advice.log, []
+    shares, count = failures.shares, int(failures.missing.sum())
+    most, least = int(shares.argmax()), int(shares.argmin())
+    if count:
+        span = f"{shares[least]:.1%} to {shares[most]:.1%}"
+        text = f"{plural(count, 'outcome')} of {int(failures.tries.sum()):,} are missing, "
+        text += (
+            f"{shares[most]:.1%} of {log.arms[most]} and {shares[least]:.1%} of {log.arms[least]}; "
+            if failures.differ
+            else "about as many of every arm; "
+        )
+        if failures.cost is not None:
+            verdict, text = "counted", f"{text}each counts as {log.amount(failures.cost)}."
+        elif failures.differ:
+            verdict = "differ"
+            text += "means leave them out. If they are failures, give --failure-cost X (or timeout)."
+            if failures.hides_order(advice.model.enough.best):
+                text += " Until then the log cannot tell the best arm."
+        else:
+            verdict, text = "no difference", f"{text}they are left out."
+        alarm = failures.differ and failures.cost is None
+        found.append(Finding("failures?", verdict, span, text, alarm=alarm))
+    if failures.limit is not None:
+        cut, best = failures.limit_shares, advice.model.enough.best
+        worst = int(cut.argmax())
+        hidden = bool(cut[best] > cut.min())
+        text = (
+            f"{plural(int(failures.at_limit.sum()), 'value')} are exactly {log.amount(failures.limit)}, the "
+            f"largest: they look cut off there, {cut[worst]:.1%} of {log.arms[worst]} and {cut[best]:.1%} of "
+            f"{log.arms[best]}. Means count them as that, too low. "
+        )
+        text += (
+            "So another arm may be best." if hidden else f"{log.arms[best]} is cut off least: it stays best."
+        )
+        number = f"{cut.min():.1%} to {cut.max():.1%}"
+        found.append(Finding("cut off?", "yes", number, text, alarm=hidden))
+    return found
 
 
 def _homogeneity(advice: LogAdvice) -> Finding:
@@ -245,8 +290,11 @@ def _drift(advice: LogAdvice) -> Finding:
             text += f"and knowing the best of the moment is worth {log.amount(drift.value)} per request."
         else:
             text += "but to follow it over all agents would gain nothing."
-    else:
+    elif len(set(drift.segment_best)) == 1:
         text += "the best arm over all agents stays the same."
+    else:
+        names = [log.arms[k] for k in drift.segment_best]
+        text += f"by sixths of the log the best arm is {', '.join(names)}, by less than is certain."
     return Finding("drift?", "yes", _p(drift.p_value), text, alarm=True)
 
 
@@ -256,6 +304,8 @@ def _tails(advice: LogAdvice) -> Finding:
     worst = min(range(len(tails)), key=lambda k: tails[k].low)
     tail = tails[worst]
     band = f"{tail.low:.3g} to {tail.high:.3g}" if math.isfinite(tail.high) else f"{tail.low:.3g} or more"
+    if not math.isfinite(tail.low):
+        band = "no tail is seen"
     if advice.model.light:
         return Finding(
             "tails", "light", band, f"Every tail is light; the heaviest is that of {arms[worst]} ({band})."
@@ -271,9 +321,8 @@ def _dependence(advice: LogAdvice) -> Finding:
     near = advice.model.dependence
     parts = []
     if near.remembers:
-        parts.append(
-            f"a reward resembles the last one of its agent and arm (correlation {near.lag_one:+.2f})"
-        )
+        way = "resembles" if near.lag_one > 0 else "tends to be on the other side of"
+        parts.append(f"a reward {way} the last one of its agent and arm (correlation {near.lag_one:+.2f})")
     if near.shocks:
         parts.append(f"{100 * near.common:.0f} % of the variance is a shock that hits all agents at once")
     number = f"{near.lag_one:+.2f}, {100 * max(near.common, 0.0):.0f} %"

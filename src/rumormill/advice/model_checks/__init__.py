@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from rumormill.advice.model_checks.dependence import Dependence, check_dependence
 from rumormill.advice.model_checks.drift import Drift, check_drift
+from rumormill.advice.model_checks.failures import Failures, check_failures
 from rumormill.advice.model_checks.homogeneity import Homogeneity, check_homogeneity
 from rumormill.advice.model_checks.tails import UNPROVEN_INDEX, Tail, estimate_tail
+from rumormill.advice.reading.log import Log
 from rumormill.advice.reward_table import RewardTable
 from rumormill.arms import Moments
 from rumormill.errors import DataError
@@ -72,6 +74,7 @@ class ModelChecks:
     enough: DataSufficiency
     moments: Moments
     why_moments: tuple[str, ...]
+    failures: Failures
 
     @property
     def light(self) -> bool:
@@ -150,7 +153,7 @@ def check_model(table: RewardTable, rng: np.random.Generator) -> ModelChecks:
                 f"at least {LEAST_OF_ARM} or leave the arm out"
             )
     if np.ptp(means) == 0:
-        raise DataError("all arms have the same mean: no arm is better, so there is nothing to advise")
+        raise DataError(_no_difference(log))
     homogeneity = check_homogeneity(table, rng)
     drift = check_drift(table, rng)
     dependence = check_dependence(table)
@@ -164,7 +167,18 @@ def check_model(table: RewardTable, rng: np.random.Generator) -> ModelChecks:
     enough = DataSufficiency(
         best, second, float(abs(means[best] - means[second])), float(np.hypot(errors[best], errors[second]))
     )
-    return ModelChecks(means, errors, homogeneity, drift, tails, dependence, enough, moments, why)
+    failures = check_failures(log)
+    return ModelChecks(means, errors, homogeneity, drift, tails, dependence, enough, moments, why, failures)
+
+
+def _no_difference(log: Log) -> str:
+    """Why the robust means of all arms are equal: the values are, or those that differ are too rare."""
+    usual = float(np.median(log.value))
+    rare = [int((log.value[log.arm == k] != usual).sum()) for k in range(log.n_arms)]
+    if not any(rare):
+        return f"every value of the log is {log.amount(usual)}: no arm is better"
+    counts = ", ".join(f"{arm} {count}" for arm, count in zip(log.arms[:6], rare, strict=False))
+    return f"too few values differ from {log.amount(usual)} to compare the arms ({counts}): give a longer log"
 
 
 def _residuals(table: RewardTable, homogeneity: Homogeneity) -> list[Array]:

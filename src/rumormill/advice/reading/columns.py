@@ -49,6 +49,10 @@ class Columns:
     arms: tuple[str, ...] = ()
     """Long form: the arms to take. Wide form: the columns to take as arms."""
     ignore: tuple[str, ...] = ()
+    status: str | None = None
+    """Long form: the column that says whether a try succeeded."""
+    ok: tuple[str, ...] = ()
+    """The statuses of success; empty: the words and HTTP codes of `SUCCESS`."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class ObjectiveNeededError(InputError):
 
 def roles_of(path: object, names: Sequence[str], given: Columns) -> Roles:
     """The roles of the columns: as given, else by name."""
-    asked = (given.time, given.agent, given.arm, given.reward, *given.ignore)
+    asked = (given.time, given.agent, given.arm, given.reward, given.status, *given.ignore)
     for name in asked:
         if name is not None and name not in names:
             raise InputError(f"{path} has no column {name!r}{nearest(name, names)}")
@@ -91,6 +95,8 @@ def roles_of(path: object, names: Sequence[str], given: Columns) -> Roles:
         missing = "arm" if arm is None else "reward"
         raise InputError(f"{path}: which column is the {missing}? Say so with --{missing}-column NAME")
     if not long:
+        if given.status is not None:
+            raise InputError(f"{path}: --status-column is for logs with a column of arms: say --arm-column")
         arm = reward = None
         for name in given.arms:
             if name not in names:
@@ -154,7 +160,7 @@ def _share_of_numbers(column: pl.Series) -> float:
     if column.dtype != pl.String:
         return float(column.dtype.is_numeric() or column.dtype == pl.Boolean)
     cells = column.str.strip_chars().drop_nulls()
-    cells = cells.filter(~cells.str.to_lowercase().is_in(list(MISSING)))
+    cells = cells.filter(~cells.str.to_lowercase().is_in([*MISSING, *FAILED]))
     return 1.0 if cells.is_empty() else 1.0 - cells.cast(pl.Float64, strict=False).null_count() / len(cells)
 
 
@@ -249,6 +255,34 @@ def refuse_counter(path: object, name: str, why: str) -> DataError:
 
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "-", "?")
+# Cells of an outcome that failed; they count as missing.
+FAILED = ("timeout", "timed out", "time-out", "error", "err", "fail", "failed", "failure")
+# Statuses of a success, and of HTTP all below 400; of a failure: FAILED, "false", "no", and HTTP from 400 on.
+SUCCESS = ("ok", "success", "succeeded", "successful", "true", "yes", "done", "pass", "passed", "completed")
+HTTP = range(100, 600)
+
+
+def succeeded(path: object, statuses: Sequence[str], given: Columns) -> list[str]:
+    """Those of some statuses that mean success; unknown ones are refused."""
+    if given.ok:
+        for word in given.ok:
+            if word not in statuses:
+                raise InputError(f"{path}: no row has the status {word!r}{nearest(word, statuses)}")
+        return [*given.ok]
+    good, unknown = [], []
+    for status in statuses:
+        word = status.strip().lower()
+        code = int(word) if word.isascii() and word.isdigit() and int(word) in HTTP else None
+        if word in SUCCESS or (code is not None and code < 400):
+            good.append(status)
+        elif code is None and word not in (*FAILED, *MISSING, "false", "no", "cancelled", "aborted"):
+            unknown.append(status)
+    if unknown:
+        listed = ", ".join(repr(status) for status in unknown[:4])
+        raise InputError(
+            f"{path}: is the status {listed} in {given.status!r} a success? Name those of success with --ok"
+        )
+    return good
 
 
 def number_of(table: pl.LazyFrame, name: str) -> pl.Expr:
@@ -273,7 +307,8 @@ def is_bad(raw: pl.Expr, value: pl.Expr, table: pl.LazyFrame, name: str) -> pl.E
     if kind == pl.String:
         word = raw.str.strip_chars().str.to_lowercase()
         return (
-            (value.is_null() & raw.is_not_null() & ~word.is_in(list(MISSING))) | too_large.fill_null(False)
+            (value.is_null() & raw.is_not_null() & ~word.is_in([*MISSING, *FAILED]))
+            | too_large.fill_null(False)
         ).fill_null(False)
     if kind.is_numeric() or kind == pl.Boolean:
         return too_large.fill_null(False)

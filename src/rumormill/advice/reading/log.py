@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from rumormill.advice.reading.columns import (
     refuse_counter,
     roles_of,
     settled_objective,
+    succeeded,
     time_of,
     with_time,
 )
@@ -33,6 +34,7 @@ from rumormill.advice.reading.formats import scanned, suffix_of
 from rumormill.arms.objective import Objective, checked_objective, sign_of
 from rumormill.errors import DataError, InputError
 from rumormill.text import nearest, plural
+from rumormill.validate import LARGEST_REWARD, refused
 
 if TYPE_CHECKING:
     import polars as pl
@@ -59,6 +61,10 @@ class Log:
     """Whether the file had a time; else the order of its rows stands in."""
     notes: tuple[str, ...] = ()
     """Notes on how the file was read, for the reader of the advice."""
+    missing: NDArray[np.int64] | None = None
+    """(agents, arms): tries without an outcome, failed or not recorded; None where the form does not tell."""
+    failure_cost: float | None = None
+    """The value that a missing outcome counts as; None: they are left out."""
 
     @property
     def n_agents(self) -> int:
@@ -101,7 +107,30 @@ class Log:
         assert self.agents is not None
         found, number = self.taken(~out[self.agent]), np.cumsum(~out) - 1
         names = tuple(name for name, left_out in zip(self.agents, out, strict=True) if not left_out)
-        return replace(found, agents=names, agent=number[found.agent].astype(np.int32))
+        missing = None if self.missing is None else self.missing[~out]
+        return replace(found, agents=names, agent=number[found.agent].astype(np.int32), missing=missing)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a missing outcome counts as."""
+
+    cost: float | str | None
+    objective: Objective
+
+    def __post_init__(self) -> None:
+        if isinstance(self.cost, str) and self.cost != "timeout":
+            raise refused("failure_cost", self.cost, "a number, or timeout: the worst value of the log")
+        if isinstance(self.cost, int | float) and not abs(self.cost) <= LARGEST_REWARD:
+            raise refused("failure_cost", self.cost, f"a number, at most {LARGEST_REWARD:g} in size")
+
+    def value(self, values: Floats) -> float | None:
+        """The value that failures count as, beside these values of other tries."""
+        if self.cost is None or not len(values):
+            return None
+        if isinstance(self.cost, str):
+            return float(values.max() if self.objective == "minimise" else values.min())
+        return float(self.cost)
 
 
 LEAST_ROWS = 100
@@ -116,14 +145,16 @@ def read_log(
     *,
     objective: Objective | None = None,
     unit: str = "",
+    failure_cost: float | Literal["timeout"] | None = None,
 ) -> Log:
-    """Read a log from a file. Missing cells and rows without a reward are left out, with a note.
+    """Read a log from a file. Missing outcomes are counted; they are left out unless `failure_cost` is given.
 
     Args:
         path: CSV, TSV, Parquet or Arrow, optionally compressed (.gz).
         columns: Roles of the columns; by default found from their names.
         objective: "maximise" or "minimise"; `ObjectiveNeededError` if missing.
         unit: Unit of the values, for example "ms"; default none.
+        failure_cost: The value of a missing outcome; "timeout": the worst value of the log.
 
     Returns:
         The log in the order of time.
@@ -147,7 +178,7 @@ def read_log(
         name = path.name.lower().removesuffix(".gz").removesuffix(suffix_of(path))
         settled = settled_objective(objective, roles, name)
         read = _long if roles.long else _wide
-        log = read(path, table, roles, given)
+        log = read(path, table, roles, given, Failure(failure_cost, settled))
         log = replace(log, name=name, objective=settled, unit=unit, notes=(*notes, *log.notes))
     if len(log.value) < LEAST_ROWS:
         raise DataError(
@@ -168,7 +199,7 @@ def _in_order(log: Log) -> Log:
 # --- the long form --------------------------------------------------------------------------------------
 
 
-def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
+def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns, failure: Failure) -> Log:
     """The log of a table with one row per decision."""
     import polars as pl
 
@@ -179,18 +210,20 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
         value.alias("value"),
         is_bad(raw, value, table, reward).alias("bad"),
     ]
-    wanted += _as_codes(table, {"arm": roles.arm, "agent": roles.agent})
+    wanted += _as_codes(table, {"arm": roles.arm, "agent": roles.agent, "status": given.status})
     if roles.time is not None:
         wanted.append(time_of(table, roles.time).alias("time"))
     frame = table.select(wanted).collect(engine="streaming")
     refuse_bad(path, table, reward, frame["bad"])
-    frame = frame.drop("bad")
+    if given.status is not None:
+        good = succeeded(path, frame["status"].dtype.categories.to_list(), given)  # type: ignore[attr-defined]
+        frame = frame.with_columns(pl.when(pl.col("status").cast(pl.String).is_in(good)).then("value"))
+    frame = frame.drop("bad", "status", strict=False)
     rows, notes = frame.height, _ignored(roles)
-    frame = frame.filter(
-        pl.all_horizontal(pl.col(name).is_not_null() for name in frame.columns if name != "time")
-    )
+    names = [name for name in frame.columns if name not in ("time", "value")]
+    frame = frame.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in names))
     if frame.height < rows:
-        notes.append(f"{plural(rows - frame.height, 'row')} without reward, arm or agent left out.")
+        notes.append(f"{plural(rows - frame.height, 'row')} without arm or agent left out.")
     if given.arms:
         known = frame["arm"].cast(pl.String).unique().to_list()
         for arm in given.arms:
@@ -204,25 +237,42 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
     agents, agent = (
         _codes(frame["agent"]) if roles.agent is not None else (None, np.zeros(frame.height, np.int32))
     )
+    outcome, time = (frame[name].to_numpy().astype(np.float64) for name in ("value", "time"))
+    failed = np.isnan(outcome)
+    cost = failure.value(outcome[~failed])
+    cells = agent.astype(np.int64) * len(arms) + code
+    missing = np.bincount(cells[failed], minlength=len(agents or ".") * len(arms)).reshape(-1, len(arms))
+    kept = ~failed if cost is None else np.full(len(failed), True)
+    if failed.any():
+        outcome = np.where(failed, np.nan if cost is None else cost, outcome)
+        notes.append(_missing_note(int(failed.sum()), len(failed), "row", cost))
     return Log(
         "",
         arms,
         agents,
         "maximise",
         "",
-        frame["time"].to_numpy().astype(np.float64),
-        agent,
-        code,
-        frame["value"].to_numpy().astype(np.float64),
+        time[kept],
+        agent[kept],
+        code[kept],
+        outcome[kept],
         roles.time is not None,
         (*notes, *more),
+        missing,
+        cost,
     )
+
+
+def _missing_note(count: int, of: int, what: str, cost: float | None) -> str:
+    """How many outcomes are missing, and what became of them."""
+    done = "left out" if cost is None else f"each counts as {cost:g}"
+    return f"{plural(count, what)} of {of:,} ({count / of:.1%}) without an outcome: {done}."
 
 
 # --- the wide form --------------------------------------------------------------------------------------
 
 
-def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
+def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns, failure: Failure) -> Log:
     """The log of a table with one column per arm."""
     import polars as pl
 
@@ -256,10 +306,21 @@ def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
         raise DataError(f"{path}: no column holds numbers: there are no arms to choose from")
     values = np.column_stack([column.to_numpy().astype(np.float64) for _, column in taken])
     there = ~np.isnan(values)
-    empty = int(values.size - there.sum())
-    if empty:
-        share = empty / values.size
-        notes.append(f"{plural(empty, 'cell')} of {values.size:,} ({share:.1%}) missing: they are left out.")
+    # Where most rows hold one value, that of the arm chosen, an empty cell is no failure.
+    full = bool((there.sum(axis=1) > 1).mean() > MOSTLY)
+    failed = ~there & there.any(axis=1, keepdims=True) & full
+    missing = np.zeros((len(agents or "."), len(taken)), np.int64)
+    np.add.at(missing, agent, failed)
+    cost = failure.value(values[there]) if full else None
+    if failure.cost is not None and not full:
+        raise DataError(
+            f"{path}: most rows hold one value, so that empty cells are no failures: no cost for them"
+        )
+    if not there.all():
+        counted = None if not failed.any() else cost
+        notes.append(_missing_note(int((~there).sum()), values.size, "cell", counted))
+    if cost is not None:
+        values, there = np.where(failed, cost, values), there | failed
     row, arm = np.nonzero(there)
     return Log(
         "",
@@ -273,6 +334,8 @@ def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns) -> Log:
         values[there],
         roles.time is not None,
         (*notes, *more),
+        missing if full else None,
+        cost,
     )
 
 

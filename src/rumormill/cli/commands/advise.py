@@ -55,6 +55,16 @@ RewardColumn = Annotated[str | None, typer.Option(help="Long form: the column wi
 Arms = Annotated[
     list[str] | None, typer.Option(help="An arm to take (a column of the wide form); repeatable. All.")
 ]
+Status = Annotated[
+    str | None, typer.Option(help="Long form: the column that says whether a try succeeded (ok, 200, ...).")
+]
+Ok = Annotated[list[str] | None, typer.Option(help="A status of success; repeatable. The usual words.")]
+FailureCost = Annotated[
+    str | None,
+    typer.Option(
+        help="What a missing or failed outcome counts as: a value, or timeout for the worst of the log."
+    ),
+]
 Ignore = Annotated[list[str] | None, typer.Option(help="A column to leave out; repeatable.")]
 Estimators = Annotated[
     list[str] | None, typer.Option(help="A mean to try; repeatable. All but catoni, which is very slow.")
@@ -82,6 +92,9 @@ def advise(
     reward_column: RewardColumn = None,
     column: Arms = None,
     ignore: Ignore = None,
+    status_column: Status = None,
+    ok: Ok = None,
+    failure_cost: FailureCost = None,
     estimator: Estimators = None,
     scale: Scale = None,
     horizon: Horizon = None,
@@ -100,16 +113,24 @@ def advise(
     from rumormill.advice.reading.columns import Columns
     from rumormill.advice.reading.formats import is_log
 
-    if Path(source).is_dir():
-        raise InputError(f"{source} is a folder: give a log or an experiment")
-    logged = is_log(source) or Path(source).suffix not in ("", ".toml")
+    logged = Path(source).is_dir() or is_log(source) or Path(source).suffix not in ("", ".toml")
     columns = Columns(
-        time_column, agent_column, arm_column, reward_column, tuple(column or ()), tuple(ignore or ())
+        time_column,
+        agent_column,
+        arm_column,
+        reward_column,
+        tuple(column or ()),
+        tuple(ignore or ()),
+        status_column,
+        tuple(ok or ()),
     )
+    if ok and status_column is None:
+        raise InputError("--ok names statuses of success: say which column has them with --status-column")
     if not logged:
-        if columns != Columns() or minimise is not None or unit or write or like:
+        if columns != Columns() or minimise is not None or unit or write or like or failure_cost:
             raise InputError(
-                "columns, objective, unit, --write and --like are for logs: a spec says all itself"
+                "columns, objective, unit, --failure-cost, --write and --like are for logs: a spec says all "
+                "itself"
             )
         _advise_spec(source, network, estimator, scale, horizon or 1000, trials or 16, seed, jobs, out, json)
         return
@@ -119,9 +140,9 @@ def advise(
     if like is not None:
         if network or estimator or out or write or unit:
             raise InputError("--network, --estimator, --out, --write and --unit are not for --like")
-        _recheck(source, columns, like, way, seed, jobs, json)
+        _recheck(source, columns, like, way, _cost(failure_cost), seed, jobs, json)
         return
-    log = _read(source, columns, way, unit)
+    log = _read(source, columns, way, unit, _cost(failure_cost))
     made = None if network is None else made_network(split(network), seed)
     _advise_log(log, made, estimator, seed, jobs, out, write, json)
 
@@ -129,20 +150,33 @@ def advise(
 # --- logs -----------------------------------------------------------------------------------------------
 
 
-def _read(source: str, columns: Any, way: Objective | None, unit: str) -> Log:
+def _cost(given: str | None) -> Any:
+    """--failure-cost as a number, or the word timeout."""
+    if given is None or given == "timeout":
+        return given
+    try:
+        return float(given)
+    except ValueError:
+        raise InputError(
+            f"--failure-cost {given!r} is not allowed: a number, or timeout for the worst value of the log"
+        ) from None
+
+
+def _read(source: str, columns: Any, way: Objective | None, unit: str, cost: Any) -> Log:
     """The log; where a name suggests the objective, an interactive user is asked to confirm it."""
     from rumormill.advice.reading.columns import ObjectiveNeededError
     from rumormill.advice.reading.log import read_log
 
     try:
-        return read_log(source, columns, objective=way, unit=unit)
+        return read_log(source, columns, objective=way, unit=unit, failure_cost=cost)
     except ObjectiveNeededError as error:
         if error.suggestion is None or not (sys.stdin.isatty() and sys.stderr.isatty()):
             raise
         less = "less" if error.suggestion == "minimise" else "more"
         yes = typer.confirm(f"{str(error).split(':')[0]}. Is {less} better?", default=True, err=True)
         other: Objective = "maximise" if error.suggestion == "minimise" else "minimise"
-        return read_log(source, columns, objective=error.suggestion if yes else other, unit=unit)
+        way = error.suggestion if yes else other
+        return read_log(source, columns, objective=way, unit=unit, failure_cost=cost)
 
 
 def _advise_log(
@@ -222,7 +256,14 @@ def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def _recheck(
-    source: str, columns: Any, like: Path, way: Objective | None, seed: int, jobs: int | None, json: bool
+    source: str,
+    columns: Any,
+    like: Path,
+    way: Objective | None,
+    cost: Any,
+    seed: int,
+    jobs: int | None,
+    json: bool,
 ) -> None:
     from rumormill.advice.mesh_output import read_setting
     from rumormill.advice.reading.log import read_log
@@ -232,7 +273,8 @@ def _recheck(
     given = read_setting(like)
     if way not in (None, given.game.objective):
         raise InputError(f"{like} says {given.game.objective}: leave --{way} out")
-    log = read_log(source, columns, objective=given.game.objective, unit=given.game.unit)
+    objective, unit = given.game.objective, given.game.unit
+    log = read_log(source, columns, objective=objective, unit=unit, failure_cost=cost)
     with CountDisplay("setting", verb="replayed") as counting:
         found = recheck(given, log, seed=seed, jobs=jobs, on_play=counting.add)
     if json:
