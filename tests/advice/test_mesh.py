@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,8 @@ from helpers.synthetic_logs import log_of, two_clusters
 from rumormill import catalogue
 from rumormill.advice.advise import advise
 from rumormill.advice.mesh_output import mesh_of, read_setting
-from rumormill.mesh.file import mesh_text
+from rumormill.cli import main
+from rumormill.mesh.file import mesh_text, read_mesh
 
 MESH = """
 name = "mirrors"
@@ -111,3 +113,23 @@ def test_files_that_are_no_mesh(tmp_path: Path) -> None:
     family = catalogue.make("network", {"kind": "mesh", "file": str(put(tmp_path, "nodes = [3]\n"))})
     with pytest.raises(rm.DataError, match="expected a table"):
         family.build(np.random.default_rng(0))
+
+
+def test_with_write_only_what_live_nodes_accept_is_tried(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(4)
+    rows = "\n".join(f"{t},c{v},{rng.random()},{rng.random() + 1}" for t in range(60) for v in range(3))
+    Path("log.csv").write_text("time,client,a,b\n" + rows)
+    words = ["advise", "log.csv", "--minimise", "--json"]
+    tried = []
+    for more in ([], ["--write", "mesh.toml"]):
+        with pytest.raises(SystemExit) as end:
+            main([*words, *more])
+        assert end.value.code == 0
+        tried.append({row["estimator"] for row in json.loads(capsys.readouterr().out)["settings"]})
+    assert "median-of-means" in tried[0]
+    assert "median-of-means" not in tried[1]
+    mesh = read_mesh(Path("mesh.toml"))
+    mesh.live_policy(mesh.file.games[0])

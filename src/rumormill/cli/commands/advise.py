@@ -76,7 +76,10 @@ Trials = Annotated[
 ]
 Out = Annotated[Path | None, typer.Option(help="Folder of page and figures; runs/advice-NAME by default.")]
 Write = Annotated[
-    Path | None, typer.Option(help="Write the advice as a mesh file to act on, for example mesh.toml.")
+    Path | None,
+    typer.Option(
+        help="Write the advice as a mesh file, for example mesh.toml; only what live nodes accept is tried."
+    ),
 ]
 Like = Annotated[Path | None, typer.Option(help="A mesh file: is its setting still right for this log?")]
 
@@ -189,17 +192,24 @@ def _advise_log(
     write: Path | None,
     json: bool,
 ) -> None:
+    from rumormill import catalogue
     from rumormill.advice import advise as advising
     from rumormill.advice.mesh_output import mesh_of
     from rumormill.advice.problem import QUICK_ESTIMATORS
     from rumormill.mesh.file import write_mesh
 
+    if not estimators:  # a mesh file is for live nodes, which keep no samples
+        estimators = [
+            name
+            for name in QUICK_ESTIMATORS
+            if write is None or catalogue.make("estimator", name).bounded_memory
+        ]
     with CountDisplay("setting", verb="replayed") as counting:
         advice = advising.advise(
             log,
             network,
             seed=seed,
-            estimators=estimators or QUICK_ESTIMATORS,
+            estimators=estimators,
             jobs=jobs,
             on_play=counting.add,
         )
