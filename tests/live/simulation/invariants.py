@@ -296,7 +296,9 @@ class Invariants(Mesh):
         best = 0
         for w in self.newest.linked(v):
             stream = self.node(w).games[GAME].streams.get((origin, epoch))
-            if stream is not None and (stream.hops < self.gamma or v == origin):
+            if stream is None or not (stream.hops < self.gamma or v == origin):
+                continue
+            if self.signed or stream.floor < stream.upto:  # else it can show nothing that follows a skip
                 best = max(best, stream.upto)
         return best
 
