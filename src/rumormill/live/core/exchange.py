@@ -25,6 +25,7 @@ class SharedGame:
     """The state of one game on one link."""
 
     answered: bool = False  # whether the peer has sent a full Have
+    since: float = 0.0  # when the first one arrived
     has: dict[Key, int] = field(default_factory=dict)
     """How far the peer is in every stream: as it reported, or as it was sent since."""
     hops: dict[Key, int] = field(default_factory=dict)  # of every stream to the peer, as it reported
@@ -202,7 +203,7 @@ class Exchange:
             return
         game = self._node.games[frame.game]
         if frame.full:
-            shared.answered = True
+            shared.answered, shared.since = True, shared.since or self._node.now
             shared.has, shared.hops, shared.claims, shared.skip_sent = {}, {}, {}, {}
             shared.unsent = dict.fromkeys(game.streams)
         most = len(self._node.config.members) * self._node.config.limits.epochs

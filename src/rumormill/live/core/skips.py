@@ -14,7 +14,7 @@ from rumormill.live.core.signatures import FORGED, Point
 from rumormill.live.core.streams import UNKNOWN, Stream
 
 # A neighbour that claims more of a stream than it sends is waited for this many times `skip_after`, counted
-# from when its link came up: items lost with a broken link are not its fault.
+# from when it first reported: items lost with a broken link are not its fault.
 WAITS = 10
 
 
@@ -116,7 +116,7 @@ class Skips:
                 return 0  # the origin itself knows of no more
             floor = shared.floors.get(stream.key, 0)
             # A neighbour that claims the next item and does not send it for long is not waited for.
-            patient = max(since, link.opened) > long_ago
+            patient = max(since, shared.since) > long_ago
             if self._supplies(game, shared, stream, patient) and (patient or floor > stream.upto):
                 floors.append(floor)
         return min(floors, default=0)
