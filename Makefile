@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
 	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py
 
-.PHONY: test-lowest mesh-demo demo reproduce docs test test-fast test-slow test-plain-simd mutants lint bench clean
+.PHONY: test-lowest mesh-demo chaos demo reproduce docs test test-fast test-slow test-plain-simd mutants lint bench clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +33,10 @@ demo: $(VENV)/.lab
 # Eight live nodes on this machine, one killed, one cut off; under a minute.
 mesh-demo: $(VENV)/.node
 	$(BIN)/python scripts/mesh_demo.py
+
+# Real nodes in network namespaces under a hundred faults and load, against a ledger; about four minutes, as root.
+chaos: $(VENV)/.node
+	$(BIN)/python scripts/chaos.py
 
 # All panels at their small scale, with the verdicts; real graphs if they are in the data directory.
 reproduce: $(VENV)/.lab

@@ -10,13 +10,17 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+import rumormill as rm
+from live.making import GAME, nodes_of
+from rumormill.live.core.exchange import SharedGame
 from rumormill.live.io.runtime import Runtime, Settings
-from rumormill.live.io.status import metrics
+from rumormill.live.io.status import lag, metrics
 from rumormill.mesh import edit
 from rumormill.mesh.file import GamePart
 
@@ -104,6 +108,22 @@ def test_metrics_of_certificates_links_and_the_journal(text: str) -> None:
     assert found["rumormill_link_up"] == [("rumormill_link_up", 'node="n1"', 0.0)]
     assert found["rumormill_journal_lag"][0][2] > 0
     assert found["rumormill_mesh_revision"][0][2] == 3
+
+
+def test_a_stream_that_no_neighbour_retains_does_not_lag() -> None:
+    """Else the alert on lag would never end after a node has lost its disk."""
+    node, _ = nodes_of(rm.KMPUCB(gamma=1), rm.Network.complete(2))
+    game = node.games[GAME]
+    assert game.stream((1, 7)) is not None
+    node.link_up(1, 1)
+    shared = node.links[1].games[GAME] = SharedGame()
+    shared.claims[1, 7] = 8
+    runtime: Any = SimpleNamespace(node=node)
+    assert lag(runtime, game, (1, 7)) == 8
+    shared.floors[1, 7] = 5
+    assert lag(runtime, game, (1, 7)) == 8
+    shared.floors[1, 7] = 8
+    assert lag(runtime, game, (1, 7)) == 0
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")

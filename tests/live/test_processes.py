@@ -218,11 +218,13 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert answers == []
         with made.client(0) as client:
             client.choose(GAME)
+        wait_until(lambda: any("not ready: the disk" in row["text"] for row in made.log(0)))
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
         waiting.join(30)
         patient.close()
         assert answers == [6]
         wait_until(lambda: made.ready(0))
+        wait_until(lambda: "ready again" in [row["text"] for row in made.log(0)])
         made.kill(0)
         made.start(0)
         assert made.samples(0) == 6

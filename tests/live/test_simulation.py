@@ -38,7 +38,7 @@ def test_invariants_while_games_and_arms_come_and_go() -> None:
 def test_invariants_while_members_come_and_go() -> None:
     for seed in range(MEMBERS):
         simulation.run(seed, MEMBERS_STEPS, members=True)
-    simulation.run(12_533, 1_100, members=True)  # a neighbour that reports late was not waited for
+    simulation.run(12_533, 900, members=True)  # a neighbour that reports late was not waited for
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import logging
 import signal
 import sys
@@ -24,10 +23,11 @@ from rumormill.live.io.folder import pack, set_aside_damage
 from rumormill.live.io.http import HttpConnection, HttpServer, Response
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.sidecar import Sidecar
+from rumormill.live.io.status import JsonLines
 from rumormill.live.io.transport import Transport
 from rumormill.mesh.file import KEYS, Mesh, read_mesh, split_address
 from rumormill.mesh.keys import load_tls, signing_keys
-from rumormill.text import nearest
+from rumormill.text import VERSION, nearest
 
 log = logging.getLogger("rumormill.node")
 
@@ -163,7 +163,9 @@ class Runtime:
         await self.http.start(self.host, self.port, self.unix)
         self.schedule_flush()
         where = self.settings.http if self.unix else f"{self.host}:{self.http.port}"
-        log.info("ready", extra={"fields": {"http": where, "epoch": self.epoch}})
+        revision, certificate = self.mesh.file.revision, self.transport.keys.serial
+        known = {"version": VERSION, "revision": revision, "certificate": certificate}
+        _log("info", "ready", http=where, epoch=self.epoch, **known)
         ticking = asyncio.ensure_future(self._tick())
         ticking.add_done_callback(self._tick_ended)
         await self._stop.wait()
@@ -205,7 +207,7 @@ class Runtime:
                 published = self.clock()
                 if self.http.watched:
                     self.http.publish(self.sidecar.status_event())
-                self.log_changes()
+            self.log_changes()
             self.ticked = self.clock()
 
     def log_changes(self) -> None:
@@ -407,21 +409,6 @@ def _sidecar_address(settings: Settings) -> tuple[str | None, int, str | None]:
 def _log(level: str, text: str, **fields: Any) -> None:
     """Log a line with fields, for example the kind of a refusal as in status and metrics."""
     log.log(logging.getLevelNamesMapping()[level.upper()], text, extra={"fields": fields})
-
-
-class JsonLines(logging.Formatter):
-    """One JSON object per line."""
-
-    def format(self, record: logging.LogRecord) -> str:
-        row = {
-            "time": round(record.created, 3),
-            "level": record.levelname.lower(),
-            "text": record.getMessage(),
-        }
-        row.update(getattr(record, "fields", {}))
-        if record.exc_info:
-            row["trace"] = self.formatException(record.exc_info)
-        return json.dumps(row, ensure_ascii=False)
 
 
 def _is_own(error: BaseException) -> bool:

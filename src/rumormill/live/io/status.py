@@ -1,7 +1,9 @@
-"""The status of a node: as plain data for programs and the dashboard, as metrics for Prometheus."""
+"""The status of a node: plain data for programs and the dashboard, metrics for Prometheus, log lines."""
 
 from __future__ import annotations
 
+import json
+import logging
 import math
 import platform
 from collections import Counter
@@ -161,7 +163,9 @@ def lag(runtime: RunningNode, game: LiveGame, key: tuple[int, int]) -> int:
     for link in runtime.node.links.values():
         shared = link.games.get(game.config.name)
         if shared is not None:
-            most = max(most, shared.claims.get(key, 0))
+            claimed = shared.claims.get(key, 0)
+            if shared.floors.get(key, 0) < claimed:  # else the neighbour retains nothing of it
+                most = max(most, claimed)
     return max(0, most - game.streams[key].upto)
 
 
@@ -255,3 +259,18 @@ def _number(value: float) -> str:
 def _escaped(text: str) -> str:
     """A label value with quotes, backslashes and line ends escaped."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        row = {
+            "time": round(record.created, 3),
+            "level": record.levelname.lower(),
+            "text": record.getMessage(),
+        }
+        row.update(getattr(record, "fields", {}))
+        if record.exc_info:
+            row["trace"] = self.formatException(record.exc_info)
+        return json.dumps(row, ensure_ascii=False)
