@@ -195,11 +195,11 @@ def sampled(options: argparse.Namespace, copies: Copies, pool: ThreadPoolExecuto
         folder = options.map or Path(made)
         folder.mkdir(parents=True, exist_ok=True)
 
-        def record(file: str) -> None:
+        def record(room: str) -> None:
             with copies.one() as place:
-                mutation_sample.record(place, file, folder)
+                mutation_sample.record(place, room, folder)
 
-        list(pool.map(record, mutation_sample.files_to_record(ROOT, folder)))
+        list(pool.map(record, mutation_sample.rooms_to_record(ROOT, folder)))
         tests = mutation_sample.read_map(folder)
 
     def outcome_of_one(fault: mutation_sample.Fault) -> tuple[mutation_sample.Fault, str]:

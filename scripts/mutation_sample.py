@@ -10,6 +10,7 @@ anybody could see stand under [[equivalent]] in mutations.toml and do not count.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
@@ -25,27 +26,28 @@ from scripts.mutation_sites import Site, sites_of
 
 # Seconds of tests for a fault: at first, and if those notice nothing.
 FIRST, SECOND = 6.0, 30.0
-# The map: processes for one test file (each ends at a test that takes too long), and seconds for each.
-MOST_PIECES, LONGEST = 6, 300.0
+# The map: processes for one room (each ends at a test that takes too long), and seconds for each.
+MOST_PIECES, LONGEST = 40, 600.0
 # LLVM IR is not executed uncompiled: tests/kernels/test_lanes.py compares each loop with its plain twin.
 NOT_SAMPLED = ("kernels/simd/", "kernels/jit.py")
 
-# Tests of documents, browsers and whole processes: what they execute is not in this process.
+# Tests of documents, browsers and whole processes, whose lines are executed elsewhere; and files that take
+# minutes uncompiled.
 NOT_RUN = (
     "tests/docs/",
-    "tests/live/test_dashboard",
-    "tests/live/test_loop",
-    "tests/live/test_processes",
-    "tests/live/test_security",
-    "tests/live/test_sidecar",
-    "tests/live/test_sockets",
-    "tests/live/test_supervision",
-    "tests/report/test_browser",
-    "tests/report/test_watch_browser",
-    "tests/test_contributing",
-    "tests/test_examples",
-    "tests/test_house",
-    "tests/test_wheel",
+    *(
+        f"tests/live/test_{name}"
+        for name in ("dashboard", "loop", "processes", "security", "sidecar", "sockets")
+    ),
+    *(f"tests/live/test_{name}" for name in ("simulation", "supervision", "tutorial")),
+    *(f"tests/report/test_{name}" for name in ("browser", "watch_browser")),
+    *(f"tests/test_{name}" for name in ("contributing", "examples", "house", "wheel", "front_door")),
+    *(f"tests/advice/test_{name}" for name in ("advise", "model.py", "round_trips")),
+    *(f"tests/cli/test_{name}" for name in ("any_size", "the_loop")),
+    *(f"tests/engine/test_{name}" for name in ("crowds", "fast_equals_reference")),
+    *(f"tests/experiments/test_{name}" for name in ("bounds", "cluster", "real_graphs")),
+    *(f"tests/policies/test_{name}" for name in ("beyond_the_paper", "recommended")),
+    "tests/theory/test_verification",
 )
 
 
@@ -79,8 +81,8 @@ def sample(package: Path, count: int, seed: int) -> list[Fault]:
     return [Fault(site, *site.change((package / site.file).read_bytes())) for site in drawn]
 
 
-def record(place: Path, file: str, folder: Path) -> None:
-    """What each ordinary test of a file executes; after one that takes too long another process goes on."""
+def record(place: Path, room: str, folder: Path) -> None:
+    """What each ordinary test of a room executes; after one that takes too long another process goes on."""
     paths = os.pathsep.join([str(place / "src"), str(place)])
     environment = {
         **os.environ,
@@ -89,41 +91,44 @@ def record(place: Path, file: str, folder: Path) -> None:
         "PYTHONDONTWRITEBYTECODE": "1",
     }
     quiet = ["-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning", "-p", "scripts.mutation_map"]
-    name, seen = file.removesuffix(".py").replace("/", "-"), list[str]()
+    seen: list[str] = []
     for number in range(MOST_PIECES):
-        made = folder / f"{name}.{number}"
+        made = folder / f"{room}.{number:02}"
+        record_file = made.with_name(f"{made.name}.json")
         environment |= {"RUMORMILL_MAP": str(made.resolve()), "RUMORMILL_MAPPED": "\n".join(seen)}
-        command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *quiet, file]
-        quietly = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with subprocess.Popen(command, cwd=place, env=environment, **quietly) as run:  # type: ignore[call-overload]
-            try:
-                run.wait(LONGEST)
-            except subprocess.TimeoutExpired:
-                run.terminate()
-                try:
-                    run.wait(LONGEST / 10)
-                except subprocess.TimeoutExpired:
-                    run.kill()
-        if run.returncode != CUT_OFF:
+        command = [sys.executable, "-m", "pytest", "-q", "-m", "not slow", *quiet, *rooms(place)[room]]
+        with subprocess.Popen(
+            command, cwd=place, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as run:
+            for end in (run.terminate, run.kill):
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    run.wait(LONGEST)
+                    break
+                end()
+        if run.returncode != CUT_OFF or not record_file.exists():
             break
-        seen += json.loads(made.with_name(f"{made.name}.json").read_text(encoding="utf-8"))["seen"]
-    (folder / f"{name}.done").touch()
+        seen += json.loads(record_file.read_text(encoding="utf-8"))["seen"]
+    (folder / f"{room}.done").touch()
 
 
-def files_to_record(place: Path, folder: Path) -> list[str]:
-    """The test files that are not in the map yet."""
-    every = sorted(path.relative_to(place).as_posix() for path in place.glob("tests/**/test_*.py"))
-    wanted = [file for file in every if not file.startswith(NOT_RUN)]
-    return [
-        file
-        for file in wanted
-        if not (folder / f"{file.removesuffix('.py').replace('/', '-')}.done").exists()
-    ]
+def rooms(place: Path) -> dict[str, list[str]]:
+    """The test files by folder."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(place.glob("tests/**/test_*.py")):
+        file = path.relative_to(place).as_posix()
+        if not file.startswith(NOT_RUN):
+            found[path.parent.name].append(file)
+    return found
+
+
+def rooms_to_record(place: Path, folder: Path) -> list[str]:
+    """The rooms that are not in the map yet."""
+    return [room for room in rooms(place) if not (folder / f"{room}.done").exists()]
 
 
 def read_map(folder: Path) -> TestMap:
     return TestMap(
-        [path for path in sorted(folder.glob("*.[0-9]")) if path.with_name(f"{path.name}.json").exists()]
+        [path for path in sorted(folder.glob("*.[0-9][0-9]")) if path.with_name(f"{path.name}.json").exists()]
     )
 
 

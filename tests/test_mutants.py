@@ -112,8 +112,9 @@ def test_what_a_test_executes(tmp_path: Path) -> None:
         "def test_one():\n    assert one() == 1\n\n\ndef test_two():\n    assert two() == 3\n"
     )
     (tmp_path / "scripts").symlink_to(ROOT / "scripts")
-    mutation_sample.record(tmp_path, "tests/test_code.py", tmp_path)
-    assert mutation_sample.files_to_record(tmp_path, tmp_path) == []
+    assert mutation_sample.rooms_to_record(tmp_path, tmp_path) == ["tests"]
+    mutation_sample.record(tmp_path, "tests", tmp_path)
+    assert mutation_sample.rooms_to_record(tmp_path, tmp_path) == []
     tests = mutation_sample.read_map(tmp_path)
     assert tests.tests_of("code.py", (2, 2)) == ["tests/test_code.py::test_one"]
     assert tests.tests_of("code.py", (6, 6)) == []

@@ -15,7 +15,7 @@ from rumormill.advice.advise import FIRST, _network_of
 from rumormill.advice.baselines import _band
 from rumormill.advice.mesh_output import read_setting
 from rumormill.advice.problem import TOGETHER, Candidate, Outcome, paired_excess
-from rumormill.advice.reading.log import Log
+from rumormill.advice.reading.log import Log, read_log
 from rumormill.advice.recheck import Recheck
 from rumormill.advice.replay import (
     LogProblem,
@@ -339,3 +339,21 @@ def test_the_setting_of_a_mesh_file(tmp_path: Path) -> None:
     path.write_text(MESH.replace('"kmp"', '"origin-median"').replace('estimator = "clipped"\n', ""))
     with pytest.raises(rm.InputError, match="'origin-median' is not allowed here"):
         read_setting(path)
+
+
+# --- files ----------------------------------------------------------------------------------------------
+
+
+def test_a_row_without_time_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    rows = [f"{t if t != 7 else ''},{t % 5},{t % 3}" for t in range(120)]
+    path.write_text("\n".join(["time,a,b", *rows]))
+    with pytest.raises(rm.DataError, match="row 8 has no time"):
+        read_log(path, objective="maximise")
+
+
+def test_a_counter_that_sometimes_stands_still_is_no_arm(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("\n".join(["a,b,requests", *(f"{t % 5},{t % 3},{t // 2}" for t in range(200))]))
+    with pytest.raises(rm.DataError, match="column 'requests' only goes one way"):
+        read_log(path, objective="maximise")

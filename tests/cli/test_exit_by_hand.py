@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -34,6 +35,15 @@ def test_exit_codes(error: BaseException, code: int, capsys: pytest.CaptureFixtu
     shown = capsys.readouterr()
     assert shown.out == ""
     assert len(shown.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "advised"),
+    [(errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EFBIG, True), (errno.EACCES, False)],
+)
+def test_what_to_do_on_a_full_disk(number: int, advised: bool, capsys: pytest.CaptureFixture[str]) -> None:
+    explained(OSError(number, "said", "file"), ["run", "x"], Stop())
+    assert ("make room, then go on with: rumormill run x" in capsys.readouterr().err) == advised
 
 
 def test_a_signal_has_its_own_code_and_the_old_handler_comes_back() -> None:
