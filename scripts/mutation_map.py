@@ -71,17 +71,18 @@ class Recorder:
         return result
 
     def pytest_sessionfinish(self) -> None:
-        self.save()
-
-    def save(self) -> None:
         self.data.stop()
         self.data.save()
+        self.write_times()
+
+    def write_times(self) -> None:
         found = {"seconds": self.seconds, "seen": self.seen}
         self.file.with_name(f"{self.file.name}.json").write_text(json.dumps(found), encoding="utf-8")
 
     def cut_off(self, number: int, frame: FrameType | None) -> None:
-        self.seen.append(f"{self.seen[-1].partition('[')[0]}[")
-        self.save()
+        """The lines of the tests before are in the file already; saving here could wait for its own lock."""
+        self.seen.append(f"{(self.seen or [''])[-1].partition('[')[0]}[")
+        self.write_times()
         os._exit(CUT_OFF)
 
 
