@@ -35,14 +35,14 @@ _committed, _state, _restore = LiveGame.committed, Decisions.state, LiveGame.res
 _append, _own, _skip = RetainedItems.append, AgentAdapter.own, LiveGame.skip
 
 
-def tells_before_the_disk(self: LiveGame, t: int, arm: int, reward: float, log: Any) -> Accepted:
-    found = _observe(self, t, arm, reward, log)
+def tells_before_the_disk(self: LiveGame, *given: Any) -> Accepted:
+    found = _observe(self, *given)
     self.durable = self.own.upto
     return found
 
 
-def acknowledges_before_the_disk(self: LiveGame, t: int, arm: int, reward: float, log: Any) -> Accepted:
-    found = _observe(self, t, arm, reward, log)
+def acknowledges_before_the_disk(self: LiveGame, *given: Any) -> Accepted:
+    found = _observe(self, *given)
     return Accepted(found.seq, 0, found.late, found.repeat)
 
 
@@ -66,7 +66,7 @@ def snapshot_forgets_rewards(self: Decisions) -> dict[str, Any]:
     return {**_state(self), "known": b""}
 
 
-def takes_a_reward_twice(self: Decisions, t: int, known: Any) -> None:
+def takes_a_reward_twice(self: Decisions, t: int, *known: Any) -> None:
     return
 
 

@@ -18,6 +18,7 @@ import pytest
 import rumormill as rm
 from live.making import GAME, node_config
 from rumormill.errors import DataError, InputError
+from rumormill.live.core.decisions import check_of
 from rumormill.live.core.node import Node
 from rumormill.live.core.records import Own, Reserve
 from rumormill.live.io import folder as snapshot
@@ -251,7 +252,7 @@ def test_kill_at_any_moment_loses_nothing_and_counts_nothing_twice(tmp_path: Pat
     for number, answer in acknowledged.items():
         known = game.decisions.known(number)
         assert known is not None
-        assert (known.arm, known.reward, known.seq) == answer
+        assert (known.check, known.seq) == (check_of(*answer[:2]), answer[2])
     assert sum(game.adapter.samples) == game.own.upto >= len(acknowledged)
     assert sum(samples.count for samples in game.adapter.agent.samples._arms) == game.own.upto
     items = game.own.retained.between(1, game.own.upto)

@@ -6,6 +6,7 @@ import asyncio
 import gc
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import rumormill as rm
@@ -14,7 +15,7 @@ from live.processes import Cluster
 from rumormill.live.core import frames as wire
 from rumormill.live.core.frames import HEAD, LARGE_FRAME, Have, Hello, ProtocolError, Splitter
 from rumormill.live.core.node import Node
-from rumormill.live.io.http import Response
+from rumormill.live.io.http import Request, Response
 from rumormill.live.io.runtime import Runtime, Settings
 
 
@@ -78,12 +79,52 @@ def test_a_row_that_is_repeated_ends_a_have() -> None:
     assert node.violations["have"] == 1
 
 
+def runtime_in(folder: Path) -> Runtime:
+    made = Cluster(folder, [(0, 1)])
+    return Runtime(Settings(mesh=made.mesh, name="n0", data=folder / "data", http="127.0.0.1:0"))
+
+
+def test_others_get_a_turn_while_a_batch_is_accepted(tmp_path: Path) -> None:
+    async def main() -> tuple[int, Response]:
+        runtime, turns = runtime_in(tmp_path), 0
+        rows = [{"token": f"1-{i + 1:x}-0-{GAME}", "reward": 1.0} for i in range(10_000)]
+        body = msgspec.json.encode({"observations": rows})
+        answer = runtime.sidecar.respond(Request("POST", "/v1/observe", {}, body))
+        assert isinstance(answer, asyncio.Future)
+        while not answer.done():
+            turns += 1
+            await asyncio.sleep(0)
+        runtime.journal.close()
+        return turns, answer.result()
+
+    turns, response = asyncio.run(main())
+    assert response.body.count(b'"status":410') == 10_000
+    assert turns >= 50
+
+
+def test_a_batch_of_decisions_waits_for_their_numbers(tmp_path: Path) -> None:
+    """More at once than are reserved ahead: the answer comes when they are on disk."""
+
+    async def main() -> None:
+        runtime, loop = runtime_in(tmp_path), asyncio.get_running_loop()
+        runtime.journal.start(lambda n: loop.call_soon_threadsafe(runtime._committed, n))
+        runtime.node.start()
+        for count in (1, 1_000, 1_000, 1_000, 1_000, 1):
+            answer = runtime.sidecar.respond(
+                Request("POST", "/v1/choose", {}, msgspec.json.encode({"count": count}))
+            )
+            response = answer if isinstance(answer, Response) else await answer
+            assert response.body.count(b'"token"') == count
+        runtime.journal.close()
+
+    asyncio.run(main())
+
+
 def test_requests_whose_clients_are_gone_are_forgotten(tmp_path: Path) -> None:
     """While the disk is full clients give up and ask again; none of it is kept."""
 
     async def main() -> int:
-        made = Cluster(tmp_path, [(0, 1)])
-        runtime = Runtime(Settings(mesh=made.mesh, name="n0", data=tmp_path / "data", http="127.0.0.1:0"))
+        runtime = runtime_in(tmp_path)
         runtime.journal.start(lambda n: None)
         gc.collect()
         before = len(gc.get_objects())

@@ -100,6 +100,54 @@ def test_batches(made: Cluster) -> None:
     assert [row["status"] for row in rows] == [200] * 20 + [400]
 
 
+def test_a_batch_of_ten_thousand(made: Cluster) -> None:
+    tokens = [
+        choice["token"]
+        for _ in range(10)
+        for choice in call(made, "/v1/choose", {"count": 1000, "ttl": 600})[1]["choices"]
+    ]
+    assert len(set(tokens)) == 10_000
+    before = made.status(0)["games"][GAME]["observed"]
+    with made.client(0) as client:
+        rows = client.observe_many([(token, 20.0) for token in tokens])
+    assert [row["status"] for row in rows] == [200] * 10_000
+    assert made.status(0)["games"][GAME]["observed"] == before + 10_000
+    seqs = [row["seq"] for row in rows]
+    assert seqs == list(range(seqs[0], seqs[0] + 10_000))
+    body = {"observations": [{"token": tokens[0], "reward": 1.0}] * 10_001}
+    assert call(made, "/v1/observe", body)[0] == 422
+
+
+def test_weights(made: Cluster) -> None:
+    choice = call(made, "/v1/choose")[1]
+    before = made.samples(0)
+    for weight in (0, -3, 1.5, "2", True, 513, None):
+        body = {"token": choice["token"], "reward": 21.0, "weight": weight}
+        assert call(made, "/v1/observe", body)[0] == 422, weight
+    with made.client(0) as client:
+        seq = client.observe(choice["token"], 21.0, weight=12)
+        assert client.observe(choice["token"], 21.0, weight=12) == seq
+    assert made.samples(0) == before + 12
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/choose", {"gmae": GAME}),
+        ("/v1/observe", {"token": "1-1-1-g", "reward": 1.0, "observations": []}),
+        ("/v1/observe", {"token": "1-1-1-g", "rewrd": 1.0}),
+        ("/v1/observe", {"observations": [{"token": "1-1-1-g", "reward": 1.0, "wieght": 2}]}),
+        ("/v1/observe", {"token": "0x1-1-1-g", "reward": 1.0}),
+        ("/v1/observe", {"token": "1_0-1-1-g", "reward": 1.0}),
+        ("/v1/abandon", {"token": "1-1-1-g", "why": 1}),
+        ("/v1/observe", []),
+        ("/v1/observe", {}),
+    ],
+)
+def test_bodies_of_another_form(made: Cluster, path: str, body: Any) -> None:
+    assert call(made, path, body)[0] == 400
+
+
 def test_costs_are_reported_as_given(made: Cluster) -> None:
     with made.client(0) as client:
         for _ in range(12):

@@ -44,8 +44,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     retain: Count = 100_000
     """Items of each stream kept for others."""
-    window: Count = 100_000
-    """Decisions for which a late reward is still accepted."""
+    window: Count = 500_000
+    """Decisions for which a late reward is still accepted, if it is not later than `window_seconds`."""
+    window_seconds: Seconds = 86_400.0
     max_open: Count = 10_000
     """Decisions without a reward at one time."""
     block: Count = 1_024

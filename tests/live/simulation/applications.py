@@ -27,7 +27,8 @@ class Applications(Network):
         self.tokens.add((v, host.epoch, token.t))
         self._undo_token(v, host.epoch, token.t)
         reward = self.rng.gauss(token.arm, 1.0) * self.rng.choice([1, 1, 1, 30])
-        host.sent[token.t] = Sent(token, reward)
+        weight = self.rng.choice([1, 1, 1, self.rng.randint(1, self.limits.batch)])
+        host.sent[token.t] = Sent(token, reward, weight)
 
     def _undo_token(self, v: int, epoch: int, t: int) -> None:
         self.tokens.discard((v, epoch, t))  # its record notes it again
@@ -44,7 +45,7 @@ class Applications(Network):
     def tell(self, v: int, sent: Sent, reward: float) -> None:
         node, token = self.node(v), sent.token
         try:
-            answer = node.observe(GAME, token.t, token.arm, reward)
+            answer = node.observe(GAME, token.t, token.arm, reward, sent.weight)
         except Refused as refused:
             if refused.kind == "old" and node.games[GAME].decisions.too_old(token.t):
                 return

@@ -8,10 +8,11 @@ from typing import Any
 from live.making import GAME
 from live.simulation.mesh import SIDE, Mesh
 from live.simulation.parts import N_ARMS, Broken, Sent
+from rumormill.live.core.decisions import check_of
 from rumormill.live.core.frames import Key
 from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node import Node
-from rumormill.live.core.records import Decision, Own, Peer, Record, Skipped
+from rumormill.live.core.records import Decision, Own, Peer, Record, Skipped, weight_of
 from rumormill.live.core.signatures import FORGED
 from rumormill.live.core.streams import UNKNOWN
 from rumormill.live.io.folder import pack, unpack
@@ -52,7 +53,7 @@ class Invariants(Mesh):
         if game.decisions.too_old(sent.token.t):
             return True
         known = game.decisions.known(sent.token.t)
-        return known is not None and (known.arm, known.reward) == (sent.token.arm, sent.reward)
+        return known is not None and known.check == check_of(sent.token.arm, sent.reward)
 
     def _same(self, v: int, one: Node, two: Node, how: str) -> None:
         states = [self._plain(node) for node in (one, two)]
@@ -87,7 +88,7 @@ class Invariants(Mesh):
             "open": decisions["open"],
             "pending": list(game.decisions.pending),
             "known": [
-                (t, known.arm, known.reward, known.seq)
+                (t, known.check, known.seq)
                 for t in range(1, game.decisions.next_t)
                 if not game.decisions.too_old(t) and (known := game.decisions.known(t)) is not None
             ]
@@ -197,7 +198,7 @@ class Invariants(Mesh):
         clique = getattr(game.adapter.agent, "clique", None)
         for record in log:
             if isinstance(record, Own):
-                expected[record.arm] += 1
+                expected[record.arm] += weight_of(record)
             elif isinstance(record, Peer):
                 key = (record.origin, record.epoch)
                 if record.first != upto[key] + 1:

@@ -6,7 +6,7 @@ from live.making import GAME
 from live.simulation.invariants import Invariants
 from live.simulation.mesh import SIDE
 from live.simulation.parts import Broken, Disk, File
-from rumormill.live.core.records import Own, Record
+from rumormill.live.core.records import Own, Record, weight_of
 from rumormill.live.io.folder import pack, unpack
 
 
@@ -164,6 +164,7 @@ class Machines(Invariants):
             truth = self.side_truth if record.game == SIDE else self.truth
             told = truth.setdefault((v, self.hosts[v].epoch), [])
             if isinstance(record, Own) and record.seq:
-                if record.seq != len(told) + 1:
+                weight = weight_of(record)
+                if record.seq != len(told) + weight:
                     raise Broken(f"I3: node {v} numbers its items {record.seq} after {len(told)}")
-                told.append((record.t, record.arm, record.reward))
+                told.extend([(record.t, record.arm, record.reward)] * weight)

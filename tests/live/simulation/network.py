@@ -173,14 +173,14 @@ class Network(Machines):
         each.ways[sender].append(body)
 
     def boast(self, link: int, sender: int) -> None:
-        """A member claims much of another's stream that it no longer keeps, and shows nothing of it."""
-        (receiver,) = set(self.wires[link].ends) - {sender}
-        third = self.rng.randrange(self.size)
-        if third == sender or self.signed:
+        """A member claims much of others' streams that it no longer keeps, and shows nothing of it."""
+        if self.signed:
             return
+        (receiver,) = set(self.wires[link].ends) - {sender}
         self.lied.add(sender)
-        key, upto = (third, self.hosts[third].epoch), self.rng.choice([self.rng.randint(1, 60), 1 << 40])
-        away = self.distance[receiver][third]
-        hops = away - 1 if 1 <= away <= self.gamma else -1
-        for frame in (wire.Have(GAME, [(*key, upto, hops)], full=False), wire.Skip(GAME, *key, upto)):
-            self.wires[link].ways[sender].append(wire.encode(frame))
+        for third in set(range(self.size)) - {sender}:
+            key, upto = (third, self.hosts[third].epoch), self.rng.choice([self.rng.randint(1, 60), 1 << 40])
+            away = self.distance[receiver][third]
+            hops = away - 1 if 1 <= away <= self.gamma else -1
+            for frame in (wire.Have(GAME, [(*key, upto, hops)], full=False), wire.Skip(GAME, *key, upto)):
+                self.wires[link].ways[sender].append(wire.encode(frame))

@@ -33,6 +33,7 @@ class Sent:
 
     token: Token
     reward: float
+    weight: int = 1
     answer: tuple[int, int] | None = None  # (seq, record)
     acked: bool = False
 

@@ -8,7 +8,7 @@ from live.simulation.parts import Broken
 
 FAULTS = (
     *("crash", "crash", "lose", "cut", "cut", "stall", "stall", "block", "unblock", "full", "clock", "time"),
-    *("snapshot", "snapshot", "lie", "boast", "boast", "forge", "forge", "forge", "nonsense", "abandon"),
+    *("snapshot", "snapshot", "lie", *["boast"] * 4, "forge", "forge", "forge", "nonsense", "abandon"),
 )
 MEMBERS = (
     *[kind for kind in FAULTS if kind not in ("lie", "forge")],

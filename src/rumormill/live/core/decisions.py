@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import struct
+import zlib
+from collections import deque
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -26,14 +29,23 @@ class Open(NamedTuple):
 
 @dataclass(frozen=True)
 class Known:
-    """An accepted reward: its number in the own stream, and the record that holds it."""
+    """An accepted reward: its number in the own stream, the record that holds it, a checksum of both."""
 
-    arm: int
-    reward: float
+    check: int
     seq: int
     record: int
 
 
+def check_of(arm: int, reward: float) -> int:
+    """The checksum by which a repeated reward is told from another one."""
+    return zlib.crc32(struct.pack("<Hd", arm, reward))
+
+
+# Decisions whose rewards are stored in full; of earlier ones within the window the checksum is.
+RECENT = 100_000
+# Seconds between two decisions of which the time is stored.
+MARK_EVERY = 60.0
+_OLDER = np.dtype([("t", "<u4"), ("check", "<u4"), ("seq", "<i8")])
 _SLOT = np.dtype([("t", "<i8"), ("arm", "<u2"), ("reward", "<f8"), ("seq", "<i8"), ("record", "<i8")])
 
 
@@ -54,9 +66,16 @@ class Decisions:
         """The last number of which a reservation was logged, on disk or not."""
         self.open: dict[int, Open] = {}
         self.pending = [0] * n_arms
-        self._known = np.zeros(min(64, limits.window), _SLOT)
+        self._recent = min(limits.window, RECENT)
+        self._known = np.zeros(min(64, self._recent), _SLOT)
+        # Of decisions before those; pages of it take memory when they are used.
+        self._older = np.zeros(limits.window if limits.window > RECENT else 0, _OLDER)
+        self._marks: deque[tuple[int, float]] = (
+            deque()
+        )  # (t, time) of a decision in every minute, oldest first
         # Numbers taken since a time, and the rate before it, per second.
         self._taken, self._since, self._rate = 0, 0.0, 0.0
+        self._records: dict[int, int] = {}  # by decision, the record of an older reward that is not on disk
 
     @property
     def ready(self) -> bool:
@@ -79,6 +98,8 @@ class Decisions:
         if now - self._since >= 1.0:
             self._rate, self._taken, self._since = self._taken / (now - self._since), 0, now
         self._taken += 1
+        if not self._marks or now - self._marks[-1][1] >= MARK_EVERY:
+            self._marks.append((self.next_t, now))
         self.next_t += 1
         return self.next_t - 1
 
@@ -96,6 +117,8 @@ class Decisions:
 
     def overdue(self, now: float) -> list[int]:
         """Open decisions that have expired or left the window."""
+        while self._marks and self._marks[0][1] < now - self._limits.window_seconds:
+            self.first_t = max(self.first_t, self._marks.popleft()[0])
         return [t for t, each in self.open.items() if each.expires <= now or self.too_old(t)]
 
     def outdated(self) -> list[int]:
@@ -120,24 +143,43 @@ class Decisions:
     def known(self, t: int) -> Known | None:
         """The accepted reward of a decision within the window; None if there is none."""
         slot = self._known[t % len(self._known)]
-        if slot["t"] != t:
-            return None
-        return Known(int(slot["arm"]), float(slot["reward"]), int(slot["seq"]), int(slot["record"]))
+        if slot["t"] == t:
+            return Known(check_of(slot["arm"], slot["reward"]), int(slot["seq"]), int(slot["record"]))
+        if len(self._older):
+            slot = self._older[t % len(self._older)]
+            if slot["t"] == t & 0xFFFFFFFF:
+                return Known(int(slot["check"]), int(slot["seq"]), self._records.get(t, 0))
+        return None
 
-    def remember(self, t: int, known: Known) -> None:
+    def remember(self, t: int, arm: int, reward: float, seq: int, record: int) -> None:
         """Store the accepted reward of a decision."""
         self._reserve()
         place = t % len(self._known)
-        if self._known[place]["t"] < t:  # a slot never goes back to an older decision
-            self._known[place] = (t, known.arm, known.reward, known.seq, known.record)
+        held = self._known[place]
+        if held["t"] < t:  # a slot never goes back to an older decision
+            if held["t"]:
+                self._store_older(int(held["t"]), held["arm"], held["reward"], held["seq"])
+            self._known[place] = (t, arm, reward, seq, record)
+        else:
+            self._store_older(t, arm, reward, seq)
+            self._records[t] = record
+
+    def _store_older(self, t: int, arm: int, reward: float, seq: int) -> None:
+        if len(self._older):
+            self._older[t % len(self._older)] = (t & 0xFFFFFFFF, check_of(arm, reward), seq)
+
+    def committed(self, record: int) -> None:
+        """Records up to this one are on disk."""
+        if self._records:
+            self._records = {t: at for t, at in self._records.items() if at > record}
 
     def _reserve(self) -> None:
-        """Grow, up to the window, until no two decisions within it share a slot."""
+        """Grow, up to the recent ones, until no two decisions among them share a slot."""
         size = len(self._known)
-        if self.next_t <= size or size == self._limits.window:
+        if self.next_t <= size or size == self._recent:
             return
         held = self._known[self._known["t"] > 0]
-        self._known = np.zeros(min(max(4 * size, self.next_t), self._limits.window), _SLOT)
+        self._known = np.zeros(min(max(4 * size, self.next_t), self._recent), _SLOT)
         held = held[np.argsort(held["t"])]
         self._known[held["t"] % len(self._known)] = held
 
@@ -148,14 +190,22 @@ class Decisions:
 
     def state(self) -> dict[str, Any]:
         """As plain data, for snapshots."""
-        held = self._known[self._known["t"] >= max(1, self.next_t - self._limits.window)]
-        return {
+        least = max(1, self.next_t - self._limits.window)
+        held = self._known[self._known["t"] >= least]
+        older = self._older[self._older["t"] > 0]
+        older = older[self._whole(older["t"]) >= least]
+        state: dict[str, Any] = {
             "next_t": self.next_t,
             "first_t": self.first_t,
             "reserved": self.requested,  # its record reaches the disk before this snapshot
             "open": [[t, each.arm, each.expires] for t, each in self.open.items()],
             "known": held.tobytes(),
         }
+        if len(older):
+            state["older"] = older.tobytes()
+        if self._marks:
+            state["marks"] = [list(each) for each in self._marks]
+        return state
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` described."""
@@ -168,3 +218,11 @@ class Decisions:
         held["record"] = 0
         self._reserve()
         self._known[held["t"] % len(self._known)] = held
+        self._marks.extend((int(t), float(when)) for t, when in state.get("marks", ()))
+        older = np.frombuffer(state.get("older", b""), _OLDER)
+        if len(self._older):
+            self._older[self._whole(older["t"]) % len(self._older)] = older
+
+    def _whole(self, t: Any) -> Any:
+        """Decision numbers of which the last 32 bits are given."""
+        return self.next_t - ((self.next_t - t.astype(np.int64)) & 0xFFFFFFFF)

@@ -8,10 +8,20 @@ from dataclasses import dataclass
 from typing import Any
 
 from rumormill.live.core.agent_adapter import AgentAdapter
-from rumormill.live.core.decisions import Decisions, Known
+from rumormill.live.core.decisions import Decisions, check_of
 from rumormill.live.core.frames import Head, Item, Key, Rows
 from rumormill.live.core.node_config import GameConfig
-from rumormill.live.core.records import Decision, Expired, Own, Peer, Record, Reserve, Skipped
+from rumormill.live.core.records import (
+    Decision,
+    Expired,
+    Own,
+    Peer,
+    Record,
+    Reserve,
+    Skipped,
+    Weighted,
+    weight_of,
+)
 from rumormill.live.core.signatures import BEGIN, Chain, Point, Signer, chained
 from rumormill.live.core.streams import (
     UNKNOWN,
@@ -92,11 +102,17 @@ class GameState:
         """Records up to this one are on disk; True if there are own items to send."""
         while self._reserves and self._reserves[0][0] <= record:
             self.decisions.reserved = self._reserves.popleft()[1]
+        self.decisions.committed(record)
         before, digest = self.durable, b""
         while self._waiting and self._waiting[0][0] <= record:
-            _, self.durable, digest = self._waiting.popleft()
-            if self.own.chain is not None and self.durable % self.limits.batch == 0:
+            _, seq, after = self._waiting.popleft()
+            # From every point one batch reaches the next: also over the items of a weighted reward.
+            jumps = seq - self.durable > 1 and seq // self.limits.batch > self.durable // self.limits.batch
+            if jumps and digest:
                 self._sign(self.durable, digest, None)
+            self.durable, digest = seq, after
+            if self.own.chain is not None and (jumps or seq % self.limits.batch == 0):
+                self._sign(seq, digest, None)
         while self._heads and self._heads[0][0] <= self.durable:
             self.own.head = self._heads.popleft()[1]
         if digest:
@@ -217,29 +233,36 @@ class LiveGame(GameState):
             self.decisions.requested = upto
             self._reserves.append((log(Reserve(self.config.name, upto, self.config.fingerprint)), upto))
 
-    def observe(self, t: int, arm: int, reward: float, log: Callable[[Record], int]) -> Accepted:
-        """Accept the reward of an own decision; Refused says why not."""
+    def observe(
+        self, t: int, arm: int, reward: float, log: Callable[[Record], int], weight: int = 1
+    ) -> Accepted:
+        """Accept the reward of an own decision, as `weight` samples; Refused says why not."""
         self._require_sample(arm, reward)
+        if not 1 <= weight <= self.limits.batch:
+            raise Refused("number", f"weight = {weight}: a whole number from 1 to {self.limits.batch}")
         decisions = self.decisions
         if not 1 <= t < decisions.next_t:
             raise Refused("future", f"decision {t} was never made")
         if decisions.too_old(t):
             raise Refused(
-                "old", f"decision {t} is more than {self.limits.window:,} decisions ago, or of another game"
+                "old",
+                f"decision {t} is more than {self.limits.window:,} decisions or "
+                f"{self.limits.window_seconds:g} seconds ago, or of another game",
             )
         known = decisions.known(t)
         if known is not None:
-            if (known.arm, known.reward) != (arm, reward):
+            if known.check != check_of(arm, reward):
                 raise Refused("conflict", f"decision {t} already has another reward")
             return Accepted(known.seq, known.record, repeat=True)
         was_open = decisions.open.get(t)
         if was_open is not None and was_open.arm != arm:
             raise Refused("conflict", f"decision {t} was for another arm")
         decisions.close(t)
-        seq = self._take_own(t, arm, reward)
-        record = log(Own(self.config.name, t, arm, reward, seq))
+        seq = self._take_own(t, arm, reward, weight)
+        row = (self.config.name, t, arm, reward, seq)
+        record = log(Own(*row) if weight == 1 else Weighted(*row, weight))
         self._publish_after(record, seq)
-        decisions.remember(t, Known(arm, reward, seq, record))
+        decisions.remember(t, arm, reward, seq, record)
         self.observed += 1
         self.late += was_open is None
         return Accepted(seq, record, late=was_open is None)
@@ -257,10 +280,18 @@ class LiveGame(GameState):
         """Whether arm and reward are in range; NaN fails every comparison."""
         return 0 <= arm < self.config.n_arms and -LARGEST_REWARD <= reward <= LARGEST_REWARD
 
-    def _take_own(self, t: int, arm: int, reward: float) -> int:
-        """Pass the own sample to the agent; its number in the stream, 0 if the agent does not send it."""
-        sent = self.adapter.own(t, arm, reward)
-        return 0 if sent is None else self._publish(t, arm, reward, sent.rows)
+    def _take_own(self, t: int, arm: int, reward: float, weight: int, published: bool | None = None) -> int:
+        """Pass the own sample to the agent `weight` times; its last number in the stream, 0 if not sent.
+
+        All of them are published or none: as the agent decides on the first one, or as a record says.
+        """
+        seq = 0
+        for _ in range(weight):
+            sent = self.adapter.own(t, arm, reward)
+            published = sent is not None if published is None else published
+            if published:
+                seq = self._publish(t, arm, reward, () if sent is None else sent.rows)
+        return seq
 
     def _publish(self, t: int, arm: int, reward: float, rows: Rows) -> int:
         """Append an item to the own stream; its number."""
@@ -400,7 +431,7 @@ class LiveGame(GameState):
             digest = b""
             if self.own.chain is not None:
                 item = (record.t, record.arm, record.reward)
-                digest = chained(self.own.chain.digest, [item])
+                digest = chained(self.own.chain.digest, [item] * weight_of(record))
             self.follow((self.decisions.requested, record.seq, digest))
 
     # --- restart ---------------------------------------------------------------------------------------
@@ -425,11 +456,9 @@ class LiveGame(GameState):
             case Own(t=t, arm=arm, reward=reward, seq=seq):
                 self.decisions.next_t = max(self.decisions.next_t, t + 1)
                 self.decisions.close(t)
-                sent = self.adapter.own(t, arm, reward)
-                if seq:  # published once, even if a quiet agent would not send it now
-                    self._publish(t, arm, reward, () if sent is None else sent.rows)
+                self._take_own(t, arm, reward, weight_of(record), published=seq > 0)
                 self._publish_after(0, seq)
-                self.decisions.remember(t, Known(arm, reward, seq, 0))
+                self.decisions.remember(t, arm, reward, seq, 0)
             case Expired(t=t):
                 self.decisions.close(t)
             case Peer(origin=origin, epoch=epoch, items=items, head=head, signature=signature):

@@ -95,9 +95,9 @@ class Node(NodeState):
         t, arm = played.choose(self.now, ttl, self._alone(played), self.log)
         return Token(game, self.config.epoch, t, arm, self.now + ttl)
 
-    def observe(self, game: str, t: int, arm: int, reward: float) -> Accepted:
+    def observe(self, game: str, t: int, arm: int, reward: float, weight: int = 1) -> Accepted:
         """Accept the reward of a decision; acknowledge it when `committed` has reached its record."""
-        return self.games[game].observe(t, arm, reward, self.log)
+        return self.games[game].observe(t, arm, reward, self.log, weight)
 
     def abandon(self, game: str, t: int) -> bool:
         """Close a decision whose reward will not arrive."""

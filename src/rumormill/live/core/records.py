@@ -54,6 +54,17 @@ class Own(_Record, tag="own", frozen=True):
     seq: int
 
 
+class Weighted(Own, tag="weighted", frozen=True):
+    """A reward that counts as several samples: items seq - weight + 1 to seq of the own stream."""
+
+    weight: int = 1
+
+
+def weight_of(record: Own) -> int:
+    """The samples that a reward counts as."""
+    return record.weight if isinstance(record, Weighted) else 1
+
+
 class Peer(_Record, tag="peer", frozen=True):
     """Items accepted from a stream of another origin, or of an earlier epoch of the own."""
 
@@ -85,7 +96,7 @@ class Skipped(_Record, tag="skipped", frozen=True):
     signature: bytes = b""
 
 
-Record = Reserve | Decision | Own | Peer | Expired | Skipped
+Record = Reserve | Decision | Own | Weighted | Peer | Expired | Skipped
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Record)
@@ -214,7 +225,7 @@ class RemovedGame:
             case Own(t=t, arm=arm, reward=reward, seq=seq) if seq:
                 self.seq = seq
                 if self.digest:
-                    self.digest = chained(self.digest, [(t, arm, reward)])
+                    self.digest = chained(self.digest, [(t, arm, reward)] * weight_of(record))
 
     def state(self, own: Key) -> dict[str, Any]:
         """As plain data, for snapshots, in the form of a game that is played."""

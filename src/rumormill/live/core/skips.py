@@ -42,9 +42,12 @@ class Skips:
                 node.violations[FORGED] += 1
                 game.forget(stream)
                 return
-            if frame.upto >= shared.floors.get(key, 0):
-                shared.proofs[key] = proof
-        shared.floors[key] = max(shared.floors.get(key, 0), frame.upto)
+            if frame.upto < shared.floors.get(key, 0):
+                return
+            shared.proofs[key] = proof
+        shared.floors[key] = (
+            frame.upto
+        )  # without a signature the last word counts: an earlier one may be a lie
         shared.asked.pop(key, None)
         shared.claims[key] = max(shared.claims.get(key, 0), frame.upto)
         shared.hops.setdefault(key, UNKNOWN)

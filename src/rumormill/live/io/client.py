@@ -8,7 +8,7 @@ import http.client
 import json
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
@@ -113,17 +113,34 @@ class Client:
         found = self._call("POST", "/v1/choose", {"game": game, "ttl": ttl})
         return Chosen(found["arm"], found["token"], found["game"], found["expires"])
 
-    def observe(self, choice: Chosen | str, reward: float) -> int:
+    def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward (or cost) of a decision; returns when it is on disk.
 
         - `choice`: what `choose` returned, or its token.
         - `reward`: a finite number, in the unit of the game.
+        - `weight`: the number of samples that it counts as, 1 to 512.
 
         Returns its number in the node's stream, 0 if the policy does not publish it. Reporting the same
         reward again returns the same number.
         """
         token = choice if isinstance(choice, str) else choice.token
-        return int(self._call("POST", "/v1/observe", {"token": token, "reward": reward})["seq"])
+        body = {"token": token, "reward": reward, **({"weight": weight} if weight != 1 else {})}
+        return int(self._call("POST", "/v1/observe", body)["seq"])
+
+    def observe_many(self, rewards: Iterable[tuple[Chosen | str, float]]) -> list[dict[str, Any]]:
+        """Report up to 10,000 rewards in one request; returns when all are on disk.
+
+        - `rewards`: pairs of what `choose` returned, or its token, and the reward.
+
+        Returns a row for each: {"status": 200, "seq": ..., "late": ...}, or the status that it would have
+        got alone and {"error": ...}.
+        """
+        rows = [
+            {"token": each if isinstance(each, str) else each.token, "reward": reward}
+            for each, reward in rewards
+        ]
+        found: list[dict[str, Any]] = self._call("POST", "/v1/observe", {"observations": rows})["results"]
+        return found
 
     def abandon(self, choice: Chosen | str) -> bool:
         """Close a decision whose reward will not arrive; False if it was not open.
@@ -211,9 +228,9 @@ class AsyncClient:
         """The next decision; see `Client.choose`."""
         return await self._do(lambda client: client.choose(game, ttl=ttl))
 
-    async def observe(self, choice: Chosen | str, reward: float) -> int:
+    async def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward of a decision; see `Client.observe`."""
-        return await self._do(lambda client: client.observe(choice, reward))
+        return await self._do(lambda client: client.observe(choice, reward, weight=weight))
 
     async def abandon(self, choice: Chosen | str) -> bool:
         """Close a decision whose reward will not arrive; see `Client.abandon`."""

@@ -25,7 +25,18 @@ import msgspec
 from rumormill.errors import DataError, InputError
 from rumormill.files import StoreError, write_atomically
 from rumormill.live.core import records
-from rumormill.live.core.records import DIGEST, NO_MARK, Mark, Own, Record, Row, digest, stored_rows, verified
+from rumormill.live.core.records import (
+    DIGEST,
+    NO_MARK,
+    Mark,
+    Own,
+    Record,
+    Row,
+    digest,
+    stored_rows,
+    verified,
+    weight_of,
+)
 from rumormill.mesh.file import GamePart, read_mesh
 from rumormill.text import nearest
 
@@ -262,7 +273,12 @@ def _beginning(base: sqlite3.Connection, meta: dict[str, str]) -> tuple[Beginnin
 
 def own_rows(found: Iterable[tuple[Row, Record]]) -> list[LogRow]:
     """The own observations among records, as the log keeps them."""
-    return [(row.time, r.game, r.t, r.arm, r.reward) for row, r in found if isinstance(r, Own)]
+    return [
+        (row.time, r.game, r.t, r.arm, r.reward)
+        for row, r in found
+        if isinstance(r, Own)
+        for _ in range(weight_of(r))
+    ]
 
 
 def check_folder(folder: Path) -> str:

@@ -21,7 +21,7 @@ from urllib.parse import unquote
 import httptools
 
 MOST_HEAD = 16 * 1024
-MOST_BODY = 1024 * 1024
+MOST_BODY = 2 * 1024 * 1024
 MOST_CONNECTIONS = 512
 MOST_OF_ADDRESS = 256  # connections of one address other than this machine's
 MOST_STREAMS = 64  # clients of the event stream

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
+import contextlib
 import hmac
+import re
 from asyncio import Future
 from collections.abc import Callable
 from importlib.resources import files
@@ -20,6 +23,11 @@ from rumormill.live.io.http import BadRequest, Request, Response
 from rumormill.text import nearest
 
 MOST_AT_ONCE = 1_000
+MOST_OBSERVATIONS = 10_000
+# Observations of a batch that are accepted before other requests get a turn.
+SLICE = 200
+# Seconds that choose waits for numbers, when more are asked for at once than are reserved ahead.
+PATIENCE = 1.0
 MOST_TTL = 7 * 86_400.0
 CODES = {"conflict": 409, "old": 410, "future": 404, "number": 422, "arm": 404}
 # Host names under which a browser on this machine reaches the sidecar; any other is DNS rebinding.
@@ -28,7 +36,11 @@ LOCAL = {"127.0.0.1", "localhost", "[::1]"}
 OPEN = {"/healthz", "/readyz"}
 
 
-class ChooseIn(msgspec.Struct):
+# A token: epoch, decision, arm, game.
+TOKEN = re.compile(r"([0-9a-f]{1,15})-([0-9a-f]{1,15})-([0-9]{1,5})-(.+)", re.DOTALL)
+
+
+class ChooseIn(msgspec.Struct, forbid_unknown_fields=True):
     """The body of POST /v1/choose."""
 
     game: str | None = None
@@ -36,22 +48,24 @@ class ChooseIn(msgspec.Struct):
     count: int | None = None
 
 
-class Observation(msgspec.Struct):
+class Observation(msgspec.Struct, forbid_unknown_fields=True):
     """One of many observations."""
 
     token: str
     reward: Any
+    weight: Any = 1
 
 
-class ObserveIn(msgspec.Struct):
-    """The body of POST /v1/observe."""
+class ObserveIn(msgspec.Struct, forbid_unknown_fields=True):
+    """The body of POST /v1/observe: one observation, or many."""
 
-    token: str | None = None
-    reward: Any = None
-    observations: list[Observation] | None = None
+    token: str | msgspec.UnsetType = msgspec.UNSET
+    reward: Any = msgspec.UNSET
+    weight: Any = 1
+    observations: list[Observation] | msgspec.UnsetType = msgspec.UNSET
 
 
-class AbandonIn(msgspec.Struct):
+class AbandonIn(msgspec.Struct, forbid_unknown_fields=True):
     """The body of POST /v1/abandon."""
 
     token: str
@@ -134,7 +148,7 @@ class Sidecar:
 
     # --- decisions ----------------------------------------------------------------------------------
 
-    def _choose(self, request: Request) -> Response:
+    def _choose(self, request: Request) -> Response | Future[Response]:
         asked = _read(request.body, ChooseIn)
         name = self._game(asked.game)
         part = self._runtime.mesh.games[name]
@@ -143,19 +157,34 @@ class Sidecar:
             raise BadRequest(422, f"ttl: seconds above 0, at most {MOST_TTL:g}")
         if self._runtime.draining:
             raise NotReady("the node is stopping")
-        if asked.count is None:
-            return _json(self._one(name, ttl))
-        if not 1 <= asked.count <= MOST_AT_ONCE:
+        count = 1 if asked.count is None else asked.count
+        if not 1 <= count <= MOST_AT_ONCE:
             raise BadRequest(422, f"count: 1 to {MOST_AT_ONCE}")
-        made = []
-        for _ in range(asked.count):
-            try:
-                made.append(self._one(name, ttl))
-            except NotReady:
-                if not made:
-                    raise
-                break
-        return _json({"choices": made})
+        made = self._some(name, ttl, count)
+        if len(made) < count and self._runtime.journal.fault is None:
+            return asyncio.ensure_future(self._rest(name, ttl, made, count, asked.count is None))
+        return _chosen(made, asked.count is None)
+
+    def _some(self, game: str, ttl: float, most: int) -> list[dict[str, Any]]:
+        """So many decisions, or fewer if no more numbers are reserved on disk."""
+        made: list[dict[str, Any]] = []
+        with contextlib.suppress(NotReady):
+            while len(made) < most:
+                made.append(self._one(game, ttl))
+        return made
+
+    async def _rest(
+        self, game: str, ttl: float, made: list[dict[str, Any]], count: int, single: bool
+    ) -> Response:
+        """Wait until more numbers are reserved on disk, for at most `PATIENCE` seconds."""
+        runtime = self._runtime
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE):
+                while len(made) < count and not runtime.draining:
+                    reserved = runtime.when_durable(runtime.node.records, Response())
+                    await (asyncio.sleep(0) if isinstance(reserved, Response) else reserved)
+                    made += self._some(game, ttl, count - len(made))
+        return _chosen(made, single)
 
     def _one(self, game: str, ttl: float) -> dict[str, Any]:
         """One decision."""
@@ -167,37 +196,52 @@ class Sidecar:
 
     def _observe(self, request: Request) -> Response | Future[Response]:
         asked = _read(request.body, ObserveIn)
-        if asked.observations is None:
-            if asked.token is None:
-                raise BadRequest(400, "give token and reward, or observations")
-            seq, record, late = self._take(asked.token, asked.reward)
-            response = _json({"accepted": True, "seq": seq, "late": late})
-            return self._runtime.when_durable(record, response)
-        if len(asked.observations) > MOST_AT_ONCE:
-            raise BadRequest(422, f"at most {MOST_AT_ONCE} observations at once")
+        if isinstance(asked.observations, list):
+            if isinstance(asked.token, str) or asked.reward is not msgspec.UNSET or asked.weight != 1:
+                raise BadRequest(400, "give token and reward, or observations, not both")
+            if len(asked.observations) > MOST_OBSERVATIONS:
+                raise BadRequest(422, f"at most {MOST_OBSERVATIONS:,} observations at once")
+            return asyncio.ensure_future(self._batch(asked.observations))
+        if not isinstance(asked.token, str):
+            raise BadRequest(400, "give token and reward, or observations")
+        seq, record, late = self._take(asked.token, asked.reward, asked.weight)
+        response = _json({"accepted": True, "seq": seq, "late": late})
+        return self._runtime.when_durable(record, response)
+
+    async def _batch(self, observations: list[Observation]) -> Response:
+        """Accept many observations, in slices so that other requests do not wait for all of them."""
         rows: list[dict[str, Any]] = []
         last = 0
-        for each in asked.observations:
+        for number, each in enumerate(observations, 1):
             try:
-                seq, record, late = self._take(each.token, each.reward)
+                seq, record, late = self._take(each.token, each.reward, each.weight)
                 last = max(last, record)
                 rows.append({"status": 200, "seq": seq, "late": late})
             except Refused as error:
                 rows.append({"status": CODES[error.kind], "error": str(error)})
             except BadRequest as error:
                 rows.append({"status": error.status, "error": str(error)})
-        return self._runtime.when_durable(last, _json({"results": rows}))
+            except Exception as error:
+                self._runtime.failed("POST /v1/observe", error)
+                return _error(500, "this should not happen; the node's log says more")
+            if number % SLICE == 0:
+                await asyncio.sleep(0)
+        response = self._runtime.when_durable(last, _json({"results": rows}))
+        return response if isinstance(response, Response) else await response
 
-    def _take(self, text: str, reward: Any) -> tuple[int, int, bool]:
+    def _take(self, text: str, reward: Any, weight: Any) -> tuple[int, int, bool]:
         """Accept one observation: (seq, record, late)."""
         token = self._token(text)
         if not isinstance(reward, int | float) or isinstance(reward, bool):
             raise Refused("number", "reward: a finite number")
+        if not isinstance(weight, int | float) or isinstance(weight, bool) or weight != int(weight):
+            raise Refused("number", "weight: a whole number")
         sign = -1.0 if self._runtime.mesh.games[token.game].objective == "minimise" else 1.0
         try:
-            taken = self._runtime.node.observe(token.game, token.t, token.arm, sign * float(reward))
+            value = sign * float(reward)
         except OverflowError:
             raise Refused("number", "reward: a finite number") from None
+        taken = self._runtime.node.observe(token.game, token.t, token.arm, value, int(weight))
         return taken.seq, taken.record, taken.late
 
     def _abandon(self, request: Request) -> Response:
@@ -217,11 +261,10 @@ class Sidecar:
 
     def _token(self, text: str) -> Token:
         """The decision that a token names."""
-        try:
-            epoch, t, arm, game = text.split("-", 3)
-            token = Token(game, int(epoch, 16), int(t, 16), int(arm), 0.0)
-        except ValueError:
-            raise BadRequest(400, "token: as it was given by choose") from None
+        found = TOKEN.fullmatch(text)
+        if found is None:
+            raise BadRequest(400, "token: as it was given by choose")
+        token = Token(found[4], int(found[1], 16), int(found[2], 16), int(found[3]), 0.0)
         if token.game not in self._runtime.mesh.games:
             raise BadRequest(404, f"there is no game {token.game[:100]!r}")
         if token.epoch != self._runtime.epoch:
@@ -277,6 +320,13 @@ def _read(body: bytes, kind: type[Any]) -> Any:
         raise BadRequest(400, str(error)) from None
     except RecursionError:
         raise BadRequest(400, "too deep") from None
+
+
+def _chosen(made: list[dict[str, Any]], single: bool) -> Response:
+    """The response of choose."""
+    if not made:
+        return _error(503, "no decision numbers are reserved on disk yet")
+    return _json(made[0] if single else {"choices": made})
 
 
 def _json(value: Any) -> Response:
