@@ -45,9 +45,7 @@ class Skips:
             if frame.upto < shared.floors.get(key, 0):
                 return
             shared.proofs[key] = proof
-        shared.floors[key] = (
-            frame.upto
-        )  # without a signature the last word counts: an earlier one may be a lie
+        shared.floors[key] = frame.upto  # without a signature the last one counts: others may be lies
         shared.asked.pop(key, None)
         shared.claims[key] = max(shared.claims.get(key, 0), frame.upto)
         shared.hops.setdefault(key, UNKNOWN)
