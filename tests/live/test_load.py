@@ -107,7 +107,11 @@ def test_a_batch_of_decisions_waits_for_their_numbers(tmp_path: Path) -> None:
 
     async def main() -> None:
         runtime, loop = runtime_in(tmp_path), asyncio.get_running_loop()
-        runtime.journal.start(lambda n: loop.call_soon_threadsafe(runtime._committed, n))
+
+        def on_commit(n: int) -> None:
+            loop.call_soon_threadsafe(runtime._committed, n)
+
+        runtime.journal.start(on_commit)
         runtime.node.start()
         for count in (1, 1_000, 1_000, 1_000, 1_000, 1):
             answer = runtime.sidecar.respond(
