@@ -68,7 +68,7 @@ test: $(VENV)/.dev
 # Also 300 small faults at random places of the whole tree: what share do the ordinary tests notice?
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m slow
-	$(BIN)/python scripts/mutants.py --sample 300 --seed 1
+	$(BIN)/python scripts/mutants.py --sample 300 --seed 1 --thorough
 
 # With the plain twins of the vector loops, as where numba does not compile LLVM IR: equal to the bit too.
 test-plain-simd: $(VENV)/.dev

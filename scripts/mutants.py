@@ -1,7 +1,7 @@
 """Plant the faults of mutations.toml one at a time in a copy of the tree, and see that a test notices each.
 
     python scripts/mutants.py [--only TEXT ...] [--jobs N] [--patience SECONDS]
-    python scripts/mutants.py --sample N [--seed S] [--map FOLDER]      (see mutation_sample)
+    python scripts/mutants.py --sample N [--seed S] [--map FOLDER] [--thorough]      (see mutation_sample)
 
 Kernels run uncompiled here, which is quicker than compiling each anew. Exit status 1 if a fault goes
 unnoticed, or if the text it changes is no longer found.
@@ -103,12 +103,16 @@ class Copies:
             self._free.put(place)
 
 
-def outcome_of(place: Path, tests: Sequence[str], patience: float, found: bool = False) -> str:
+def outcome_of(
+    place: Path, tests: Sequence[str], patience: float, found: bool = False, compiled: bool = False
+) -> str:
     """What became of the tests in a copy: "passed", "failed" or "too slow".
 
     `found`: the tests were there before; if they are not any more, a fault took them away, and is noticed.
     """
-    environment = {**os.environ, "PYTHONPATH": str(place / "src"), "NUMBA_DISABLE_JIT": "1"}
+    environment = {**os.environ, "PYTHONPATH": str(place / "src")} | (
+        {} if compiled else {"NUMBA_DISABLE_JIT": "1"}
+    )
     environment["PYTHONDONTWRITEBYTECODE"] = "1"  # else two faults within a second could be taken for one
     # Kernels that are not compiled divide by zero as loudly as NumPy does.
     quiet = ["-p", "no:cacheprovider", "-W", "ignore::RuntimeWarning"]
@@ -123,7 +127,7 @@ def outcome_of(place: Path, tests: Sequence[str], patience: float, found: bool =
         return "too slow"
     if run.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
         return "too slow"
-    if run.returncode == 4 and found:
+    if run.returncode in (3, 4, 5) and found:
         return "failed"
     if run.returncode not in (0, 1, 2):
         raise SystemExit(f"{' '.join(tests)} cannot be run:\n{run.stdout.decode()[-2000:]}")
@@ -160,9 +164,11 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=0, help="so many faults at random places instead")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--map", type=Path, help="folder for what each test executes; used if it is there")
+    parser.add_argument("--thorough", action="store_true", help="try all tests of a room before giving up")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         copies = Copies(Path(folder), options.jobs)
+        options.map = options.map or Path(folder) / "map"
         return (sampled if options.sample else planted)(options, copies, pool)
 
 
@@ -191,21 +197,20 @@ def sampled(options: argparse.Namespace, copies: Copies, pool: ThreadPoolExecuto
     equivalent = {(each["file"], each["old"], each["new"]) for each in table.get("equivalent", [])}
     faults = mutation_sample.sample(ROOT / PACKAGE, options.sample, options.seed)
     faults = [each for each in faults if any(text in each.name for text in options.only)]
-    with tempfile.TemporaryDirectory() as made:
-        folder = options.map or Path(made)
-        folder.mkdir(parents=True, exist_ok=True)
+    folder = options.map
+    folder.mkdir(parents=True, exist_ok=True)
 
-        def record(room: str) -> None:
-            with copies.one() as place:
-                mutation_sample.record(place, room, folder)
+    def record(room: str) -> None:
+        with copies.one() as place:
+            mutation_sample.record(place, room, folder)
 
-        list(pool.map(record, mutation_sample.rooms_to_record(ROOT, folder)))
-        tests = mutation_sample.read_map(folder)
+    list(pool.map(record, mutation_sample.rooms_to_record(ROOT, folder)))
+    tests = mutation_sample.read_map(folder)
 
     def outcome_of_one(fault: mutation_sample.Fault) -> tuple[mutation_sample.Fault, str]:
         with copies.one() as place:
             run = partial(outcome_of, patience=options.patience, found=True)
-            outcome = mutation_sample.outcome_of_fault(fault, tests, place, PACKAGE, run)
+            outcome = mutation_sample.outcome_of_fault(fault, tests, place, PACKAGE, run, options.thorough)
             print(f"{outcome}  {fault.site.file}:{fault.site.line}", file=sys.stderr, flush=True)
             return fault, outcome
 

@@ -1,11 +1,12 @@
 """Small automatic faults at random places of the whole tree: what share do the ordinary tests notice?
 
-    python scripts/mutants.py --sample 300 --seed 1 [--map FOLDER] [--jobs N]
+    python scripts/mutants.py --sample 300 --seed 1 [--map FOLDER] [--thorough] [--jobs N]
 
 First the ordinary tests are run once, uncompiled, to see which test executes which line (`mutation_map`;
 kept in FOLDER if one is given, and taken from there). Each fault is then tried with the tests that execute
-its line: the quickest of its room first, and if those pass, a larger selection. Faults that change nothing
-anybody could see stand under [[equivalent]] in mutations.toml and do not count.
+its line: the quickest of its room first, and if those pass, a larger selection; if --thorough, at last all
+tests of its room. Faults that change nothing anybody could see stand under [[equivalent]] in mutations.toml
+and do not count.
 """
 
 from __future__ import annotations
@@ -156,11 +157,14 @@ def selections(tests: Sequence[str], seconds: dict[str, float]) -> tuple[list[st
 
 
 def outcome_of_fault(
-    fault: Fault, tests: TestMap, place: Path, package: Path, run: Callable[[Path, Sequence[str]], str]
+    fault: Fault, tests: TestMap, place: Path, package: Path, run: Callable[..., str], thorough: bool
 ) -> str:
-    """What the tests of a fault say in a copy of the tree; "no test" where none executes its lines."""
+    """What the tests of a fault say in a copy of the tree; "no test" where none executes its lines.
+
+    `thorough`: where those of the map notice nothing, all tests of the room, with compiled kernels.
+    """
     found = tests.tests_of(fault.site.file, fault.site.lines)
-    if not found:
+    if not found and not thorough:
         return "no test"
     path = place / package / fault.site.file
     source = path.read_bytes()
@@ -169,9 +173,21 @@ def outcome_of_fault(
         for selection in selections(found, tests.seconds):
             if selection and (outcome := run(place, selection)) != "passed":
                 return outcome
-        return "passed"
+        if thorough and (outcome := run(place, all_of_room(place, fault), compiled=True)) != "passed":
+            return outcome
+        return "passed" if found else "no test"
     finally:
         path.write_bytes(source)
+
+
+def all_of_room(place: Path, fault: Fault) -> list[str]:
+    """The tests of the fault's room; of kernels those of the engine too."""
+    folder = place / "tests" / fault.room
+    if fault.room == "kernels":
+        return ["tests/kernels", "tests/engine", "tests/policies/test_golden_actions.py"]
+    if folder.is_dir():
+        return [f"tests/{fault.room}"]
+    return sorted(path.relative_to(place).as_posix() for path in place.glob("tests/test_*.py"))
 
 
 def report(outcomes: Sequence[tuple[Fault, str]], equivalent: set[tuple[str, str, str]]) -> float:

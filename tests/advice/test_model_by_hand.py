@@ -57,6 +57,7 @@ def test_what_hits_all_agents_alike_leaves_the_test_as_it_is(monkeypatch: pytest
     shift = np.random.default_rng(1).normal(0, 5, (24, 1, 4)).repeat(10, axis=0)
     plain, shifted = homogeneity_of(log_of(values)), homogeneity_of(log_of(values + shift))
     assert shifted.p_value == plain.p_value
+    assert round(1000 * plain.p_value, 9).is_integer()  # 999 permutations, and what was seen
     assert shifted.statistic == pytest.approx(plain.statistic, rel=1e-3)
 
 
@@ -127,6 +128,14 @@ def test_a_drift_common_to_all_arms_does_not_change_the_best_arm() -> None:
     assert drift.drifts
     assert len(set(drift.segment_best)) == 2
     assert not drift.best_changes
+
+
+def test_a_season_is_found_with_its_length() -> None:
+    values = np.random.default_rng(3).normal(0, 0.3, (384, 4, 2))
+    values[:, :, 0] += np.sin(2 * np.pi * np.arange(384) / 48)[:, None]
+    drift = drift_of(values)
+    assert drift.period == pytest.approx(1 / 8)
+    assert round(1000 * drift.p_value, 9).is_integer()
 
 
 def test_without_drift_no_best_arm_changes() -> None:
@@ -238,6 +247,28 @@ def test_how_deep_to_look_by_hand() -> None:
 )
 def test_the_index_to_rely_on(verdict: tails.Verdict, low: float, safe: float) -> None:
     assert Tail(5_000, 10, 3.5, low, 4.0, verdict).safe_index == safe
+
+
+@pytest.mark.parametrize(
+    ("tail", "said"),
+    [
+        (Tail(99, 0, math.nan, 1.0, math.inf, "cannot tell"), "cannot tell: 99 values are too few"),
+        (Tail(5_000, 0, math.nan, 1.0, math.inf, "cannot tell"), "cannot tell: too few values differ"),
+        (Tail(5_000, 10, 3.0, 2.58, 4.0, "light"), "light: at least 2.5, the variance is finite"),
+        (Tail(5_000, 10, math.inf, math.inf, math.inf, "light"), "light: bounded, the variance is finite"),
+        (Tail(5_000, 10, 1.2, 1.1, 1.3, "heavy"), "heavy: the variance looks infinite"),
+        (
+            Tail(5_000, 10, 1.0, 0.9, 1.3, "heavy"),
+            "heavy: the variance looks infinite, perhaps even the mean",
+        ),
+        (Tail(3_999, 10, 3.0, 2.1, 4.0, "cannot tell"), "cannot tell: 3,999 values are too few to call"),
+        (Tail(5_000, 10, 1.0, 1.0, 3.0, "cannot tell"), "cannot tell: not even that there is a mean"),
+        (Tail(5_000, 10, 1.5, 1.239, 3.0, "cannot tell"), "cannot tell: at least 1.23, the variance may be"),
+        (Tail(5_000, 10, 3.0, 2.5, 4.0, "cannot tell", True), "cannot tell: the outermost values are a few"),
+    ],
+)
+def test_what_is_said_of_a_tail(tail: Tail, said: str) -> None:
+    assert tail.words.startswith(said)
 
 
 def test_a_light_tail_needs_its_band_above_two_and_enough_values() -> None:

@@ -14,7 +14,7 @@ from rumormill.advice import reward_table
 from rumormill.advice.advise import FIRST, _network_of
 from rumormill.advice.baselines import _band
 from rumormill.advice.mesh_output import read_setting
-from rumormill.advice.problem import TOGETHER, Candidate, Outcome, paired_excess
+from rumormill.advice.problem import TOGETHER, Candidate, Outcome, case_of_spec, paired_excess
 from rumormill.advice.reading.log import Log, read_log
 from rumormill.advice.recheck import Recheck
 from rumormill.advice.replay import (
@@ -25,6 +25,7 @@ from rumormill.advice.replay import (
     shrunk_means,
 )
 from rumormill.advice.reward_table import build_reward_table, for_agents, with_support, without_agents
+from rumormill.experiments.spec.reading import at_scale, decode
 from rumormill.stats.bootstrap import Interval
 from rumormill.stats.winsorize import cell_means, clipped, winsorised, winsorised_mean
 
@@ -352,8 +353,41 @@ def test_a_row_without_time_is_named(tmp_path: Path) -> None:
         read_log(path, objective="maximise")
 
 
+def test_a_time_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(
+        "\n".join(["time,a,b", *(f"{t if t != 9 else 'inf'},{t % 5},{t % 3}" for t in range(120))])
+    )
+    with pytest.raises(rm.DataError, match="row 10 has no time"):
+        read_log(path, objective="maximise")
+
+
+def test_a_file_that_is_no_table_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "log.parquet"
+    path.write_bytes(b"no table at all" * 10)
+    with pytest.raises(rm.DataError, match=r"log\.parquet cannot be read as a table: "):
+        read_log(path, objective="maximise")
+
+
 def test_a_counter_that_sometimes_stands_still_is_no_arm(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_text("\n".join(["a,b,requests", *(f"{t % 5},{t % 3},{t // 2}" for t in range(200))]))
     with pytest.raises(rm.DataError, match="column 'requests' only goes one way"):
         read_log(path, objective="maximise")
+
+
+def test_why_the_moments_of_a_spec_are_what_they_are() -> None:
+    raw = {
+        "name": "mine", "seed": 1, "horizon": 50, "trials": 2, "network": {"kind": "ring", "n": 6},
+        "policies": [{"type": "kmp", "zeta": 1.0}],
+    }  # fmt: skip
+    for df, light, why in (
+        (2.5, True, "variances are finite"),
+        (1.5, False, "moments are finite below order 1.5"),
+    ):
+        arms = {"law": "student-t", "df": df, "means": [0.0, 1.0]}
+        case = case_of_spec(at_scale(decode({**raw, "arms": arms})))
+        assert case.light == light
+        assert why in case.reasons[0]
+        assert [tail.exact for tail in case.tails] == [df, df]
+        assert [tail.mean for tail in case.tails] == [0.0, 1.0]

@@ -233,6 +233,16 @@ def test_same_games_far_beyond_one_word() -> None:
         same((bandit_of("stable", 3, 2), network, policy, 20, LOSSY), seed=6, form=form)
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_message_travels_its_hops_once(form: str) -> None:
+    """Neither one hop further nor twice to one agent, by detours, late, and past an absent agent."""
+    world = {"channel": rm.Imperfect(p=0.7, delay=2), "absences": [(2, 6, 9)]}
+    for gamma in (2, 3):
+        policy = rm.DecentralizedMPUCB(gamma=gamma, clique_filter=False, zeta=0.05)
+        network = rm.Network.erdos_renyi(8, 0.35, rng=gamma)
+        same((bandit_of("gaussian", 3, 2), network, policy, 24, world), gamma, form)
+
+
 def test_a_leader_that_falls_silent() -> None:
     policy = rm.CentralizedMPUCB(gamma=2, leaders=[0], zeta=0.3)
     world = {"absences": [(0, 10, 80)]}
