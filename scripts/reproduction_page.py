@@ -17,7 +17,7 @@ from rumormill.experiments.analyse.claims import verdict_row
 from rumormill.experiments.analyse.summary import Summary, summarise, verdicts
 from rumormill.experiments.figures import main_figure
 from rumormill.experiments.run.store import open_run
-from rumormill.text import band, number, plural, rounded, setting
+from rumormill.text import band, plural, rounded, setting
 
 FIGURES = Path(__file__).parent.parent / "docs" / "figures"
 
@@ -59,10 +59,7 @@ def times(summary: Summary) -> str:
     spent = summary.manifest.timings
     if spent is None:
         return ""
-    return (
-        f"; kernels {rounded(spent.kernel_s)} s, preparation {rounded(spent.prepare_s)} s, store "
-        f"{number(spent.store_s)} s (all workers), wall {rounded(spent.wall_s)} s"
-    )
+    return f"; kernels {rounded(spent.kernel_s)} s, preparation {rounded(spent.prepare_s)} s (all workers)"
 
 
 def claims(summaries: list[Summary]) -> str:

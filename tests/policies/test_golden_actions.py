@@ -1,5 +1,7 @@
 """Both engines and the oracle play the golden games, round by round as written down."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from helpers import oracle
 from helpers.golden_games import CASES, PATH, PATH_TABLE, RM_MOMENTS
 from helpers.oracle import Rules
 from helpers.oracle_adapters import EngineName, actions_of
+from rumormill.formulas import consensus_index
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
@@ -34,6 +37,15 @@ def test_the_constant_of_consensus_on_the_path() -> None:
     computed = rm.ConsensusUCB(moments=RM_MOMENTS)
     np.testing.assert_allclose(computed.plan(rm.Network(PATH)).epsilon, [2.2, 0, 2.2], atol=1e-12)
     np.testing.assert_array_equal(actions_of(PATH_TABLE, PATH, given), actions_of(PATH_TABLE, PATH, computed))
+
+
+def test_the_radii_of_consensus_by_hand() -> None:
+    """M = 4, n = 2, ε_v = 1, so that n_eff = 16/3; ρ = 3 and t = 8, so that 6 ρ t^(2/3) = 72."""
+    radii = {"printed": math.sqrt(72 / 4 * (2 + 1) / 2**2), "moment": (72 / (16 / 3) ** 0.8) ** (1 / 1.8)}
+    for radius, by_hand in radii.items():
+        rule = rm.ConsensusUCB(radius=radius).rule(RM_MOMENTS)  # type: ignore[arg-type]
+        index = consensus_index(1.5, 2.0, 4, 1.0, rule.scale(8), rule.exponent)
+        assert index == pytest.approx(0.75 + by_hand, rel=1e-12)
 
 
 def test_regret_is_counted_from_the_means() -> None:
