@@ -281,9 +281,11 @@ class Mesh:
         log.close()
 
     def end(self, v: int, number: int) -> None:
-        process = self.processes.pop(v)
+        process, starting = self.processes.pop(v), not ready(self, v)
         process.send_signal(number)
         code = process.wait(60)
+        if number == signal.SIGTERM and code == -number and starting:
+            return  # before its first line of Python no process can do better
         if code != (0 if number == signal.SIGTERM else -number):
             self.wrong.append(f"{self.names[v]} ended with {code} after signal {number}")
 
