@@ -27,9 +27,10 @@ TEXTS = sorted(
     if path.suffix in {".py", ".toml", ".js", ".css", ".html"}
 )
 
-MOST_MODULES = 245
-# 43,700 lines for version 0.2's capabilities; raised with each whole capability that is added.
-MOST_LINES = 46_000
+# 245 modules and 45,200 lines for what version 0.2 could do, durable journals and keys. Raised for new capabilities:
+# one file per algorithm, the arena, priors and forgetting, notebooks.
+MOST_MODULES = 290
+MOST_LINES = 53_000
 LONGEST_FUNCTION = 60
 MOST_LONG_FUNCTIONS = 8
 MOST_REPEATED_NAMES = 22
