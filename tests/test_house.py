@@ -27,7 +27,7 @@ TEXTS = sorted(
     if path.suffix in {".py", ".toml", ".js", ".css", ".html"}
 )
 
-# 245 modules and 45,200 lines for what version 0.2 could do, durable journals and keys. Raised for new capabilities:
+# 245 modules, 45,200 lines: what 0.2 could do, durable journals, keys. Raised for new capabilities:
 # one file per algorithm, the arena, priors and forgetting, notebooks.
 MOST_MODULES = 290
 MOST_LINES = 53_000
