@@ -1,37 +1,35 @@
-"""The tutorials are followed to the letter, at small sizes, in one process."""
+"""The index and the tutorials are followed to the letter: nothing is added to a printed line."""
 
 from __future__ import annotations
 
 import re
 import runpy
 import shlex
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-import rumormill as rm
-from rumormill.api import default_folder
 from rumormill.cli import main
+from rumormill.experiments import figures
+from rumormill.experiments.run import runner
+from rumormill.experiments.run.store import RunFolder
+from rumormill.experiments.spec.reading import at_scale
+from rumormill.experiments.spec.schema import Spec
 
 DOCS = Path(__file__).parents[2] / "docs"
 # The mesh has a test of its own, with processes.
 PAGES = sorted(path for path in (DOCS / "tutorials").glob("*.md") if path.stem != "live")
 BLOCK = re.compile(r"^```(sh|python|toml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-FOLDER = re.compile(r"\bruns/[\w-]+")
+PRINTED_PATH = re.compile(r"\bruns/[\w./-]*\w")
 FILE = re.compile(r"# (\S+\.(?:py|toml))\n")
-# So that all pages take seconds; what is written goes where the page says.
-SMALLER = {
-    "run": ["--trials", "4", "--horizon", "60"],
-    "reproduce": ["--trials", "2", "--horizon", "40"],
-    "report": ["--no-figures"],
-}
-# Reports take time to draw: one is enough.
-WITH_REPORT = ("mine.toml", "runs/fig1a-quick")
 
 
-def follow(page: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """Write the files, call the commands, run the Python; what was printed."""
+def follow(page: Path, call: Callable[[list[str]], str]) -> str:
+    """Write the files, call the commands word by word as printed, run the Python; what was printed."""
     printed = ""
     for kind, block in BLOCK.findall(page.read_text("utf-8")):
         name = FILE.match(block)
@@ -44,29 +42,25 @@ def follow(page: Path, capsys: pytest.CaptureFixture[str]) -> str:
             for line in block.splitlines():
                 program, *words = shlex.split(line)
                 assert program == "rumormill"
-                with pytest.raises(SystemExit) as end:
-                    main(smaller(words))
-                captured = capsys.readouterr()
-                assert end.value.code == 0, f"{line}\n{captured.err}"
-                printed += captured.out
+                printed += call(words)
+    for path in sorted(set(PRINTED_PATH.findall(page.read_text("utf-8")))):
+        assert Path(path).exists(), f"{page.name} names {path}, which none of its commands writes"
     return printed
 
 
-def smaller(words: list[str]) -> list[str]:
-    command, *rest = words
-    if command not in SMALLER:
-        return words
-    if "--out" not in words and command != "report":
-        rest += ["--out", str(as_printed(command, rest))]
-    return [command, *rest, *SMALLER[command], *([] if rest[0] in WITH_REPORT else ["--no-report"])]
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs of a few trials and rounds, in the folders of those that are printed; one picture per run."""
+    play, draw = runner.run, figures.draw_all
 
+    def few(spec: Spec, *rest: Any, **options: Any) -> RunFolder:
+        size = next(iter(spec.scale.values()))
+        return play(
+            at_scale(spec, None, trials=min(size.trials, 4), horizon=min(size.horizon, 60)), *rest, **options
+        )
 
-def as_printed(command: str, rest: list[str]) -> Path:
-    """The folder that the printed command writes, without the smaller size."""
-    if command == "run":
-        return default_folder(rm.read_spec(rest[0]))
-    (name,) = (word for word in rest if not word.startswith("--"))
-    return Path("runs") / f"{name}-{'full' if '--full' in rest else 'quick'}"
+    monkeypatch.setattr(runner, "run", few)
+    monkeypatch.setattr(figures, "draw_all", lambda summary, folder: draw(summary, folder, ["regret"]))
 
 
 @pytest.fixture(autouse=True)
@@ -80,13 +74,34 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delitem(sys.modules, name, raising=False)
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("page", [DOCS / "index.md", *PAGES], ids=lambda page: str(page.stem))
 def test_the_page(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    printed = follow(page, capsys)
-    for folder in sorted(set(FOLDER.findall(page.read_text("utf-8")))):
-        assert Path(folder).is_dir(), f"{page.name} names {folder}, which none of its commands writes"
+    """Nothing is added to a printed line; the games behind it are smaller."""
+
+    def call(words: list[str]) -> str:
+        with pytest.raises(SystemExit) as end:
+            main(words)
+        captured = capsys.readouterr()
+        assert end.value.code == 0, f"{words}\n{captured.err}"
+        return captured.out
+
+    printed = follow(page, call)
     if page.stem == "own-policy":
         report = Path("runs/mine-30x500/report.html").read_text("utf-8")
         for said in (printed, report):
             assert "Gossip 5 % beats Robust" in said
             assert "Decentralized beats Gossip 5 %" in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", [DOCS / "index.md", *PAGES], ids=lambda page: str(page.stem))
+def test_the_page_at_its_size(page: Path) -> None:
+    """A process for every printed line, at the size of the page."""
+
+    def call(words: list[str]) -> str:
+        done = subprocess.run([sys.executable, "-m", "rumormill", *words], capture_output=True, text=True)
+        assert done.returncode == 0, f"{words}\n{done.stderr}"
+        return done.stdout
+
+    follow(page, call)
