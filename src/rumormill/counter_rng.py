@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-LOSS, DELAY, CORRUPT, DISCARD, CHURN = 1, 2, 3, 4, 5
+LOSS, DELAY, CORRUPT, DISCARD, CHURN, THOMPSON = 1, 2, 3, 4, 5, 6
 """What a keyed uniform decides; part of the meaning of a seed: never renumber."""
 WORD = 0xFFFFFFFFFFFFFFFF
 GOLDEN = 0x9E3779B97F4A7C15

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Moments, RewardSource, RewardStream
-from rumormill.counter_rng import DISCARD, key_of, key_with
+from rumormill.counter_rng import DISCARD, THOMPSON, key_of, key_with
 from rumormill.engine.result import Trial
 from rumormill.errors import ContractError, InputError
 from rumormill.graphs import Network
@@ -49,8 +49,16 @@ def seats(
         own = plan.part(v)
         if conditions is None or gamma is None or not isinstance(own, HopPart):
             return own
-        world, coins = conditions.world, key_with(key_of(conditions.seed, DISCARD), v)
-        return replace(own, gamma=gamma, coins=coins, delay=world.longest_delay, liars=len(world.liars))
+        world = conditions.world
+        coins, draws = (key_with(key_of(conditions.seed, purpose), v) for purpose in (DISCARD, THOMPSON))
+        return replace(
+            own,
+            gamma=gamma,
+            coins=coins,
+            draws=draws,
+            delay=world.longest_delay,
+            liars=len(world.liars),
+        )
 
     return [
         Seat(

@@ -30,6 +30,8 @@ class HopPart:
     """Fraction of the received samples that is used."""
     coins: int = field(default=0, kw_only=True, repr=False)
     """Key of the counter-based uniforms that select them."""
+    draws: int | None = field(default=None, kw_only=True, repr=False)
+    """Key of the agent's own counter-based draws, that of U(THOMPSON; agent) in the trial; None: seed 0."""
     delay: int | None = field(default=None, kw_only=True)
     """Largest delay of a message, in rounds; None: not known."""
     liars: int = field(default=0, kw_only=True)

@@ -72,7 +72,7 @@ def level(t: int, M: int, r: Rules) -> float:
 
 WORD = 2**64
 GOLDEN = 0x9E3779B97F4A7C15
-LOSS, DELAY, CORRUPT, DISCARD, CHURN = 1, 2, 3, 4, 5
+LOSS, DELAY, CORRUPT, DISCARD, CHURN, THOMPSON = 1, 2, 3, 4, 5, 6
 
 
 def mix(z: int) -> int:
