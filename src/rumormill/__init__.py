@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from rumormill.arms import AlphaStable as AlphaStable
     from rumormill.arms import Arm as Arm
     from rumormill.arms import Bandit as Bandit
+    from rumormill.arms import Bernoulli as Bernoulli
     from rumormill.arms import Clusters as Clusters
     from rumormill.arms import Empirical as Empirical
     from rumormill.arms import Gaussian as Gaussian
@@ -102,8 +103,8 @@ if TYPE_CHECKING:
 _ROOMS = {
     "api": "advise read_log read_spec run summarise",
     "arms": (
-        "AlphaStable Arm Bandit Clusters Empirical Gaussian LogNormal Moments Pareto Piecewise Replay "
-        "Seasonal StudentT Trend TwoPoint two_point_pair"
+        "AlphaStable Arm Bandit Bernoulli Clusters Empirical Gaussian LogNormal Moments Pareto Piecewise "
+        "Replay Seasonal StudentT Trend TwoPoint two_point_pair"
     ),
     "engine": "Comparison Result compare simulate",
     "errors": "ContractError DataError InputError RumormillError SlowEngineNotice SolverError",

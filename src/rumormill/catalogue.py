@@ -97,6 +97,7 @@ LAWS = Names(
         "pareto": "laws:Pareto",
         "lognormal": "laws:LogNormal",
         "two-point": "laws:TwoPoint",
+        "bernoulli": "laws:Bernoulli",
         "empirical": "laws:Empirical",
     },
 )

@@ -73,7 +73,26 @@ def test_the_american_spelling_is_understood_and_nothing_else() -> None:
         rm.Replay(costs(), objective="least")  # type: ignore[arg-type]
 
 
-def test_no_lower_bound_for_costs() -> None:
-    bandit = rm.Bandit([rm.Gaussian(loc=loc) for loc in (1.0, 2.0)], objective="minimise")
-    with pytest.raises(rm.InputError, match="lower bounds are those of rewards"):
-        rm.theory.lower_bound(bandit)
+@pytest.mark.parametrize(
+    ("law", "other"),
+    [
+        (rm.Gaussian(loc=1.0), rm.Gaussian(loc=-1.0)),
+        (rm.StudentT(df=2.5, loc=1.0), rm.StudentT(df=2.5, loc=-1.0)),
+        (rm.AlphaStable(alpha=1.5, beta=0.5, loc=1.0), rm.AlphaStable(alpha=1.5, beta=-0.5, loc=-1.0)),
+        (rm.TwoPoint(probability=0.75, high=2.0), rm.TwoPoint(probability=0.25, low=-2.0, high=0.0)),
+        (rm.Empirical([0.0, 1.0, 4.0]), rm.Empirical([0.0, -1.0, -4.0])),
+    ],
+    ids=repr,
+)
+def test_the_lower_bound_of_costs_is_that_of_the_mirrored_rewards(law: rm.Arm, other: rm.Arm) -> None:
+    costs = rm.Bandit([law, rm.Gaussian(loc=law.mean - 0.5)], objective="minimise")
+    rewards = rm.Bandit([other, rm.Gaussian(loc=0.5 - law.mean)])
+    found, wanted = (rm.theory.lower_bound(bandit).coefficient for bandit in (costs, rewards))
+    assert found == pytest.approx(wanted, rel=1e-6)
+    assert found > 0
+
+
+def test_costs_that_no_law_of_the_family_has_give_no_slope() -> None:
+    for law in (rm.Pareto(tail=2.0), rm.LogNormal(), rm.Bernoulli(probability=0.5)):
+        bandit = rm.Bandit([law, rm.Gaussian(loc=-1.0)], objective="minimise")
+        assert rm.theory.lower_bound(bandit).coefficient == 0

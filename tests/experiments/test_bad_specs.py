@@ -78,7 +78,7 @@ REPLACED = [
     (
         "alpha = 1.9",
         "alpha = 1.9\nloc = 3",
-        "arms.loc: unknown key: allowed are K, means, gap, eps, objective, clusters, changes, season, trend",
+        "arms.loc: unknown key: allowed are K, means, gap, each, eps, objective, clusters, changes, season",
     ),
     ("K = 3", "means = [0.1, nan]", "arms.means[1] = nan is not allowed: a finite number"),
     ("K = 3", "means = [-inf, 0.5]", "arms.means[0] = -inf is not allowed: a finite number"),

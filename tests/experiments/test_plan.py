@@ -37,14 +37,14 @@ def test_a_run_to_the_report_plans_once(tmp_path: Path, monkeypatch: pytest.Monk
     counted(monkeypatch, calls, plan, "_points")
     counted(monkeypatch, calls, catalogue, "check")
     counted(monkeypatch, calls, store, "_checksum")
-    for name in ("build_topology", "build_world", "build_law", "build_policy"):
+    for name in ("build_topology", "build_world", "build_laws", "build_policy"):
         counted(monkeypatch, calls, building, name)
     out = tmp_path / "out"
     with pytest.raises(SystemExit) as ended:
         main(["run", str(tmp_path / "tiny.toml"), "--out", str(out), "--jobs", "1"])
     assert ended.value.code == 0
     assert (out / "report.html").exists()
-    assert [calls[name] for name in ("_points", "build_topology", "build_world", "build_law")] == [1] * 4
+    assert [calls[name] for name in ("_points", "build_topology", "build_world", "build_laws")] == [1] * 4
     assert calls["build_policy"] == 2
     # Network, law, channel and two policies: checked as the file has them, then made, each with its mean.
     assert calls["check"] <= 2 * 7

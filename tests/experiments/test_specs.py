@@ -25,7 +25,7 @@ from rumormill.experiments.plan import plan_of
 from rumormill.experiments.spec.building import (
     build_bandit,
     build_common_bandit,
-    build_law,
+    build_laws,
     build_network,
     build_policy,
     build_world,
@@ -249,6 +249,7 @@ LAWS = {
     "pareto": "tail = 1.5\nscale = 2",
     "lognormal": "sigma = 0.7\nmu = 0.1",
     "two-point": "probability = 0.3\nhigh = 4",
+    "bernoulli": "low = -2\nhigh = 8",
     "empirical": "data = [1, 2.5, 9]",
 }
 
@@ -259,8 +260,9 @@ def test_every_law_is_moved_to_the_given_means(name: str) -> None:
     arms = TINY.replace('law = "alpha-stable"\nalpha = 1.9\nK = 3', f"{law}\nmeans = [0.25, -1.0]")
     spec = parse_spec(arms)
     assert build_bandit(spec, 0).means == pytest.approx([0.25, -1.0], abs=1e-12)
-    assert build_law(spec).at_mean(7.0).mean == pytest.approx(7.0)
-    assert type(build_law(spec).at_mean(7.0)) is catalogue.LAWS[name]
+    (only,) = build_laws(spec)
+    assert only.at_mean(7.0).mean == pytest.approx(7.0)
+    assert type(only.at_mean(7.0)) is catalogue.LAWS[name]
     assert decode(encode(spec)) == spec
     drawn = parse_spec(TINY.replace('law = "alpha-stable"\nalpha = 1.9', law))
     assert build_bandit(drawn, 0).means == pytest.approx(build_bandit(parse_spec(TINY), 0).means)

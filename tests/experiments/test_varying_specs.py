@@ -95,3 +95,52 @@ def test_regret_is_that_of_the_own_best_arm() -> None:
     means = source.expected(0, 60, 6)  # type: ignore[union-attr]
     chosen = np.take_along_axis(means, result.actions[0][:, :, None], axis=2)[:, :, 0]
     assert result.regret[0, -1] == pytest.approx(float((means.max(axis=2) - chosen).sum()))
+
+
+def test_arms_of_different_shape() -> None:
+    raw = {"law": "pareto", "means": "uniform", "each": [{"tail": 1.5}, {"tail": 3.0, "scale": 2.0}]}
+    spec = decode({**RAW, "arms": raw})
+    assert spec.n_arms == 2
+    assert decode(encode(spec)) == spec
+    one, two = (build_bandit(spec, trial) for trial in (0, 1))
+    assert isinstance(one, rm.Bandit)
+    assert [arm.tail_index for arm in one.arms] == [1.5, 3.0]
+    assert one.arms[1].scale == 2.0  # type: ignore[attr-defined]
+    assert (one.means > 0).all()
+    assert (one.means != two.means).all()
+    assert play_cell(at_scale(spec), Cell(0, 1)).regret["KMP"] > 0
+
+
+@pytest.mark.parametrize(
+    ("arms", "message"),
+    [
+        ({"law": "pareto", "each": [{"tail": 1.5}, {"tail": "x"}]}, r"arms.each\[1\].tail = 'x'"),
+        ({"law": "pareto", "each": [{"tail": 1.5}, {"heavy": 1}]}, r"arms.each\[1\].heavy: unknown key"),
+        ({"law": "pareto", "each": [{"tail": 1.5}] * 3, "K": 2}, r"arms.each has 3 tables for 2 arms"),
+        ({"law": "pareto", "each": [{"tail": 1.5}] * 3, "means": [0.0, 1.0]}, "3 tables for 2 arms"),
+    ],
+)
+def test_bad_shapes_are_refused(arms: dict[str, Any], message: str) -> None:
+    with pytest.raises(rm.InputError, match=message):
+        decode({**RAW, "arms": arms})
+
+
+def test_a_sweep_that_the_shapes_would_override_is_refused() -> None:
+    arms = {"law": "pareto", "each": [{"tail": 1.5}, {"tail": 3.0}]}
+    with pytest.raises(rm.InputError, match=r"sweep.tail: arms.each sets tail itself"):
+        decode({**RAW, "arms": arms, "sweep": {"tail": [1.5, 2.0]}})
+
+
+def test_means_after_a_change_may_be_drawn() -> None:
+    spec = spec_of(means="uniform", K=3, changes=[{"at": 31, "means": "uniform"}])
+    drawn = [build_bandit(spec, trial).expected(29, 31, 1)[:, 0] for trial in (0, 0, 1)]  # type: ignore[union-attr]
+    assert (drawn[0] == drawn[1]).all()
+    assert len({*np.concatenate([drawn[0], drawn[2]]).ravel().tolist()}) == 12
+
+
+def test_coins_keep_their_values() -> None:
+    bandit = build_bandit(spec_of(law="bernoulli", high=10.0, means=[1.0, 2.5]), 0)
+    assert isinstance(bandit, rm.Bandit)
+    assert [(arm.low, arm.high, arm.probability) for arm in bandit.arms] == [(0, 10, 0.1), (0, 10, 0.25)]  # type: ignore[attr-defined]
+    with pytest.raises(rm.InputError, match=r"between low = 0\.0 and high = 1\.0"):
+        decode({**RAW, "arms": {"law": "bernoulli", "means": [0.5, 2.0]}})

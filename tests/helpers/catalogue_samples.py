@@ -21,6 +21,7 @@ NEEDED: dict[str, dict[str, dict[str, Any]]] = {
         "student-t": {"df": 2.5},
         "pareto": {"tail": 1.8},
         "two-point": {"probability": 0.3},
+        "bernoulli": {"low": -2.0, "high": 4.0},  # so that it can be moved as far as the tests move laws
         "empirical": {"data": [0.0, 0.25, 0.5, 4.0]},
     },
     "network": {

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill import catalogue
-from rumormill.arms import Bandit, Moments, RewardSource
+from rumormill.arms import Arm, Bandit, Moments, RewardSource
 from rumormill.engine import Contender, Trial, play_trial, prepare
 from rumormill.engine.workers import Threads, Tick
 from rumormill.errors import InputError
 from rumormill.estimators import Radius
 from rumormill.experiments.plan import plan_of
-from rumormill.experiments.spec.building import build_common_bandit, build_law
+from rumormill.experiments.spec.building import build_common_bandit, build_laws
 from rumormill.experiments.spec.schema import Spec
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy
@@ -297,8 +297,8 @@ def case_of_spec(spec: Spec) -> Case:
     bandit = build_common_bandit(single, 0)
     eps = bandit.default_eps()
     uniform = single.arms.means == "uniform"
-    # E|X + m|^p is convex in m: over means in [0, 1] it is largest at an end.
-    ends = [build_law(single).at_mean(mean) for mean in (0.0, 1.0)]
+    # E|X + m|^p is convex in m: over means in [0, 1] it is largest at an end; that of a coin in the middle.
+    ends = [law.at_mean(mean) for law in build_laws(single) for mean in _means_in_reach(law)]
     worst = Bandit(ends) if uniform else bandit
     moments = worst.moments(eps)
     tails = tuple(
@@ -317,6 +317,16 @@ def case_of_spec(spec: Spec) -> Case:
     return Case(
         single.name, tails, moments, index > 2, reasons, lambda trial: build_common_bandit(single, trial)
     )
+
+
+def _means_in_reach(law: Arm) -> tuple[float, ...]:
+    """The ends of [0, 1], for a law that cannot have them as its mean means just inside, and its middle."""
+    try:
+        for end in (0.0, 1.0):
+            law.at_mean(end)
+    except InputError:
+        return 1e-9, 0.5, 1 - 1e-9
+    return 0.0, 1.0
 
 
 def one_problem(spec: Spec) -> Spec:

@@ -2,7 +2,16 @@
 
 from rumormill.arms.bandit import Bandit, RewardSource, RewardStream, VaryingSource, stream_of
 from rumormill.arms.base import Arm, Moments
-from rumormill.arms.laws import Empirical, Gaussian, LogNormal, Pareto, StudentT, TwoPoint, two_point_pair
+from rumormill.arms.laws import (
+    Bernoulli,
+    Empirical,
+    Gaussian,
+    LogNormal,
+    Pareto,
+    StudentT,
+    TwoPoint,
+    two_point_pair,
+)
 from rumormill.arms.objective import Objective
 from rumormill.arms.replay import Replay
 from rumormill.arms.stable import AlphaStable
@@ -12,6 +21,7 @@ __all__ = [
     "AlphaStable",
     "Arm",
     "Bandit",
+    "Bernoulli",
     "Clusters",
     "Empirical",
     "Gaussian",

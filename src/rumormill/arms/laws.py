@@ -1,4 +1,4 @@
-"""Reward laws in closed form: Gaussian, log-normal, two-point, empirical, Student t, Pareto."""
+"""Reward laws in closed form: Gaussian, log-normal, two-point, Bernoulli, empirical, Student t, Pareto."""
 
 from __future__ import annotations
 
@@ -223,6 +223,44 @@ class TwoPoint(Arm):
     def _moment(self, p: float, center: float) -> float:
         low, high = abs(self.low - center) ** p, abs(self.high - center) ** p
         return float(low * (1 - self.probability) + high * self.probability)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bernoulli(TwoPoint):
+    """Two fixed values, of which the mean decides the probability: clicks, successes, rare prizes.
+
+    `at_mean` keeps the values and changes the probability, so that arms of different means differ in shape:
+    of `TwoPoint`, moved, a single reward would tell the mean.
+
+    Parameters
+    ----------
+    low : float, default 0.0
+        The smaller value.
+    high : float, default 1.0
+        The larger value.
+    probability : float, default 0.5
+        The probability of the larger value.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.Bernoulli(high=10.0).at_mean(0.5).probability
+    0.05
+
+    References
+    ----------
+    Johnson, Kemp and Kotz (2005), "Univariate discrete distributions".
+    """
+
+    probability: float = 0.5
+
+    def at_mean(self, mean: float) -> Bernoulli:
+        if not self.low < mean < self.high:
+            raise InputError(
+                f"Bernoulli: mean = {mean!r} is not allowed: between low = {self.low!r} and "
+                f"high = {self.high!r}"
+            )
+        return replace(self, probability=(mean - self.low) / (self.high - self.low))
 
 
 def two_point_pair(gap: float, eps: float) -> tuple[TwoPoint, TwoPoint]:

@@ -96,10 +96,11 @@ class SweepPoint:
 
     def bandit(self, trial: int) -> Bandit | Varying:
         """The arms of a trial."""
-        law = self.objects.get(
-            ("law", self.spec.arms.law, self.spec.arms.settings), lambda: building.build_law(self.spec)
+        arms = self.spec.arms
+        laws = self.objects.get(
+            ("law", arms.law, arms.settings, arms.each), lambda: building.build_laws(self.spec)
         )
-        return building.build_bandit(self.spec, trial, law)
+        return building.build_bandit(self.spec, trial, laws)
 
     def network_trial(self, trial: int) -> int:
         """The trial whose network this trial uses: itself if networks are fresh, else 0."""

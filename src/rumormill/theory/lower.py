@@ -15,6 +15,7 @@ from rumormill.arms import (
     AlphaStable,
     Arm,
     Bandit,
+    Bernoulli,
     Empirical,
     Gaussian,
     LogNormal,
@@ -44,27 +45,30 @@ class Divergence:
 
 
 def divergence(arm: Arm, mean: float) -> Divergence:
-    """KL-inf: the smallest KL(arm, Q) over the laws Q of the arm's family whose mean exceeds the given one.
+    """KL-inf: the smallest KL(arm, Q) over the laws Q of the arm's family whose mean is beyond the given one.
+
+    Beyond: above, if the given mean is above that of the arm (rewards), else below (costs).
 
     Each law has the family that changes its mean and keeps the rest:
 
         Gaussian, Student t, stable     the location (closed form for the Gaussian, else an integral)
-        two-point                       the probability of the upper value (closed form)
+        two-point, Bernoulli            the probability of the upper value (closed form)
         log-normal                      mu of the exponent (closed form)
         Pareto                          the tail (closed form; a shift would be visible in one sample)
-        empirical                       any law that does not exceed the largest value (one-dimensional dual)
+        empirical                       any law that does not exceed the largest value, or does not fall below
+                                        the smallest (one-dimensional dual)
 
     Parameters
     ----------
     arm : Arm
         A built-in law.
     mean : float
-        Above the mean of the arm.
+        Another mean than that of the arm.
 
     Returns
     -------
     Divergence
-        The value, infinite where no law of the family has so large a mean, and the family.
+        The value, infinite where no law of the family has such a mean, and the family.
 
     Examples
     --------
@@ -72,8 +76,8 @@ def divergence(arm: Arm, mean: float) -> Divergence:
     >>> rm.theory.divergence(rm.Gaussian(loc=0.0), 1.0).value
     0.5
     """
-    if not mean > arm.mean:
-        raise InputError(f"mean = {mean!r} is not allowed: it must exceed the mean {arm.mean!r} of {arm!r}")
+    if not (math.isfinite(mean) and mean != arm.mean):
+        raise InputError(f"mean = {mean!r} is not allowed: another one than the mean {arm.mean!r} of {arm!r}")
     if type(arm) not in DIVERGENCES:
         raise InputError(
             f"no family is known for {arm!r}, so there is no lower bound: it is known for the built-in laws "
@@ -95,23 +99,30 @@ def _two_point(arm: TwoPoint, mean: float) -> Divergence:
 
 
 def _log_normal(arm: LogNormal, mean: float) -> Divergence:
+    family = "log-normal laws of this sigma and shift"
+    if mean <= arm.shift:
+        return Divergence(math.inf, family)
     mu = math.log(mean - arm.shift) - arm.sigma**2 / 2
-    return Divergence((mu - arm.mu) ** 2 / (2 * arm.sigma**2), "log-normal laws of this sigma and shift")
+    return Divergence((mu - arm.mu) ** 2 / (2 * arm.sigma**2), family)
 
 
 def _pareto(arm: Pareto, mean: float) -> Divergence:
-    ratio = (mean - arm.shift) / arm.scale
+    family, ratio = "Pareto laws of this scale and shift", (mean - arm.shift) / arm.scale
+    if ratio <= 1:
+        return Divergence(math.inf, family)
     tail = ratio / (ratio - 1)
-    value = math.log(arm.tail / tail) + tail / arm.tail - 1
-    return Divergence(value, "Pareto laws of this scale and shift")
+    return Divergence(math.log(arm.tail / tail) + tail / arm.tail - 1, family)
 
 
 def _empirical(arm: Empirical, mean: float) -> Divergence:
-    return Divergence(_bounded(np.asarray(arm.data), mean), "laws that do not exceed the largest value")
+    data = np.asarray(arm.data)
+    if mean < arm.mean:
+        return Divergence(_bounded(-data, -mean), "laws that do not fall below the smallest value")
+    return Divergence(_bounded(data, mean), "laws that do not exceed the largest value")
 
 
 def _student_t(arm: StudentT, mean: float) -> Divergence:
-    value = location_divergence(_student_density(arm.df), (mean - arm.mean) / arm.scale)
+    value = location_divergence(_student_density(arm.df), abs(mean - arm.mean) / arm.scale)
     return Divergence(value, "the same law, moved")
 
 
@@ -119,7 +130,8 @@ def _alpha_stable(arm: AlphaStable, mean: float) -> Divergence:
     gap = mean - arm.mean
     if arm.alpha == 2:
         return Divergence(gap**2 / (4 * arm.scale**2), "Gaussian laws of this variance")
-    value = location_divergence(_stable_density(arm.alpha, arm.beta), gap / arm.scale)
+    beta = math.copysign(1.0, gap) * arm.beta + 0.0  # a move to the left is that of the mirrored law
+    value = location_divergence(_stable_density(arm.alpha, beta), abs(gap) / arm.scale)
     return Divergence(value, "the same law, moved")
 
 
@@ -127,6 +139,7 @@ def _alpha_stable(arm: AlphaStable, mean: float) -> Divergence:
 DIVERGENCES: dict[type[Arm], Callable[[Any, float], Divergence]] = {
     Gaussian: _gaussian,
     TwoPoint: _two_point,
+    Bernoulli: _two_point,
     LogNormal: _log_normal,
     Pareto: _pareto,
     Empirical: _empirical,
@@ -139,8 +152,8 @@ DIVERGENCES: dict[type[Arm], Callable[[Any, float], Divergence]] = {
 
 
 def bernoulli(p: float, q: float) -> float:
-    """KL between coins; infinite for q >= 1."""
-    if q >= 1:
+    """KL between coins; infinite for q outside (0, 1)."""
+    if not 0 < q < 1:
         return math.inf
     return p * math.log(p / q) + (1 - p) * math.log((1 - p) / (1 - q))
 
@@ -267,7 +280,7 @@ def lower_bound(bandit: RewardSource) -> LowerBound:
     Parameters
     ----------
     bandit : Bandit
-        Arms with built-in laws, objective "maximise".
+        Arms with built-in laws, of rewards or of costs.
 
     Returns
     -------
@@ -286,8 +299,6 @@ def lower_bound(bandit: RewardSource) -> LowerBound:
     """
     if not isinstance(bandit, Bandit):
         raise InputError(f"a lower bound needs the laws of the arms, and {bandit!r} has none: give a Bandit")
-    if bandit.objective != "maximise":
-        raise InputError("the lower bounds are those of rewards: there are none for arms whose costs count")
     terms = []
     for k, (arm, gap) in enumerate(zip(bandit.arms, bandit.gaps.tolist(), strict=True)):
         if gap > 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -69,15 +70,18 @@ def build_network(spec: Spec, trial: int, topology: Topology | None = None) -> N
 # --- arms -----------------------------------------------------------------------------------------------
 
 
-def build_bandit(spec: Spec, trial: int, law: Arm | None = None) -> Bandit | Varying:
-    """The arms of a trial: uniform means are fresh in every trial. `law`: of the rewards, if made already."""
-    arms, law = spec.arms, build_law(spec) if law is None else law
-    source: Bandit | Varying = build_common_bandit(spec, trial, law)
+def build_bandit(spec: Spec, trial: int, laws: Sequence[Arm] = ()) -> Bandit | Varying:
+    """The arms of a trial: uniform means are fresh in every trial. `laws`: if made already."""
+    arms, laws = spec.arms, laws or build_laws(spec)
+    source: Bandit | Varying = build_common_bandit(spec, trial, laws)
     if arms.clusters is not None:
-        each = [_bandit(spec, cluster.means, law) for cluster in arms.clusters]
+        each = [_bandit(spec, cluster.means, laws) for cluster in arms.clusters]
         source = Clusters(each, [cluster.members for cluster in arms.clusters], others=source)
     if arms.changes is not None:
-        later = [(change.at, _bandit(spec, change.means, law)) for change in arms.changes]
+        later = [
+            (change.at, _bandit(spec, _new_means(spec, trial, number), laws))
+            for number, change in enumerate(arms.changes)
+        ]
         source = Piecewise([(1, source), *later])
     if arms.trend is not None:
         source = Trend(source, to=arms.trend.to, rounds=arms.trend.rounds)
@@ -88,7 +92,18 @@ def build_bandit(spec: Spec, trial: int, law: Arm | None = None) -> Bandit | Var
     return source
 
 
-def build_common_bandit(spec: Spec, trial: int, law: Arm | None = None) -> Bandit:
+def _new_means(spec: Spec, trial: int, number: int) -> list[float]:
+    """The means after a change, the first of which has number 0; uniform ones have a stream of their own."""
+    assert spec.arms.changes is not None
+    means = spec.arms.changes[number].means
+    if means != "uniform":
+        return list(means)
+    seed = stream_seed(trial_seed(spec, trial), Role.BANDIT, number + 1)
+    drawn: list[float] = np.random.default_rng(seed).random(spec.n_arms).tolist()
+    return drawn
+
+
+def build_common_bandit(spec: Spec, trial: int, laws: Sequence[Arm] = ()) -> Bandit:
     """The bandit that all agents face in round 1, without clusters."""
     rng = np.random.default_rng(stream_seed(trial_seed(spec, trial), Role.BANDIT))
     gap = spec.arms.gap
@@ -100,18 +115,27 @@ def build_common_bandit(spec: Spec, trial: int, law: Arm | None = None) -> Bandi
         means = rng.random(spec.n_arms).tolist()
     else:
         means = list(spec.arms.means)
-    return _bandit(spec, means, build_law(spec) if law is None else law)
+    return _bandit(spec, means, laws or build_laws(spec))
 
 
-def _bandit(spec: Spec, means: list[float], law: Arm) -> Bandit:
+def _bandit(spec: Spec, means: list[float], laws: Sequence[Arm]) -> Bandit:
     objective = spec.arms.objective or "maximise"
-    return Bandit([law.at_mean(mean) for mean in means], eps=spec.arms.eps, objective=objective)
+    shapes = laws if len(laws) > 1 else [*laws] * len(means)
+    if len(shapes) != len(means):
+        raise InputError(f"arms.each has {len(shapes)} tables for {len(means)} means: give one for each")
+    arms = [law.at_mean(mean) for law, mean in zip(shapes, means, strict=True)]
+    return Bandit(arms, eps=spec.arms.eps, objective=objective)
 
 
-def build_law(spec: Spec) -> Arm:
-    """The law of the rewards; `at_mean` moves it."""
-    made: Arm = _made(spec, "arms", spec.arms, "arms")
-    return made
+def build_laws(spec: Spec) -> list[Arm]:
+    """The law of every arm, or the one law that all have; `at_mean` moves it."""
+    arms, replace = spec.arms, msgspec.structs.replace
+    parts = (
+        [arms]
+        if arms.each is None
+        else [replace(arms, settings={**arms.settings, **settings}) for settings in arms.each]
+    )
+    return [_made(spec, "arms", part, "arms") for part in parts]
 
 
 # --- policies and channel -------------------------------------------------------------------------------

@@ -87,6 +87,8 @@ def check_arms(point: SweepPoint) -> None:
             reward(f"arms.means[{number}]", mean)
         if arms.K is not None and len(arms.means) != arms.K:
             raise InputError(f"arms.K = {arms.K} is not allowed: arms.means has {len(arms.means)} values")
+    if arms.each is not None and len(arms.each) != spec.n_arms:
+        raise InputError(f"arms.each has {len(arms.each)} tables for {spec.n_arms} arms: give one for each")
     if spec.size.horizon < spec.n_arms:
         raise InputError(
             f"horizon = {spec.size.horizon} is not allowed: "

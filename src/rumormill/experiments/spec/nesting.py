@@ -47,7 +47,7 @@ PARTS = {
     "arms": PartOf(
         "law",
         "law",
-        ("K", "means", "gap", "eps", "objective", "clusters", "changes", "season", "trend"),
+        ("K", "means", "gap", "each", "eps", "objective", "clusters", "changes", "season", "trend"),
         ("loc", "shift"),
     ),
     "channel": PartOf("channel", "type", ()),
@@ -184,12 +184,23 @@ def complete(spec: Spec, said: Mapping[str, bool] | None = None, only: Container
         done["network"] = network("", spec.network)
         done["networks"] = {name: network(name, part) for name, part in spec.networks.items()}
     if "arms" in only:
-        done["arms"] = replace(spec.arms, settings=completed("arms", spec.arms, "arms", folder))
+        done["arms"] = _complete_arms(spec)
     if "channel" in only:
         done["channel"] = replace(
             spec.channel, settings=completed("channel", spec.channel, "channel", folder)
         )
     return replace(spec, **done)
+
+
+def _complete_arms(spec: Spec) -> ArmsPart:
+    """The settings of the law; what only single arms have is taken from the first of them."""
+    arms, each = spec.arms, spec.arms.each
+    for number, settings in enumerate(each or ()):
+        single = msgspec.structs.replace(arms, settings={**arms.settings, **settings})
+        completed("arms", single, f"arms.each[{number}]", spec.folder)
+    known = {**each[0], **arms.settings} if each else arms.settings
+    arms = msgspec.structs.replace(arms, settings=known)
+    return msgspec.structs.replace(arms, settings=completed("arms", arms, "arms", spec.folder))
 
 
 def _complete_policy(spec: Spec, number: int) -> PolicyPart:

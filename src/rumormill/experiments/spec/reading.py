@@ -75,6 +75,8 @@ def decode(raw: Mapping[str, Any], *, folder: str | None = None) -> Spec:
     checking.check_labels(spec)
     for axis in spec.sweep:
         part, key = place(spec, axis)
+        if part == "arms" and any(key in settings for settings in spec.arms.each or ()):
+            raise InputError(f"sweep.{axis}: arms.each sets {key} itself: leave one of the two out")
         if part == "policies":
             checking.check_overridden(spec, axis, key, [table["settings"] for table in tables["policies"]])
     checking.check_claims(spec)

@@ -52,8 +52,8 @@ class ChangedArms(Form, frozen=True, kw_only=True):
 
     at: Annotated[int, Meta(ge=2)]
     """The first round."""
-    means: list[float]
-    """The means from then on, by arm."""
+    means: Literal["uniform"] | list[float]
+    """The means from then on, by arm; or "uniform": from U[0, 1], fresh in every trial."""
 
 
 class SeasonOfArms(Form, frozen=True, kw_only=True):
@@ -86,11 +86,13 @@ class ArmsPart(Form, frozen=True, kw_only=True):
     law: str
     """The law of the rewards, or module:Class."""
     K: Annotated[int, Meta(ge=2)] | None = None
-    """The number of arms; as many as there are means, or 5."""
+    """The number of arms; as many as there are means or tables in `each`, or 5."""
     means: Literal["uniform"] | list[float] = "uniform"
     """The means themselves, or "uniform": from U[0, 1], fresh in every trial."""
     gap: Annotated[float, Meta(gt=0, le=1)] | None = None
     """Instead of means: one arm at (1 + gap)/2, drawn in every trial, the others at (1 - gap)/2."""
+    each: Annotated[list[Settings], Meta(min_length=2)] | None = None
+    """Arms of different shape: one table of settings per arm, on top of those of the law."""
     eps: Annotated[float, Meta(gt=0, le=1)] | None = None
     """The order of the moment bounds minus one; chosen from the tails if left out."""
     objective: Literal["maximise", "minimise"] | None = None
@@ -352,8 +354,9 @@ class Spec(Form, frozen=True, kw_only=True):
 
     @property
     def n_arms(self) -> int:
-        """The number of arms: K, or as many as there are means."""
-        return self.arms.K or (5 if self.arms.means == "uniform" else len(self.arms.means))
+        """The number of arms: K, or as many as there are means or shapes."""
+        listed = self.arms.each if self.arms.means == "uniform" else self.arms.means
+        return self.arms.K or (5 if listed is None else len(listed))
 
     @property
     def labels(self) -> list[str]:
