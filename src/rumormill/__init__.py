@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from rumormill.estimators import Catoni as Catoni
     from rumormill.estimators import CatoniBound as CatoniBound
     from rumormill.estimators import ClippedMean as ClippedMean
+    from rumormill.estimators import ConfidenceSequence as ConfidenceSequence
     from rumormill.estimators import EmpiricalMean as EmpiricalMean
     from rumormill.estimators import Estimator as Estimator
     from rumormill.estimators import HuberSGD as HuberSGD
@@ -109,8 +110,8 @@ _ROOMS = {
     "engine": "Comparison Result compare simulate",
     "errors": "ContractError DataError InputError RumormillError SlowEngineNotice SolverError",
     "estimators": (
-        "Catoni CatoniBound ClippedMean EmpiricalMean Estimator HuberSGD MRUCB MedianBound MedianOfMeans "
-        "OnlineMean RobustMOSS SelfTuned TrimmedMean"
+        "Catoni CatoniBound ClippedMean ConfidenceSequence EmpiricalMean Estimator HuberSGD MRUCB "
+        "MedianBound MedianOfMeans OnlineMean RobustMOSS SelfTuned TrimmedMean"
     ),
     "experiments.run.store": "load open_run",
     "graphs": "Network Topology",

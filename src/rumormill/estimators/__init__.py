@@ -4,6 +4,7 @@ from rumormill.estimators.base import Estimator, OnlineMean, OwnIndexEstimator, 
 from rumormill.estimators.catoni import Catoni
 from rumormill.estimators.catoni_bound import CatoniBound
 from rumormill.estimators.clipped import ClippedMean
+from rumormill.estimators.confidence_sequence import ConfidenceSequence
 from rumormill.estimators.empirical import EmpiricalMean
 from rumormill.estimators.huber_sgd import HuberSGD
 from rumormill.estimators.median_bound import MedianBound
@@ -20,6 +21,7 @@ __all__ = [
     "Catoni",
     "CatoniBound",
     "ClippedMean",
+    "ConfidenceSequence",
     "EmpiricalMean",
     "Estimator",
     "HuberSGD",
