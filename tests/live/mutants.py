@@ -82,12 +82,15 @@ def counts_no_hops(self: Exchange, link: Any, game: LiveGame, shared: Any, strea
         stream.hops = hops
 
 
-def offers_beyond_the_budget(self: Exchange, link: Any, game: LiveGame, stream: Any) -> bool:
+def offers_beyond_the_budget(self: Exchange, link: Any, game: LiveGame, shared: Any, stream: Any) -> bool:
     return bool(stream.key[0] != link.peer)
 
 
-def offers_to_its_origin(self: Exchange, link: Any, game: LiveGame, stream: Any) -> bool:
-    return bool(stream.hops < game.config.gamma)
+def offers_nothing_to_an_origin(self: Exchange, link: Any, game: LiveGame, shared: Any, stream: Any) -> bool:
+    return bool(stream.key != (link.peer, link.epoch)) and _offered(self, link, game, shared, stream)
+
+
+_offered = Exchange._offered
 
 
 def takes_duplicates(
@@ -259,7 +262,7 @@ WRONG: list[Mutant] = [
     (Decisions, "known", overwrites_rewards),
     (Exchange, "_stream_frame", counts_no_hops),
     (Exchange, "_offered", offers_beyond_the_budget),
-    (Exchange, "_offered", offers_to_its_origin),
+    (Exchange, "_offered", offers_nothing_to_an_origin),
     (LiveGame, "accept", takes_duplicates),
     (Exchange, "_take", ignores_holes),
     (Skips, "skip_unavailable", never_gives_up),

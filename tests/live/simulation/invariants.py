@@ -12,7 +12,7 @@ from rumormill.live.core.decisions import check_of
 from rumormill.live.core.frames import Key
 from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node import Node
-from rumormill.live.core.records import Decision, Own, Peer, Record, Skipped, weight_of
+from rumormill.live.core.records import Decision, Own, Peer, Record, Renewed, Skipped, weight_of
 from rumormill.live.core.signatures import FORGED
 from rumormill.live.core.streams import UNKNOWN
 from rumormill.live.io.folder import pack, unpack
@@ -30,7 +30,7 @@ class Invariants(Mesh):
 
     def _check_restart(self, v: int, node: Node) -> None:
         """I10: snapshot and records, or all records from the first: the same state."""
-        again = self.fresh(v)
+        again = self.fresh(v, self.hosts[v].disk.first_epoch)
         again.restart(None, self.hosts[v].disk.log)
         if again.games[GAME].differing or node.games[GAME].differing:
             raise Broken(f"I10: node {v} makes other decisions when its journal is replayed")
@@ -65,7 +65,7 @@ class Invariants(Mesh):
         games = [node.games[GAME] for node in (one, two)]
         arms = []
         for game in games:
-            copied = self.fresh(v).games[GAME]
+            copied = self.fresh(v, game.own.key[1]).games[GAME]
             copied.restore(unpack(pack(game.state())))
             t = max(each.decisions.next_t for each in games)
             arms.append(copied.adapter.choose(t, copied.decisions.pending, False))
@@ -108,6 +108,7 @@ class Invariants(Mesh):
             self._check_record(v, record)
             host.disk.rest.append(record)
             host.written += 1
+        host.epoch = host.node.config.epoch
 
     def _check_record(self, v: int, record: Record) -> None:
         if record.game == SIDE:
@@ -175,10 +176,13 @@ class Invariants(Mesh):
                 raise Broken(f"I7: node {v} gave up {key} to {record.upto}, of which {w} keeps {kept}")
 
     def _held_before(self, v: int, record: Skipped) -> int:
-        held = 0
+        held, epoch = 0, self.hosts[v].disk.first_epoch
         for each in [*self.hosts[v].disk.log, *self.hosts[v].disk.rest]:
             if each.game != GAME:
                 continue
+            if isinstance(each, Renewed):
+                held = each.upto if (v, epoch) == (record.origin, record.epoch) else held
+                epoch = each.epoch
             if isinstance(each, Peer) and (each.origin, each.epoch) == (record.origin, record.epoch):
                 held = each.first + len(each.items) - 1
             if isinstance(each, Skipped) and (each.origin, each.epoch) == (record.origin, record.epoch):
@@ -195,6 +199,7 @@ class Invariants(Mesh):
         log = [each for each in (*self.hosts[v].disk.log, *self.hosts[v].disk.rest) if each.game == GAME]
         expected = [0] * N_ARMS
         upto: Counter[Key] = Counter()
+        epoch = self.hosts[v].disk.first_epoch
         clique = getattr(game.adapter.agent, "clique", None)
         for record in log:
             if isinstance(record, Own):
@@ -208,6 +213,8 @@ class Invariants(Mesh):
                     expected[arm] += clique is None or record.origin in clique or record.origin == v
             elif isinstance(record, Skipped):
                 upto[(record.origin, record.epoch)] = record.upto
+            elif isinstance(record, Renewed):
+                upto[(v, epoch)], epoch = record.upto, record.epoch
         counts = [samples.count for samples in game.adapter.agent.samples._arms]
         if counts != expected:
             raise Broken(f"I2: the agent of node {v} has {counts} samples, its journal {expected}")

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from live.making import GAME
 from live.simulation.invariants import Invariants
 from live.simulation.mesh import SIDE
 from live.simulation.parts import Broken, Disk, File
-from rumormill.live.core.records import Own, Record, weight_of
+from rumormill.errors import DataError
+from rumormill.live.core.records import (
+    Hold,
+    Mark,
+    Own,
+    Record,
+    Renewed,
+    last_items,
+    stored_rows,
+    verified,
+    weight_of,
+)
 from rumormill.live.io.folder import pack, unpack
 
 
@@ -21,8 +34,9 @@ class Machines(Invariants):
 
     def start(self, v: int) -> None:
         host, disk = self.hosts[v], self.hosts[v].disk
-        node = self.fresh(v)
+        node = self.fresh(v, disk.first_epoch if disk.state is None else disk.state_epoch)
         node.restart(None if disk.state is None else unpack(disk.state), disk.safe)
+        host.epoch = node.config.epoch
         self._check_restart(v, node)
         node.tick(self.clock(v))
         node.start()
@@ -101,7 +115,7 @@ class Machines(Invariants):
         for sent in host.sent.values():
             sent.answer = sent.answer if sent.acked else None  # the application asks again
         if whole:
-            again = self.fresh(v)
+            again = self.fresh(v, disk.first_epoch)
             again.restart(None, disk.log)
             # Numbers that were reserved are all used up by a restart.
             node.games[GAME].decisions.next_t = again.games[GAME].decisions.next_t
@@ -115,17 +129,56 @@ class Machines(Invariants):
                 self.node(v).link_down(link)
 
     def lose_disk(self, v: int) -> None:
-        if self.hosts[v].epoch >= self.limits.epochs - 1:
+        if self._epochs(v) >= self.limits.epochs - 1:
             return
         self.crash(v)
         host = self.hosts[v]
-        host.disk, host.epoch, host.sent = Disk(), host.epoch + 1, {}
+        host.disk = Disk(first_epoch=host.epoch + 1)
+        host.epoch, host.sent, host.unsure = host.epoch + 1, {}, {}
+
+    def _epochs(self, v: int) -> int:
+        return sum(origin == v for origin, _ in self.truth)
+
+    def back_up(self, v: int) -> None:
+        host, disk = self.hosts[v], self.hosts[v].disk
+        if GAME in host.unsure or not disk.log:
+            return
+        host.backup_items = len(self.truth.get((v, disk.epoch(GAME)), ()))
+        self.hosts[v].backup = copied(disk)
+
+    def damage(self, v: int) -> None:
+        """The disk loses or changes a record, which the next start finds out; then the node joins anew."""
+        disk = self.hosts[v].disk
+        rows = stored_rows(0, b"", 0.0, disk.safe)
+        if len(rows) < 2 or self._epochs(v) >= self.limits.epochs - 1:
+            return
+        mark = Mark(rows[-1].number, rows[-1].chain, last_items(disk.safe))
+        if verified(0, b"", {}, rows, mark) != disk.safe:
+            raise Broken(f"a sound disk of node {v} is not read as it was written")
+        at = self.rng.randrange(len(rows))
+        changed = bytearray(rows[at].data)
+        changed[self.rng.randrange(len(changed))] ^= 1 << self.rng.randrange(8)
+        kind = self.rng.choice(["tail", "hole", "flip", "older"])
+        if kind == "tail":
+            del rows[at:]
+        elif kind == "hole":
+            del rows[at]
+        elif kind == "flip":
+            rows[at] = rows[at]._replace(data=bytes(changed))
+        else:  # the bytes of another record
+            rows[at] = rows[at]._replace(data=rows[at - 1].data, chain=rows[at - 1].chain)
+        try:
+            verified(0, b"", {}, rows, mark)
+        except DataError:
+            self.lose_disk(v)
+        else:
+            raise Broken(f"{kind} {at}: the damaged disk of node {v} is served")
 
     def snapshot(self, v: int) -> None:
         host = self.hosts[v]
         if host.node is not None and host.disk.waiting is None:
             self.write(v)
-            host.disk.waiting = (len(host.disk.rest), pack(host.node.snapshot()))
+            host.disk.waiting = (len(host.disk.rest), pack(host.node.snapshot()), host.node.config.epoch)
 
     def commit(self, v: int) -> None:
         """The disk has caught up, or is full and nothing happens."""
@@ -150,21 +203,39 @@ class Machines(Invariants):
         self._note(v, moved)
         if disk.waiting is None:
             return
-        before, state = disk.waiting
+        before, state, epoch = disk.waiting
         if before > count:
-            disk.waiting = (before - count, state)
+            disk.waiting = (before - count, state, epoch)
             return
         # It becomes current: what is before it is deleted in the same transaction.
-        disk.state, disk.waiting = state, None
+        disk.state, disk.state_epoch, disk.waiting = state, epoch, None
         disk.safe = moved[before:]
 
     def _note(self, v: int, moved: list[Record]) -> None:
         """What an origin has on disk is the truth."""
+        host, disk = self.hosts[v], self.hosts[v].disk
         for record in moved:
             truth = self.side_truth if record.game == SIDE else self.truth
-            told = truth.setdefault((v, self.hosts[v].epoch), [])
+            key, unsure = (v, disk.epoch(record.game)), host.unsure.get(record.game)
+            told = truth.setdefault(key, [])
             if isinstance(record, Own) and record.seq:
-                weight = weight_of(record)
-                if record.seq != len(told) + weight:
+                items = [(record.t, record.arm, record.reward)] * weight_of(record)
+                if unsure is not None:
+                    unsure += items
+                    continue
+                if record.seq != len(told) + len(items):
                     raise Broken(f"I3: node {v} numbers its items {record.seq} after {len(told)}")
-                told.extend([(record.t, record.arm, record.reward)] * weight)
+                told += items
+            if isinstance(record, Hold) and not record.held:
+                told += host.unsure.pop(record.game, [])
+            if isinstance(record, Renewed):
+                held = told[record.upto :] if unsure is None else host.unsure.pop(record.game)
+                if unsure is None:
+                    del told[record.upto :]
+                disk.epochs[record.game] = record.epoch
+                truth[(v, record.epoch)] = held[-(host.retain + self.limits.batch * self.signed) :]
+
+
+def copied(disk: Disk) -> Disk:
+    epochs = dict(disk.epochs)
+    return replace(disk, safe=[*disk.safe], log=[*disk.log], rest=[], waiting=None, epochs=epochs)

@@ -140,8 +140,8 @@ class Mesh:
                     d[v][w] = min(d[v][w], d[v][k] + d[k][w])
         return d
 
-    def fresh(self, v: int) -> Node:
-        return Node(self.config(v))
+    def fresh(self, v: int, epoch: int) -> Node:
+        return Node(dataclasses.replace(self.config(v), epoch=epoch))
 
     def config(self, v: int) -> NodeConfig:
         """From the mesh file as it is on this machine."""

@@ -22,9 +22,17 @@ class Disk:
     safe: list[Record] = field(default_factory=list)
     rest: list[Record] = field(default_factory=list)
     state: bytes | None = None  # the snapshot, behind which `safe` begins
-    waiting: tuple[int, bytes] | None = None  # (records before it, snapshot) not on disk yet
+    waiting: tuple[int, bytes, int] | None = None  # (records before it, snapshot, epoch) not on disk yet
     full: bool = False
     log: list[Record] = field(default_factory=list)  # all safe ones ever: not on the disk, for the checks
+    first_epoch: int = 1  # when it was empty
+    state_epoch: int = 1  # as of the snapshot
+    epochs: dict[str, int] = field(
+        default_factory=dict
+    )  # per game, if it changed, as of the last safe record
+
+    def epoch(self, game: str) -> int:
+        return self.epochs.get(game, self.first_epoch)
 
 
 @dataclass
@@ -67,6 +75,10 @@ class Host:
     side: int | None = None  # which arms the second game has in its mesh file; None: it is not in it
     file: int = 0  # which revision of the mesh file it has applied
     key: int = 0  # which of its keys it has
+    backup: Disk | None = None  # a copy of its disk as it was at some time
+    backup_items: int = 0  # own items in it
+    unsure: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict)
+    """Per game, own items on disk since an old copy was put in its place, until it is known to be one."""
     away: bool = False  # it is no part of the mesh yet, or any more
 
 

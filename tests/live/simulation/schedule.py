@@ -4,10 +4,29 @@ from __future__ import annotations
 
 from live.making import GAME
 from live.simulation.applications import Applications
+from live.simulation.machines import copied
 from live.simulation.parts import Broken
+from rumormill.live.core.frames import Key
 
 FAULTS = (
-    *("crash", "crash", "lose", "cut", "cut", "stall", "stall", "block", "unblock", "full", "clock", "time"),
+    *(
+        "back up",
+        "old copy",
+        "old copy",
+        "damage",
+        "crash",
+        "crash",
+        "lose",
+        "cut",
+        "cut",
+        "stall",
+        "stall",
+        "block",
+        "unblock",
+        "full",
+        "clock",
+        "time",
+    ),
     *("snapshot", "snapshot", "lie", *["boast"] * 4, "forge", "forge", "forge", "nonsense", "abandon"),
 )
 MEMBERS = (
@@ -80,6 +99,12 @@ class World(Applications):
             self.crash(v)
         elif kind == "lose" and rng.random() < 0.4:
             self.lose_disk(v)
+        elif kind == "back up":
+            self.back_up(v)
+        elif kind == "old copy":
+            self.put_back(v, edges)
+        elif kind == "damage" and rng.random() < 0.3:
+            self.damage(v)
         elif kind == "cut" and self.wires:
             self.cut(rng.choice(list(self.wires)))
         elif kind == "stall" and self.wires:
@@ -124,6 +149,69 @@ class World(Applications):
             self.nonsense(v)
         elif kind == "abandon" and self.hosts[v].sent:
             self.node(v).abandon(GAME, rng.choice(list(self.hosts[v].sent)))
+
+    def put_back(self, v: int, edges: list[tuple[int, int]]) -> None:
+        """An old copy of the disk in its place: the node takes rewards, then meets its neighbours."""
+        host, copy, key = self.hosts[v], self.hosts[v].backup, (v, self.hosts[v].epoch)
+        if copy is None or copy.epoch(GAME) != key[1] or self._epochs(v) >= self.limits.epochs - 1:
+            return
+        self.crash(v)
+        had, newest = host.backup_items, host.backup_items == len(self.truth.get(key, ()))
+        # Only who shows more of its stream can tell a node that it is old.
+        if self.changes or not (newest or any(self._shows_more(w, key, had) for w in self._met(v, edges))):
+            return
+        host.disk, host.sent, host.unsure = copied(copy), {}, {GAME: []}
+        host.disk.full = False
+        self.start(v)
+        self.tokens = {token for token in self.tokens if token[:2] != key}
+        for _ in range(self.rng.randrange(6)):
+            self.choose(v)
+            self.observe(v)
+            self.commit(v)
+        for _ in range(60):
+            self.meet(v, edges)
+            if self.node(v).games[GAME].held is None:
+                break
+        if (host.epoch == key[1]) != newest:
+            raise Broken(f"I13: node {v} has epoch {host.epoch} after an old copy, newest: {newest}")
+
+    def _met(self, v: int, edges: list[tuple[int, int]]) -> list[int]:
+        """The neighbours that a start would be linked to."""
+        found = []
+        for a, b in edges:
+            w = a if b == v else b
+            if v not in (a, b) or (a, b) in self.blocked or self.hosts[w].node is None:
+                continue
+            serials = [self.serial(each, self.hosts[each].key) for each in (v, w)]
+            config = self.config(v)
+            if (
+                not self.node(w).refusal(v, serials[0])
+                and w in config.neighbours
+                and serials[1] not in config.revoked
+            ):
+                found.append(w)
+        return found
+
+    def _shows_more(self, w: int, key: Key, had: int) -> bool:
+        stream = self.node(w).games[GAME].streams.get(key)
+        return stream is not None and stream.upto > had and stream.floor < stream.upto
+
+    def meet(self, v: int, edges: list[tuple[int, int]]) -> None:
+        """Half a second on the links of one node, which do nothing strange."""
+        self.now += 0.5
+        for edge in edges:
+            if v in edge:
+                self.connect(*edge)
+        for link in [link for link, each in self.wires.items() if v in each.ends]:
+            self.wires[link].stalled = self.wires[link].hostile = False
+            for sender in self.wires[link].ends:
+                self.node(sender).tick(self.clock(sender))
+                self.pull(link, sender, 100_000)
+            for sender in self.wires[link].ends:
+                while link in self.wires and self.wires[link].ways[sender]:
+                    self.deliver(link, sender)
+        self.commit(v)
+        self.drop_closing(v)
 
     def leave_and_return(self, edges: list[tuple[int, int]]) -> None:
         """One node is cut off while the others go on; then it comes back, over links that stall."""

@@ -99,6 +99,8 @@ class Exchange:
         self._tokens: dict[tuple[str, int], tuple[float, float]] = {}
         self.skips_before: Callable[[LiveGame, Stream, int], bool] = lambda game, stream, first: False
         """Whether the items before `first` were skipped, because no neighbour retains them."""
+        self.own_shown: Callable[[Link, LiveGame, Obs], None] = lambda link, game, frame: None
+        """Called with items of the own stream."""
 
     # --- sending ------------------------------------------------------------------------------------
 
@@ -118,7 +120,7 @@ class Exchange:
             link.control.append(encode(Have(name, rows, full=True)))
 
     def _row(self, game: LiveGame, stream: Stream) -> tuple[int, int, int, int]:
-        upto = game.durable if stream is game.own else stream.upto
+        upto = game.published if stream is game.own else stream.upto
         return (*stream.key, upto, stream.hops if stream.hops < UNKNOWN else NOT_KNOWN)
 
     def announce(self, game: LiveGame, stream: Stream) -> None:
@@ -149,9 +151,9 @@ class Exchange:
     def _stream_frame(self, link: Link, game: LiveGame, shared: SharedGame, stream: Stream) -> bytes | None:
         """The next Obs or Skip of a stream; None if there is nothing to send."""
         key, name = stream.key, game.config.name
-        last = game.durable if stream is game.own else stream.upto
+        last = game.published if stream is game.own else stream.upto
         first = shared.has.get(key, 0) + 1
-        if first > last or not self._offered(link, game, stream):
+        if first > last or not self._offered(link, game, shared, stream):
             return None
         # Only durable items count, also for a Skip: a crash may undo the others.
         floor = min(stream.retained.floor, last)
@@ -187,11 +189,11 @@ class Exchange:
         shared.skip_sent[stream.key] = floor
         return encode(Skip(name, *stream.key, upto, *signed))
 
-    def _offered(self, link: Link, game: LiveGame, stream: Stream) -> bool:
+    def _offered(self, link: Link, game: LiveGame, shared: SharedGame, stream: Stream) -> bool:
         """Whether a stream is sent to a peer: within the hop budget, or back to an origin that lost it."""
         origin, epoch = stream.key
-        if origin == link.peer:
-            return epoch != link.epoch and game.config.gamma > 0
+        if origin == link.peer:  # of its newest stream it reports how far it is: if not as far, it lost items
+            return game.config.gamma > 0 and (epoch != link.epoch or stream.key in shared.claims)
         return stream.hops < game.config.gamma and origin in self._node.config.members
 
     # --- receiving ----------------------------------------------------------------------------------
@@ -219,9 +221,8 @@ class Exchange:
             if not 0 <= upto <= LAST_DECISION or not NOT_KNOWN <= hops <= game.config.gamma:
                 self._node.violations["have"] += 1
                 continue
-            if key == game.own.key and upto > game.own.upto:
-                # A false claim, or the own disk is an old copy: an operator has to look.
-                self._node.violations["ahead"] += 1
+            if key == game.own.key and upto > game.own.upto and game.held is None:
+                self._node.violations["ahead"] += 1  # a false claim: the disk is the newest
             hops = UNKNOWN if hops == NOT_KNOWN else hops
             shared.has[key] = shared.claims[key] = upto
             shared.hops[key] = hops
@@ -265,7 +266,7 @@ class Exchange:
         game = node.games[frame.game]
         key = (frame.origin, frame.epoch)
         if key == game.own.key:
-            node.violations["own"] += 1
+            self.own_shown(link, game, frame)
             return None
         # One hop means directly from the origin.
         back = frame.origin == node.config.node

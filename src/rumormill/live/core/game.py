@@ -9,14 +9,16 @@ from typing import Any
 
 from rumormill.live.core.agent_adapter import AgentAdapter
 from rumormill.live.core.decisions import Decisions, check_of
-from rumormill.live.core.frames import Head, Item, Key, Rows
+from rumormill.live.core.frames import Head, Item, Key, Rows, head_from
 from rumormill.live.core.node_config import GameConfig
 from rumormill.live.core.records import (
     Decision,
     Expired,
+    Hold,
     Own,
     Peer,
     Record,
+    Renewed,
     Reserve,
     Skipped,
     Weighted,
@@ -39,6 +41,18 @@ from rumormill.validate import LARGEST_REWARD
 MOST_HEADS = 1_024
 
 
+@dataclass
+class Held:
+    """The own stream as found on disk: later items are not sent until it is known to be the newest."""
+
+    upto: int
+    digest: bytes = b""
+    head: Head | None = None
+    since: float | None = None  # when neighbours were first asked
+    release: int | None = None
+    """The record that says it is the newest: when that is on disk, later items may be sent."""
+
+
 class GameState:
     """The state of one game on one node: the agent, the own decisions, all streams."""
 
@@ -54,6 +68,8 @@ class GameState:
         self.streams: dict[Key, Stream] = {self.own.key: self.own}
         self.durable = 0
         """The last item of the own stream that is on disk; later ones are not sent."""
+        self.held: Held | None = None
+        """None once the own stream on disk is known to be the newest."""
         # (record, seq, digest) of own items not on disk
         self._waiting: deque[tuple[int, int, bytes]] = deque()
         self._heads: deque[tuple[int, Head]] = deque(maxlen=MOST_HEADS)  # (seq, head) likewise
@@ -67,6 +83,11 @@ class GameState:
 
     def _chain(self) -> Chain | None:
         return None if self.signer is None else Chain(self.limits.batch)
+
+    @property
+    def published(self) -> int:
+        """The last item of the own stream that may be sent."""
+        return self.durable if self.held is None else min(self.durable, self.held.upto)
 
     # --- games of one name --------------------------------------------------------------------------
 
@@ -103,7 +124,9 @@ class GameState:
         while self._reserves and self._reserves[0][0] <= record:
             self.decisions.reserved = self._reserves.popleft()[1]
         self.decisions.committed(record)
-        before, digest = self.durable, b""
+        before, digest = self.published, b""
+        if self.held is not None and self.held.release is not None and self.held.release <= record:
+            self.held = None
         while self._waiting and self._waiting[0][0] <= record:
             _, seq, after = self._waiting.popleft()
             # From every point one batch reaches the next: also over the items of a weighted reward.
@@ -117,7 +140,7 @@ class GameState:
             self.own.head = self._heads.popleft()[1]
         if digest:
             self._sign(self.durable, digest, self.own.head)
-        return self.durable > before
+        return self.published > before
 
     def _sign(self, upto: int, digest: bytes, head: Head | None) -> None:
         """Sign a point of the own stream, in a mesh with signatures."""
@@ -165,6 +188,7 @@ class GameState:
             "heads": [[seq, head.t, head.arm, head.rows] for seq, head in self._heads],
             "streams": [stream.state() for stream in self.streams.values()],
             "void": self.void,
+            **({} if self.held is None or self.held.release else {"held": _plain_held(self.held)}),
         }
 
     def restore(self, state: dict[str, Any]) -> None:
@@ -188,6 +212,14 @@ class GameState:
         for seq, t, arm, rows in state["heads"]:
             self._heads.append((int(seq), Head(int(t), int(arm), tuple(map(tuple, rows)))))
         self.void = int(state["void"])
+        if "held" in state:
+            upto, digest, head = state["held"]
+            self.held = Held(int(upto), bytes(digest), head_from(head))
+
+
+def _plain_held(held: Held) -> list[Any]:
+    """As plain data, for snapshots."""
+    return [held.upto, held.digest, None if held.head is None else held.head.plain()]
 
 
 class Refused(Exception):
@@ -406,6 +438,65 @@ class LiveGame(GameState):
             stream.chain.digest = record.digest
             stream.chain.add(Point(record.upto, record.digest, record.head, record.signature), record.upto)
 
+    # --- a disk that is an old copy --------------------------------------------------------------------
+
+    def hold(self, log: Callable[[Record], int]) -> None:
+        """Send no new own items until neighbours have shown that the disk is the newest."""
+        if self.held is None:
+            self._hold(True)
+            log(Hold(self.config.name, True))
+
+    def release(self, log: Callable[[Record], int]) -> None:
+        """The disk is the newest: send new items once this is recorded on it."""
+        assert self.held is not None
+        self.held.release = log(Hold(self.config.name, False))
+
+    def _hold(self, wanted: bool) -> None:
+        head = self._heads[-1][1] if self._heads else self.own.head
+        self.held = Held(*self.numbers[1:], head) if wanted else None
+
+    def renew(self, epoch: int, log: Callable[[Record], int]) -> None:
+        """The disk is an old copy: begin another own stream with what was held."""
+        for t in list(self.decisions.open):
+            self._close(t, log)
+        upto = self.durable if self.held is None else self.held.upto
+        self._renew(epoch, upto, log(Renewed(self.config.name, epoch, upto)))
+
+    def _renew(self, epoch: int, upto: int, record: int) -> None:
+        past, batch = self.own, self.limits.batch
+        newest = self._heads[-1][1] if self._heads else past.head
+        first = max(upto, past.retained.floor) + 1
+        moved = past.retained.between(first, past.upto - first + 1)
+        past.head = past.head if self.held is None else self.held.head
+        if past.chain is not None:
+            past.chain.truncate(upto, self._digest_at(upto))
+            self._sign(upto, past.chain.digest, past.head)  # later points may have replaced this one
+        past.retained.truncate(upto)
+        if upto == 0:
+            del self.streams[past.key]  # a stream without items leaves no record
+        self.own = Stream((self.node, epoch), self._retain, hops=0, chain=self._chain())
+        self.streams[self.own.key] = self.own
+        self.held, self.durable = None, 0
+        self._waiting.clear()
+        self._heads.clear()
+        for start in range(0, len(moved), batch):
+            items = moved[start : start + batch]
+            self.own.retained.append(items)
+            if self.own.chain is not None:
+                self.own.chain.digest = chained(self.own.chain.digest, items)
+            self._publish_after(record, self.own.upto)
+        if moved and newest is not None:
+            self._heads.append((self.own.upto, newest))
+
+    def _digest_at(self, upto: int) -> bytes:
+        """The digest of the own stream up to an item that is held, on disk, or to be."""
+        if self.held is not None:
+            return self.held.digest
+        assert self.own.chain is not None
+        found = {seq: digest for _, seq, digest in self._waiting}
+        found |= {point.upto: point.digest for point in self.own.chain.points}
+        return {0: BEGIN, **found, self.own.upto: self.own.chain.digest}[upto]
+
     # --- other links, other games ----------------------------------------------------------------------
 
     def reconfigure(self, config: GameConfig, signer: Signer | None = None) -> None:
@@ -433,6 +524,10 @@ class LiveGame(GameState):
                 item = (record.t, record.arm, record.reward)
                 digest = chained(self.own.chain.digest, [item] * weight_of(record))
             self.follow((self.decisions.requested, record.seq, digest))
+        elif isinstance(record, Renewed):
+            self.own = Stream((self.node, record.epoch), self._retain, hops=0, chain=self._chain())
+            self.streams = {self.own.key: self.own}
+            self.follow((self.decisions.requested, 0, b""))
 
     # --- restart ---------------------------------------------------------------------------------------
 
@@ -465,6 +560,10 @@ class LiveGame(GameState):
                 stream = self.stream((origin, epoch))
                 assert stream is not None
                 self._take(stream, items, head, signature)
+            case Hold(held=held):
+                self._hold(held)
+            case Renewed(epoch=epoch, upto=upto):
+                self._renew(epoch, upto, 0)
             case Skipped(origin=origin, epoch=epoch):
                 stream = self.stream((origin, epoch))
                 assert stream is not None

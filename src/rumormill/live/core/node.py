@@ -7,10 +7,12 @@ the bytes of `frames`. Every change to an agent's state is a record: replaying t
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.exchange import Exchange, Link, NodeState, SharedGame
 from rumormill.live.core.frames import (
     LARGE_FRAME,
@@ -31,10 +33,12 @@ from rumormill.live.core.frames import (
 )
 from rumormill.live.core.game import Accepted, LiveGame
 from rumormill.live.core.node_config import GameConfig, NodeConfig
-from rumormill.live.core.records import Record, RemovedGame
+from rumormill.live.core.old_copy import OldCopy
+from rumormill.live.core.records import Record, RemovedGame, Renewed
 from rumormill.live.core.signatures import BEGIN
 from rumormill.live.core.skips import Skips
 
+WORN_OUT = "the disk is an old copy, and this node has had too many epochs: give it a new name"
 # Frames that may wait for a peer that does not read, beside four per stream; then the link is closed.
 MOST_CONTROL = 1_024
 # Bytes that count as one more frame; of a row of a Have and of an item of an Obs, at most.
@@ -64,6 +68,10 @@ class Node(NodeState):
         self._durable = 0
         self._exchange = Exchange(self)
         self._skips = Skips(self, self._exchange)
+        self._old_copy = OldCopy(self, self._exchange, self._skips, self._draw_epoch)
+        self._is_restarted = False
+        self.is_worn_out = False
+        """Whether the disk is an old copy and the node has had too many epochs to draw another."""
 
     def _game(self, config: GameConfig) -> LiveGame:
         return LiveGame(config, self.config.node, self.config.epoch, self.config.limits, self.config.signer)
@@ -75,6 +83,8 @@ class Node(NodeState):
         self._log_removals()
         for game in self.games.values():
             game.reserve(self.log)
+            if self._is_restarted:
+                game.hold(self.log)
 
     def _log_removals(self) -> None:
         """Record that games were removed: one that returns starts anew, behind the numbers it has used."""
@@ -86,17 +96,21 @@ class Node(NodeState):
     @property
     def ready(self) -> bool:
         """Whether every game can make a decision now."""
-        return all(game.decisions.ready for game in self.games.values())
+        return not self.is_worn_out and all(game.decisions.ready for game in self.games.values())
 
     def choose(self, game: str, now: float, ttl: float) -> Token:
         """The next decision; NotReady while there are no numbers on disk."""
         self._pass_time(now)
+        if self.is_worn_out:
+            raise NotReady(WORN_OUT)
         played = self.games[game]
         t, arm = played.choose(self.now, ttl, self._alone(played), self.log)
         return Token(game, self.config.epoch, t, arm, self.now + ttl)
 
     def observe(self, game: str, t: int, arm: int, reward: float, weight: int = 1) -> Accepted:
         """Accept the reward of a decision; acknowledge it when `committed` has reached its record."""
+        if self.is_worn_out:
+            raise NotReady(WORN_OUT)
         return self.games[game].observe(t, arm, reward, self.log, weight)
 
     def abandon(self, game: str, t: int) -> bool:
@@ -147,7 +161,11 @@ class Node(NodeState):
                 self.games[name].restore(each)
             else:
                 self._removed[name] = RemovedGame.from_state(each, own)
+        self._is_restarted = state is not None
         for record in journal:
+            self._is_restarted = True
+            if isinstance(record, Renewed):
+                self.config = dataclasses.replace(self.config, epoch=record.epoch)
             if record.game in self.games:
                 self.games[record.game].replay(record)
             else:
@@ -174,14 +192,36 @@ class Node(NodeState):
                 elif each.name in self._removed:
                     game.follow(self._removed.pop(each.name).numbers, record=self._records)
                 game.reserve(self.log)
+                if earlier is not None and earlier.held is not None:
+                    game.hold(self.log)
             games[each.name] = game
         for name, game in self.games.items():
             if name not in games:
                 self._removed[name] = RemovedGame(*game.numbers)
         self.games = games
         self._log_removals()
+        self._close_links("a new mesh file")
+
+    def _draw_epoch(self) -> None:
+        """The disk is an old copy: begin new own streams, with an epoch above all known ones."""
+        own, games = self.config.node, self.games.values()
+        epochs = {epoch for game in games for origin, epoch in game.streams if origin == own}
+        self.is_worn_out = len(epochs) >= self.config.limits.epochs
+        if self.is_worn_out:
+            return
+        epoch = max(int(1000 * self.now), 1 + max(epochs))
+        self.config = dataclasses.replace(self.config, epoch=epoch)
+        for game in games:
+            game.renew(epoch, self.log)
+        for name, earlier in self._removed.items():
+            record = Renewed(name, epoch, earlier.seq)
+            earlier.replay(record)
+            self.log(record)
+        self._close_links("a new epoch")
+
+    def _close_links(self, why: str) -> None:
         for link in self.links.values():
-            link.closing = link.closing or "a new mesh file"
+            link.closing = link.closing or why
             link.outdated = True
             link.games.clear()
 
@@ -216,6 +256,7 @@ class Node(NodeState):
                 link.control.append(encode(Ping()))
             if link.epoch is not None and self.now >= link.next_have:
                 self._exchange.send_have(link)
+        self._old_copy.tick()
         self._skips.skip_unavailable()  # last: silent links are marked as closing before
 
     def refusal(self, peer: int | None, serial: str) -> tuple[str, str] | None:

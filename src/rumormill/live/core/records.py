@@ -16,7 +16,7 @@ import msgspec
 
 from rumormill.errors import DataError
 from rumormill.live.core.frames import ITEM, Head, Item, Key
-from rumormill.live.core.signatures import chained
+from rumormill.live.core.signatures import BEGIN, chained
 
 
 class _Record(msgspec.Struct, array_like=True, frozen=True, gc=False):
@@ -96,7 +96,22 @@ class Skipped(_Record, tag="skipped", frozen=True):
     signature: bytes = b""
 
 
-Record = Reserve | Decision | Own | Weighted | Peer | Expired | Skipped
+class Hold(_Record, tag="hold", frozen=True):
+    """From here on own items are held back, until neighbours have shown that this disk is the newest."""
+
+    game: str
+    held: bool
+
+
+class Renewed(_Record, tag="renewed", frozen=True):
+    """The disk was an old copy: own items behind `upto` become the first of a stream of this epoch."""
+
+    game: str
+    epoch: int
+    upto: int = 0
+
+
+Record = Reserve | Decision | Own | Weighted | Peer | Expired | Skipped | Hold | Renewed
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Record)
@@ -226,6 +241,8 @@ class RemovedGame:
                 self.seq = seq
                 if self.digest:
                     self.digest = chained(self.digest, [(t, arm, reward)] * weight_of(record))
+            case Renewed():
+                self.seq, self.digest = 0, BEGIN if self.digest else b""
 
     def state(self, own: Key) -> dict[str, Any]:
         """As plain data, for snapshots, in the form of a game that is played."""

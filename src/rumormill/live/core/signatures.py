@@ -87,6 +87,11 @@ class Chain:
         points.append(point)
         del points[: bisect_left(points, floor, key=lambda each: each.upto)]
 
+    def truncate(self, upto: int, digest: bytes) -> None:
+        """Drop the points after `upto`, where the digest is `digest`."""
+        self.digest = digest
+        del self.points[bisect_right(self.points, upto, key=lambda each: each.upto) :]
+
     def step(self, first: int, last: int) -> Point | None:
         """The furthest point, at most `last`, that one batch from item `first` reaches; None without one."""
         most = min(first - 1 + self._batch, last)

@@ -6,6 +6,8 @@ show what follows: it is asked for the items behind its floor, and the skip is r
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rumormill.live.core.exchange import NOT_KNOWN, Exchange, Link, NodeState, SharedGame
 from rumormill.live.core.frames import Have, Key, Skip, encode
 from rumormill.live.core.game import LiveGame
@@ -24,6 +26,8 @@ class Skips:
     def __init__(self, node: NodeState, exchange: Exchange) -> None:
         self._node, self._announce = node, exchange.announce
         exchange.skips_before = self.skips_before
+        self.own_shown: Callable[[Link, LiveGame, Skip], None] = lambda link, game, frame: None
+        """Called with a Skip of the own stream."""
 
     def receive(self, link: Link, frame: Skip) -> None:
         """A peer no longer retains the items that come next here."""
@@ -32,7 +36,10 @@ class Skips:
             node.violations["skip"] += 1
             return
         game, key = node.games[frame.game], (frame.origin, frame.epoch)
-        stream = None if key == game.own.key else game.stream(key)
+        if key == game.own.key:
+            self.own_shown(link, game, frame)
+            return
+        stream = game.stream(key)
         if stream is None:
             node.violations["skip"] += 1
             return

@@ -70,6 +70,10 @@ class RetainedItems:
         """Drop all items; the next one is floor + 1."""
         self.floor = self.last = floor
 
+    def truncate(self, last: int) -> None:
+        """Drop the items after `last`."""
+        self.last, self.floor = last, min(self.floor, last)
+
     def _reserve(self, count: int) -> None:
         if count <= len(self._ring) or len(self._ring) == self._limit:
             return

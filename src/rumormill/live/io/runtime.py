@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Any
 
 from rumormill.errors import InputError, RumormillError
-from rumormill.live.core.node import Node
+from rumormill.live.core.node import WORN_OUT, Node
 from rumormill.live.core.node_config import node_config
 from rumormill.live.core.signatures import Signer
 from rumormill.live.io.folder import pack, set_aside_damage
@@ -97,8 +97,7 @@ class Runtime:
         if settings.rejoin and (aside := set_aside_damage(settings.data)) is not None:
             log.warning("the damaged folder was set aside", extra={"fields": {"where": str(aside)}})
         self.journal = Journal(settings.data, owner, fresh_epoch=lambda: time.time_ns() // 1_000_000)
-        self.epoch = self.journal.found.epoch
-        self.node = Node(node_config(mesh, name, self.epoch, signer=signer))
+        self.node = Node(node_config(mesh, name, self.journal.found.epoch, signer=signer))
         self.node.restart(self.journal.found.state, self.journal.found.records)
         self._since_snapshot = len(self.journal.found.records)
         self.journal.forget_found()
@@ -113,9 +112,14 @@ class Runtime:
         self._waiting: dict[asyncio.Future[Response], tuple[int, Response]] = {}
         self._scheduled = False
         self._flushed = self.started
-        self._was_ready = True
+        self._was_ready, self._last_epoch = True, self.epoch
         self._next_warning = self.started
         self._stop = asyncio.Event()
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the own streams."""
+        return self.node.config.epoch
 
     # --- start and stop -----------------------------------------------------------------------------
 
@@ -214,8 +218,11 @@ class Runtime:
         """Log when the node becomes ready or stops being so, and warn of certificates that expire soon."""
         if self.ready != self._was_ready:
             self._was_ready = self.ready
-            why = self.not_alive or self.journal.fault or "decision numbers wait for the disk"
+            why = self.not_ready or "unknown"
             _log(*(("info", "ready again") if self.ready else ("warning", f"not ready: {why}")))
+        if self.epoch != self._last_epoch:
+            self._last_epoch = self.epoch
+            _log("warning", "the disk is an old copy: the node continues with a new epoch", epoch=self.epoch)
         now = self.clock()
         if now < self._next_warning:
             return
@@ -289,7 +296,7 @@ class Runtime:
         self._flush()
         self.transport.pump(self.congested)
         await self.transport.stop()
-        self.journal.write_snapshot(pack(self.node.snapshot()))
+        self._write_snapshot()
         clean = await asyncio.to_thread(self.journal.close)
         if not clean:  # the exit code is 0 all the same: nothing acknowledged is lost
             log.warning("not all was written, none of it acknowledged: %s", self.journal.fault)
@@ -318,7 +325,7 @@ class Runtime:
         _log("info", "a new mesh file", revision=its, nodes=len(mesh.ids), certificate=keys.serial)
         # What was learned under the old plan is not computed again from its records under the new one.
         self._flush()
-        self.journal.write_snapshot(pack(self.node.snapshot()))
+        self._write_snapshot()
 
     # --- journal ------------------------------------------------------------------------------------
 
@@ -343,7 +350,10 @@ class Runtime:
             self._since_snapshot += len(batch)
             if self._since_snapshot >= SNAPSHOT_EVERY:
                 self._since_snapshot = 0
-                self.journal.write_snapshot(pack(self.node.snapshot()))
+                self._write_snapshot()
+
+    def _write_snapshot(self) -> None:
+        self.journal.write_snapshot(pack(self.node.snapshot()), self.epoch)
 
     def failed(self, what: str, error: Exception) -> None:
         """Log a defect; the node continues."""
@@ -357,8 +367,17 @@ class Runtime:
     @property
     def ready(self) -> bool:
         """Whether decisions can be made now."""
-        ready = not self.draining and self.journal.fault is None and self.node.ready
-        return ready and self.not_alive is None
+        return self.not_ready is None
+
+    @property
+    def not_ready(self) -> str | None:
+        """Why no decisions can be made now; None if they can."""
+        if self.draining:
+            return "the node is stopping"
+        if self.node.is_worn_out:
+            return WORN_OUT
+        numbers = None if self.node.ready else "decision numbers wait for the disk"
+        return self.not_alive or self.journal.fault or numbers
 
     def _committed(self, n: int) -> None:
         """The first n records are on disk: resolve the futures that wait for them."""

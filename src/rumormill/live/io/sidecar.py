@@ -268,7 +268,9 @@ class Sidecar:
         if token.game not in self._runtime.mesh.games:
             raise BadRequest(404, f"there is no game {token.game[:100]!r}")
         if token.epoch != self._runtime.epoch:
-            raise Refused("old", "this decision was made before the node lost its disk")
+            raise Refused(
+                "old", "this decision was made before the node lost its disk or was given an old copy of it"
+            )
         return token
 
     # --- status -------------------------------------------------------------------------------------
@@ -281,9 +283,8 @@ class Sidecar:
         return Response(200, b"ok\n", "text") if wrong is None else _error(503, wrong)
 
     def _ready(self, request: Request) -> Response:
-        if self._runtime.ready:
-            return Response(200, b"ready\n", "text")
-        return _error(503, self._runtime.not_alive or self._runtime.journal.fault or "not ready")
+        why = self._runtime.not_ready
+        return Response(200, b"ready\n", "text") if why is None else _error(503, why)
 
     def _metrics(self, request: Request) -> Response:
         return Response(200, status.metrics(self._runtime).encode(), "text/plain; version=0.0.4")

@@ -26,7 +26,6 @@ class RunningNode(Protocol):
     """The parts of a node's process that its status is read from."""
 
     name: str
-    epoch: int
     started: float
     mesh: Mesh
     node: Node
@@ -35,8 +34,16 @@ class RunningNode(Protocol):
     clock: Callable[[], float]
 
     @property
+    def epoch(self) -> int:
+        """The epoch of the own streams."""
+
+    @property
     def ready(self) -> bool:
         """Whether decisions can be made now."""
+
+    @property
+    def not_ready(self) -> str | None:
+        """Why no decisions can be made now; None if they can."""
 
     @property
     def tick_age(self) -> float:
