@@ -68,6 +68,7 @@ POLICIES = {
     "kmp": "play(rm.KMPUCB(gamma=1), {})",
     "origin-median": "play(rm.OriginMedianUCB(gamma=1), {})",
     "robust": "play(rm.RobustUCB(), {})",
+    "epsilon-greedy": "play(rm.EpsilonGreedy(gamma=1), {})",
     "centralized": (
         "play(rm.CentralizedMPUCB(gamma=1), "
         "{v: LeaderPart(gamma=1, leader=1, distance=int(v != 1)) for v in LINKS})"

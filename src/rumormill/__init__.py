@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from rumormill.policies import ConsensusUCB as ConsensusUCB
     from rumormill.policies import CoopUCB2 as CoopUCB2
     from rumormill.policies import DecentralizedMPUCB as DecentralizedMPUCB
+    from rumormill.policies import EpsilonGreedy as EpsilonGreedy
     from rumormill.policies import OriginMedianUCB as OriginMedianUCB
     from rumormill.policies import Plan as Plan
     from rumormill.policies import Policy as Policy
@@ -117,8 +118,8 @@ _ROOMS = {
     "graphs": "Network Topology",
     "live.io.client": "Client",
     "policies": (
-        "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB KMPUCB OriginMedianUCB Plan "
-        "Policy RobustGossip RobustUCB Seat recommended"
+        "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB EpsilonGreedy KMPUCB "
+        "OriginMedianUCB Plan Policy RobustGossip RobustUCB Seat recommended"
     ),
     "protocol": "Byzantine Carrier Channel Churn Corruption Imperfect Message PerfectChannel Relay World",
 }

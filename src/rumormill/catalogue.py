@@ -65,6 +65,7 @@ POLICIES = Names(
         "consensus": "consensus:ConsensusUCB",
         "robust": "robust:RobustUCB",
         "origin-median": "origin_median:OriginMedianUCB",
+        "epsilon-greedy": "epsilon_greedy:EpsilonGreedy",
         "coop-ucb2": "baselines.coop_ucb2:CoopUCB2",
         "dducb": "baselines.dducb:DDUCB",
         "robust-gossip": "baselines.robust_gossip:RobustGossip",

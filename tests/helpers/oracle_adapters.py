@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import rumormill as rm
 from helpers import oracle
-from helpers.oracle import AVERAGING, OWN_INDEX, Actions, Floats, Rules, World
+from helpers.oracle import AVERAGING, CHOICES, OWN_INDEX, WITH_ROWS, Actions, Floats, Rules, World
 from rumormill import catalogue
 from rumormill.arms import RewardSource
 from rumormill.engine.compiled.dispatch import LAYOUTS
@@ -98,17 +98,19 @@ SAME_NAME = (
 def rules_of(policy: Any, network: rm.Network, source: RewardSource) -> Rules:
     """The oracle's rules for a policy of the package, with the cover or leaders that the policy chose."""
     name, plan = catalogue.name_of("policy", type(policy)), policy.plan(network)
-    moments = policy.moments or source.moments()
+    moments = getattr(policy, "moments", None) or source.moments()
     fields = catalogue.settings(type(policy))
     given = {one.name: getattr(policy, one.name) for one in fields if one.name in SAME_NAME}
     if name == "consensus":
         given["eps_v"] = plan.epsilon.tolist()
     if name not in AVERAGING:
-        given |= {"gamma": plan.gamma, "schedule": policy.confidence}
+        given |= {"gamma": plan.gamma, "schedule": getattr(policy, "confidence", "paper")}
         given["discard"] = getattr(policy, "discard", None) is not None
         given["guard"] = policy.guard if getattr(policy, "guard", "auto") != "auto" else 0
         given["cover"] = plan.groups if isinstance(plan, CliquePlan) else None
-    if name in MESSAGE_PASSING:
+    if name in CHOICES:
+        given["extra"] = {one.name: getattr(policy, one.name) for one in fields if one.name not in given}
+    if hasattr(policy, "estimator") and name != "origin-median":
         given["estimator"] = catalogue.name_of("estimator", type(policy.estimator))
         options = catalogue.settings(type(policy.estimator))
         given["options"] = {one.name: getattr(policy.estimator, one.name) for one in options}
@@ -240,7 +242,7 @@ def ties_against_oracle(
         f"(gap {gaps[worst]:.3g}) for {game}"
     )
     if isinstance(result, rm.Result) and world.perfect and messages is not None:
-        rows = game.table.shape[2] if rules.policy in ("kmp", *AVERAGING) else 0
+        rows = game.table.shape[2] if rules.policy in (*WITH_ROWS, *AVERAGING) else 0
         assert result.messages[0, -1] == messages, (
             f"{result.messages[0, -1]} messages, not {messages}: {game}"
         )

@@ -37,7 +37,7 @@ from rumormill.live.io.status import arm_rows
 from rumormill.mesh.edit import add, init, plan
 from rumormill.mesh.file import GamePart, read_mesh
 
-LIVE = {"decentralized", "centralized", "kmp", "origin-median", "robust"}
+LIVE = {"decentralized", "centralized", "kmp", "origin-median", "robust", "epsilon-greedy"}
 """Policies whose messages travel hops, or that send none."""
 
 

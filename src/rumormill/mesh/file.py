@@ -276,8 +276,10 @@ class Mesh:
         """The policy of a game, if a node can run it without end; else InputError."""
         policy = self.policies[game.name]
         estimator = getattr(policy, "estimator", None)  # an own policy may have none
+        refusal = getattr(policy, "live_refusal", "")
         has_moments = game.moments is not None or "moments" in game.policy
         for refuses, why in (
+            (refusal, f"this policy cannot be played live: {refusal}; take kmp"),
             (
                 getattr(estimator, "needs_horizon", False),
                 'the estimator must know the number of rounds, and there is none; take "trimmed"',

@@ -16,6 +16,7 @@ from rumormill.policies.baselines import DDUCB, CoopUCB2, DelayedPlan, RobustGos
 from rumormill.policies.centralized import CentralizedMPUCB, LeaderPlan
 from rumormill.policies.consensus import ConsensusUCB
 from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
+from rumormill.policies.epsilon_greedy import EpsilonGreedy
 from rumormill.policies.kmp import KMPUCB, recommended
 from rumormill.policies.message_passing_policy import HopPart, HopPlan, RobustPolicy
 from rumormill.policies.origin_median import OriginMedianUCB
@@ -31,6 +32,7 @@ __all__ = [
     "DDUCB",
     "DecentralizedMPUCB",
     "DelayedPlan",
+    "EpsilonGreedy",
     "HopPart",
     "HopPlan",
     "KMPUCB",

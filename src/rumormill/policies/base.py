@@ -188,6 +188,8 @@ class Policy(metaclass=NamedArguments):
     """The name in tables and figures; left out, that of the class."""
     shares_rows: ClassVar[bool] = False
     """Whether messages carry a row (estimate, count) for every arm."""
+    live_refusal: ClassVar[str] = ""
+    """Why a live node cannot run it, as the rest of a sentence; empty: it can."""
 
     @abstractmethod
     def agent(self, seat: Seat) -> Agent:

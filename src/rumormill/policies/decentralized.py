@@ -23,8 +23,14 @@ from rumormill.counter_rng import key_with, uniform_at
 from rumormill.errors import InputError
 from rumormill.graphs import Network, clique_cover, verify_cover
 from rumormill.policies.base import Seat
-from rumormill.policies.message_passing_agent import MessagePassingAgent
-from rumormill.policies.message_passing_policy import HopPart, HopPlan, MessagePassingPolicy, RobustPolicy
+from rumormill.policies.message_passing_agent import MessagePassingAgent, Samples
+from rumormill.policies.message_passing_policy import (
+    FloodingPolicy,
+    HopPart,
+    HopPlan,
+    MessagePassingPolicy,
+    RobustPolicy,
+)
 from rumormill.protocol import Message
 from rumormill.protocol.relay import in_order
 from rumormill.validate import refused, truth, whole
@@ -168,9 +174,14 @@ class DecentralizedAgent(MessagePassingAgent):
     """Algorithm 1 for one agent."""
 
     def __init__(
-        self, policy: RobustPolicy, seat: Seat, gamma: int, clique: frozenset[int] | None = None
+        self,
+        policy: FloodingPolicy | RobustPolicy,
+        seat: Seat,
+        gamma: int,
+        clique: frozenset[int] | None = None,
+        samples: Samples | None = None,
     ) -> None:
-        super().__init__(policy, seat, gamma)
+        super().__init__(policy, seat, gamma, samples)
         self.clique = clique
 
     def decide(self, t: int) -> int:

@@ -7,10 +7,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from rumormill.estimators import Radius, Terms
+from rumormill.counter_rng import THOMPSON, key_of, key_with, uniform_at
+from rumormill.estimators import OnlineMean, Radius, Terms
 from rumormill.formulas import log_confidence, shared_arm, worth_sending
 from rumormill.policies.base import Seat
-from rumormill.policies.message_passing_policy import HopPart, RobustPolicy
+from rumormill.policies.message_passing_policy import FloodingPolicy, HopPart, RobustPolicy
 from rumormill.protocol import Message, MessageValidator, Relay
 from rumormill.protocol.message import plain_rows, rows_from_plain
 
@@ -18,6 +19,18 @@ from rumormill.protocol.message import plain_rows, rows_from_plain
 def first_best(values: Sequence[float]) -> int:
     """argmax; the lowest index on ties."""
     return max(range(len(values)), key=values.__getitem__)
+
+
+class OwnDraws:
+    """The counter-based uniforms of one agent: U(THOMPSON; agent, t, i)."""
+
+    def __init__(self, seat: Seat) -> None:
+        key = seat.part.draws if isinstance(seat.part, HopPart) else None
+        self.key: int = key_with(key_of(0, THOMPSON), seat.agent) if key is None else key
+
+    def uniform(self, t: int, i: int) -> float:
+        """Draw i of round t."""
+        return float(uniform_at(key_with(key_with(self.key, t), i)))
 
 
 class Samples:
@@ -46,6 +59,14 @@ class Samples:
             group=seat.part.group if isinstance(seat.part, HopPart) else 1,
         )
         self._arms = [estimator.stream_for(terms) for _ in range(seat.n_arms)]
+
+    @classmethod
+    def of(cls, arms: Sequence[OnlineMean]) -> Samples:
+        """The samples of streams that compute their own index, one per arm, at L_t = 2 ln t."""
+        made = cls.__new__(cls)
+        made._schedule, made._n_agents, made.radius = "paper", 1, None
+        made.pending, made.latest, made._arms = [0] * len(arms), (), list(arms)
+        return made
 
     def L(self, t: int) -> float:
         """ln(1/δ_t)."""
@@ -103,11 +124,16 @@ Rows = tuple[tuple[float, float], ...]
 class MessagePassingAgent(ABC):
     """An agent with samples of its own and of others, that floods messages."""
 
-    def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, samples: Any = None) -> None:
+    def __init__(
+        self, policy: FloodingPolicy | RobustPolicy, seat: Seat, gamma: int, samples: Any = None
+    ) -> None:
+        if samples is None:
+            assert isinstance(policy, RobustPolicy)
+            samples = Samples(policy, seat)
         self.agent = seat.agent
         self.n_arms = seat.n_arms
         self.start_and_quiet = policy.start_and_quiet
-        self.samples: Samples = Samples(policy, seat) if samples is None else samples
+        self.samples: Samples = samples
         self.relay = Relay(seat.agent, gamma)
         self.validator = message_validator(policy, seat, gamma)
         self.now = 0
@@ -190,7 +216,7 @@ class MessagePassingAgent(ABC):
         self.samples.latest = rows_from_plain(state.get("latest", ()))
 
 
-def message_validator(policy: RobustPolicy, seat: Seat, gamma: int) -> MessageValidator:
+def message_validator(policy: FloodingPolicy | RobustPolicy, seat: Seat, gamma: int) -> MessageValidator:
     """The validator of an agent, from its seat and its part of the plan."""
     part = seat.part if isinstance(seat.part, HopPart) else HopPart(gamma)
     origins: dict[int, int] | Collection[int] | None = part.origins

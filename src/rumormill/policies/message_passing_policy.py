@@ -143,30 +143,21 @@ class RobustPolicy(Policy):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MessagePassingPolicy(RobustPolicy):
-    """A robust policy whose messages travel `gamma` hops."""
+class FloodingPolicy(Policy):
+    """A policy whose messages travel `gamma` hops; all agents begin round-robin and send every pull."""
 
     gamma: int | Literal["half-diameter"] = "half-diameter"
     """Hop budget of messages; "half-diameter" is ⌈diameter/2⌉."""
-    quiet: float | None = None
-    """Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times the samples
-    of another arm; 1/4 is a good choice, None sends every pull."""
-    start: Start = "round-robin"
-    """In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide the arms
-    and pull only those without a sample ("shared")."""
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         named = isinstance(self.gamma, str) and self.gamma == "half-diameter"
         if not (named or (is_whole(self.gamma) and int(self.gamma) >= 0)):
             raise refused("gamma", self.gamma, 'a whole number >= 0, or "half-diameter"')
-        if self.quiet is not None:
-            between("quiet", self.quiet, 0, LARGEST_CONSTANT)
-        one_of("start", self.start, STARTS)
 
     @property
     def start_and_quiet(self) -> StartAndQuiet:
-        return StartAndQuiet(self.start, self.quiet)
+        """How the first K rounds are played, and which pulls are not sent."""
+        return StartAndQuiet()
 
     def plan(self, network: Network) -> HopPlan:
         gamma = network.resolve_gamma(self.gamma)
@@ -180,3 +171,26 @@ class MessagePassingPolicy(RobustPolicy):
         if seat.part is None and is_whole(self.gamma):
             return int(self.gamma)
         return int(seat.require_part(HopPart).gamma)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MessagePassingPolicy(FloodingPolicy, RobustPolicy):
+    """A robust policy whose messages travel `gamma` hops."""
+
+    quiet: float | None = None
+    """Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times the samples
+    of another arm; 1/4 is a good choice, None sends every pull."""
+    start: Start = "round-robin"
+    """In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide the arms
+    and pull only those without a sample ("shared")."""
+
+    def __post_init__(self) -> None:
+        RobustPolicy.__post_init__(self)
+        FloodingPolicy.__post_init__(self)
+        if self.quiet is not None:
+            between("quiet", self.quiet, 0, LARGEST_CONSTANT)
+        one_of("start", self.start, STARTS)
+
+    @property
+    def start_and_quiet(self) -> StartAndQuiet:
+        return StartAndQuiet(self.start, self.quiet)

@@ -37,6 +37,7 @@ from helpers.oracle.estimators import (
     mr_mean,
     radius,
 )
+from helpers.oracle.families import CHOICES, WITH_ROWS
 from helpers.oracle.messages import Talk, arrivals
 from helpers.oracle.rules import (
     AVERAGING,
@@ -53,9 +54,11 @@ from helpers.oracle.rules import (
 
 __all__ = [
     "AVERAGING",
+    "CHOICES",
     "LAZY",
     "MEANS",
     "OWN_INDEX",
+    "WITH_ROWS",
     "Actions",
     "Floats",
     "Late",

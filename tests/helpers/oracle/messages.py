@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import networkx as nx
 
 from helpers.oracle.estimators import LAZY, NOTHING, OWN_INDEX, clip, estimate, lazily, radius
+from helpers.oracle.families import CHOICES, WITH_ROWS
 from helpers.oracle.rules import CORRUPT, DISCARD, INF, Choices, Floats, Found, Late, Rules, World, level
 
 Sample = tuple[int, int]  # (round of origin, origin): sorted, the oldest comes first, then the smallest id
@@ -137,7 +138,7 @@ class Talk:
             for v in there:
                 if v in self.world.liars:
                     arm, reward, row = self.world.lie(self.means)
-                    own[v] = Message(v, t, arm, reward, tuple(row) if self.r.policy == "kmp" else ())
+                    own[v] = Message(v, t, arm, reward, tuple(row) if self.r.policy in WITH_ROWS else ())
                 elif (made := self.decide(t, v)) is not None:
                     own[v] = made[0]
                 else:
@@ -171,7 +172,8 @@ class Talk:
         else:
             by_index = r.estimator in OWN_INDEX and not r.guard
             row = [(index if by_index else mean, n) for mean, index, n in found]
-            arm = choices.make(t, v, indices(me, found, L, r))
+            rule = CHOICES.get(r.policy)
+            arm = choices.make(t, v, rule(self, me, t, found) if rule else indices(me, found, L, r))
         always = r.quiet is None or t <= K or bool(self.leader and self.leader[v] == v)
         if not always and not choices.free and two_favourites(found, self.world.perfect):
             choices.stop(t, v)
@@ -179,7 +181,7 @@ class Talk:
         if not always and not tells(arm, found, r.quiet or 0.0):
             return (None,)
         reward = float(self.table[t - 1, v, arm])
-        return (Message(v, t, arm, reward, tuple(row) if r.policy == "kmp" else ()),)
+        return (Message(v, t, arm, reward, tuple(row) if r.policy in WITH_ROWS else ()),)
 
     def known(self, me: Agent, k: int, L: float) -> bool:
         """Whether there is an estimate: too few origins make none."""

@@ -51,6 +51,7 @@ class Rules:
     eta: float = 2.0
     accelerated: bool = True
     own: bool = True
+    extra: dict[str, Any] = field(default_factory=dict)  # settings of one of the other families
 
     def __post_init__(self) -> None:
         assert self.c is None or self.zeta is None

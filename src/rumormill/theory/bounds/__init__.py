@@ -13,6 +13,7 @@ from rumormill.policies import (
     ConsensusUCB,
     CoopUCB2,
     DecentralizedMPUCB,
+    EpsilonGreedy,
     OriginMedianUCB,
     Policy,
     RobustGossip,
@@ -37,6 +38,7 @@ BOUNDS: dict[type[Policy], type[Family]] = {
 # Built-in policies without one, and why.
 UNBOUNDED: dict[type[Policy], str] = {
     OriginMedianUCB: "its argument needs many more groups of origins than the policy makes",
+    EpsilonGreedy: "with a fixed rate regret is linear, and plain means have no lemma under heavy tails",
     CoopUCB2: "the published one has a constant of the network that is nowhere given in numbers",
     RobustGossip: "its argument is a sketch, without constants",
 }

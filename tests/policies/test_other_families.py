@@ -1,0 +1,91 @@
+"""The other families: golden games, the oracle on imperfect channels, and better than chance on an easy game.
+
+Golden actions were written down from the oracle, which follows docs/semantics.md and shares no code with the
+package.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import rumormill as rm
+from helpers import oracle
+from helpers.golden_games import PATH, PATH_TABLE
+from helpers.oracle import World
+from helpers.oracle_adapters import actions_in, graph_of, keywords_of, played, rules_of
+from rumormill import catalogue
+
+MOMENTS = {"eps": 0.8, "u": 3.0, "rho": 3.0}
+# Settings, and the actions of the three agents of the golden path, a digit per round.
+GOLDEN: dict[str, tuple[dict[str, Any], str]] = {
+    "epsilon-greedy": ({"rate": 0.4, "gamma": 2}, "0111111110 0111111001 0111110101"),
+}
+each_family = pytest.mark.parametrize("name", GOLDEN)
+
+
+def made(name: str, **settings: Any) -> Any:
+    takes = {one.name for one in catalogue.settings(catalogue.POLICIES[name])}
+    moments = {"moments": MOMENTS} if "moments" in takes else {}
+    return catalogue.make("policy", {"type": name, **moments, **settings})
+
+
+def digits(actions: Any) -> str:
+    return " ".join("".join(map(str, row)) for row in np.asarray(actions).T.tolist())
+
+
+@each_family
+def test_golden_actions(name: str) -> None:
+    settings, expected = GOLDEN[name]
+    policy, network = made(name, **settings), rm.Network(PATH)
+    rules = rules_of(policy, network, rm.Replay(np.array(PATH_TABLE), means=[0.0, 0.1]))
+    world = World(seed=oracle.channel_seed(0))
+    assert digits(oracle.play(PATH_TABLE, PATH, rules, world)) == expected
+    assert digits(actions_in(played(PATH_TABLE, network, policy))) == expected
+
+
+WORLDS = {
+    "loss and delay": {"p": 0.6, "delay": 2},
+    "absences": {"absences": ((1, 5, 20), (0, 1, 4)), "p": 0.8},
+    "a liar": {"liars": (4,), "attack": "promote"},
+}
+TWO_WAY = {"loss": {"p": 0.6, "symmetric": True}, "absences": {"absences": ((1, 5, 20),)}}
+
+
+@each_family
+def test_imperfect_channels_against_the_oracle(name: str) -> None:
+    network, rng = rm.Network.path(5), np.random.default_rng(7)
+    averages = name in oracle.AVERAGING
+    for number, fault in enumerate((TWO_WAY if averages else WORLDS).values()):
+        policy = made(name, **({} if averages else {"gamma": 2}))
+        world = World(seed=oracle.channel_seed(0), **fault)  # type: ignore[arg-type]
+        table = rng.standard_t(2.5, (60, 5, 3)) + np.array([0.0, 0.5, 1.0])
+        means = [0.0, 0.5, 1.0]
+        rules = rules_of(policy, network, rm.Replay(table, means=means))
+        result = played(table, network, policy, means=means, **keywords_of(world))
+        expected = oracle.play(table, graph_of(network), rules, world, means)
+        np.testing.assert_array_equal(actions_in(result), expected, err_msg=f"{name}, fault {number}")
+
+
+@each_family
+def test_better_than_chance(name: str) -> None:
+    """Uniform choice has regret 1 a pull on average, 0 to 2: over 1,200 pulls of 6 agents the chance that it
+    stays below 0.8 is at most e^-24 (Hoeffding), whatever the seed."""
+    bandit = rm.Bandit([rm.Gaussian(loc=loc, scale=0.5) for loc in (0.0, 1.0, 2.0)])
+    policy = catalogue.make("policy", {"type": name, **SCALED.get(name, {})})
+    result = rm.simulate(bandit, rm.Network.ring(6), policy, horizon=200, rng=1, engine="reference")
+    assert result.regret[0, -1] < 0.8 * 1200
+
+
+# Where the default constant explores too long for a game of 200 rounds.
+SCALED: dict[str, dict[str, Any]] = {}
+
+
+@each_family
+def test_costs_are_negated_rewards(name: str) -> None:
+    laws = [rm.TwoPoint(probability=q, low=0.0, high=1.0) for q in (0.2, 0.5, 0.8)]
+    costs = rm.Bandit(laws, objective="minimise")
+    result = rm.simulate(
+        costs, rm.Network.ring(4), catalogue.make("policy", name), horizon=40, rng=3, engine="reference"
+    )
+    assert result.regret.min() >= 0.0
