@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
 	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py
 
-.PHONY: test-lowest mesh-demo chaos demo reproduce docs test test-fast test-slow test-plain-simd mutants lint bench clean
+.PHONY: test-lowest mesh-demo chaos demo reproduce arena docs test test-fast test-slow test-plain-simd mutants lint bench clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -42,6 +42,10 @@ chaos: $(VENV)/.node
 reproduce: $(VENV)/.lab
 	$(BIN)/rumormill reproduce all --quick --out runs/quick
 
+# The arena at its small scale with a few entries: every kind of cell, about a minute with compilation.
+arena: $(VENV)/.lab
+	$(BIN)/rumormill arena --quick --entries KMP --entries Alone --entries coop-UCB2 --out runs/arena
+
 # The site, in build/site/html; no network, and every warning is an error.
 docs: $(VENV)/.docs
 	$(BIN)/python -m scripts.docs
@@ -56,7 +60,7 @@ FAST := $(call in,.,house core seat bad_input machine checks) tests/protocol \
 	$(call in,kernels,keyed choosing small_games last_round) $(call in,engine,trace) \
 	$(call in,theory,bounds lower) $(call in,experiments,specs bad_specs store manifest) \
 	$(call in,figures,agents_and_messages network_picture published) $(call in,report,report) \
-	$(call in,advice,logs mesh) $(call in,live,node journal light mesh_file http) \
+	$(call in,advice,logs mesh) $(call in,arena,score suite) $(call in,live,node journal light mesh_file http) \
 	$(call in,cli,words data progress figure watch) $(call in,docs,references)
 
 test-fast: $(VENV)/.dev

@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "figure": "figure:figure",
     "show": "show:show",
     "compare": "compare:compare",
+    "arena": "arena:arena",
     "simulate": "simulate:simulate",
     "watch": "watch:watch",
     "network": "network:network",
