@@ -29,6 +29,7 @@ sys.meta_path.insert(0, Refuse())
 GAME = """
 import rumormill as rm
 from rumormill.policies.centralized import LeaderPart
+from rumormill.policies.message_passing_policy import HopPart
 from rumormill.policies.averaging import ConsensusPart
 from rumormill.policies.baselines.dducb import DelayedPlan
 
@@ -68,6 +69,12 @@ POLICIES = {
     "kmp": "play(rm.KMPUCB(gamma=1), {})",
     "origin-median": "play(rm.OriginMedianUCB(gamma=1), {})",
     "robust": "play(rm.RobustUCB(), {})",
+    "adar-ucb": "play(rm.AdaRUCB(zeta=0.05, gamma=1), {})",
+    "ht-hmucb": (
+        "play(rm.HTHMUCB(), {v: HopPart(gamma=1, group=len(LINKS[v]) + 1, "
+        "origins={w: len(LINKS[w]) + 1 for w in LINKS[v]}) for v in LINKS})"
+    ),
+    "coop-se": "play(rm.CoopSE(zeta=0.3, gamma=1), {})",
     "epsilon-greedy": "play(rm.EpsilonGreedy(gamma=1), {})",
     "centralized": (
         "play(rm.CentralizedMPUCB(gamma=1), "

@@ -73,10 +73,13 @@ if TYPE_CHECKING:
     from rumormill.graphs import Topology as Topology
     from rumormill.live.io.client import Client as Client
     from rumormill.policies import DDUCB as DDUCB
+    from rumormill.policies import HTHMUCB as HTHMUCB
     from rumormill.policies import KMPUCB as KMPUCB
+    from rumormill.policies import AdaRUCB as AdaRUCB
     from rumormill.policies import Agent as Agent
     from rumormill.policies import CentralizedMPUCB as CentralizedMPUCB
     from rumormill.policies import ConsensusUCB as ConsensusUCB
+    from rumormill.policies import CoopSE as CoopSE
     from rumormill.policies import CoopUCB2 as CoopUCB2
     from rumormill.policies import DecentralizedMPUCB as DecentralizedMPUCB
     from rumormill.policies import EpsilonGreedy as EpsilonGreedy
@@ -118,8 +121,8 @@ _ROOMS = {
     "graphs": "Network Topology",
     "live.io.client": "Client",
     "policies": (
-        "Agent CentralizedMPUCB ConsensusUCB CoopUCB2 DDUCB DecentralizedMPUCB EpsilonGreedy KMPUCB "
-        "OriginMedianUCB Plan Policy RobustGossip RobustUCB Seat recommended"
+        "AdaRUCB Agent CentralizedMPUCB ConsensusUCB CoopSE CoopUCB2 DDUCB DecentralizedMPUCB "
+        "EpsilonGreedy HTHMUCB KMPUCB OriginMedianUCB Plan Policy RobustGossip RobustUCB Seat recommended"
     ),
     "protocol": "Byzantine Carrier Channel Churn Corruption Imperfect Message PerfectChannel Relay World",
 }

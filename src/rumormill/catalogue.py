@@ -69,6 +69,9 @@ POLICIES = Names(
         "coop-ucb2": "baselines.coop_ucb2:CoopUCB2",
         "dducb": "baselines.dducb:DDUCB",
         "robust-gossip": "baselines.robust_gossip:RobustGossip",
+        "adar-ucb": "baselines.adar_ucb:AdaRUCB",
+        "ht-hmucb": "baselines.ht_hmucb:HTHMUCB",
+        "coop-se": "baselines.coop_se:CoopSE",
     },
 )
 ESTIMATORS = Names(

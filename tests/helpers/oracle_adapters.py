@@ -109,7 +109,7 @@ def rules_of(policy: Any, network: rm.Network, source: RewardSource) -> Rules:
         given["guard"] = policy.guard if getattr(policy, "guard", "auto") != "auto" else 0
         given["cover"] = plan.groups if isinstance(plan, CliquePlan) else None
     if name in CHOICES:
-        given["extra"] = {one.name: getattr(policy, one.name) for one in fields if one.name not in given}
+        given["extra"] = {one.name: getattr(policy, one.name) for one in fields if one.name not in NOT_EXTRA}
     if hasattr(policy, "estimator") and name != "origin-median":
         given["estimator"] = catalogue.name_of("estimator", type(policy.estimator))
         options = catalogue.settings(type(policy.estimator))
@@ -121,6 +121,7 @@ def rules_of(policy: Any, network: rm.Network, source: RewardSource) -> Rules:
     return Rules(name, eps=moments.eps, u=moments.u, rho=moments.rho, **given)
 
 
+NOT_EXTRA = ("moments", "estimator")
 # Settings of estimators that the oracle knows at their default alone.
 NO_OPTIONS = ("variant", "slack", "group")
 

@@ -20,6 +20,9 @@ MOMENTS = {"eps": 0.8, "u": 3.0, "rho": 3.0}
 # Settings, and the actions of the three agents of the golden path, a digit per round.
 GOLDEN: dict[str, tuple[dict[str, Any], str]] = {
     "epsilon-greedy": ({"rate": 0.4, "gamma": 2}, "0111111110 0111111001 0111110101"),
+    "coop-se": ({"zeta": 0.08, "gamma": 2}, "0110110101 0101101010 0111010101"),
+    "ht-hmucb": ({"zeta": 0.5, "gamma": 1}, "0111111111 0111111111 0111011111"),
+    "adar-ucb": ({"zeta": 0.01, "gamma": 2}, "0100000011 0100001111 0100000011"),
 }
 each_family = pytest.mark.parametrize("name", GOLDEN)
 
@@ -78,7 +81,7 @@ def test_better_than_chance(name: str) -> None:
 
 
 # Where the default constant explores too long for a game of 200 rounds.
-SCALED: dict[str, dict[str, Any]] = {}
+SCALED: dict[str, dict[str, Any]] = {"adar-ucb": {"zeta": 0.1}}
 
 
 @each_family

@@ -111,6 +111,13 @@ class TopSketch:
         """The sum of all samples clipped to [-low, high]."""
         return sketch_clipsum(self._top, self._filled, self._rest, low, high)
 
+    def trimmed(self, level: float) -> tuple[float, float]:
+        """The sums of y and y² over all |y| <= level; a full sketch trims nothing up to its least sample."""
+        if self._filled == len(self._top):
+            level = max(level, abs(self._top[-1]))
+        kept = [y for y in self._top[: self._filled] if abs(y) <= level]
+        return self._rest + sum(kept), self._squares + sum(y * y for y in kept)
+
     def root(self, c: float) -> float:
         """The M > 0 with sum min(y²/M², 1) = c; 0 if no more than c samples differ from zero."""
         return sketch_root(self._top, self._filled, self._squares, c)

@@ -12,7 +12,15 @@ from rumormill.policies.base import (
     policy_name,
     seated,
 )
-from rumormill.policies.baselines import DDUCB, CoopUCB2, DelayedPlan, RobustGossip
+from rumormill.policies.baselines import (
+    DDUCB,
+    HTHMUCB,
+    AdaRUCB,
+    CoopSE,
+    CoopUCB2,
+    DelayedPlan,
+    RobustGossip,
+)
 from rumormill.policies.centralized import CentralizedMPUCB, LeaderPlan
 from rumormill.policies.consensus import ConsensusUCB
 from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
@@ -23,6 +31,9 @@ from rumormill.policies.origin_median import OriginMedianUCB
 from rumormill.policies.robust import RobustUCB
 
 __all__ = [
+    "AdaRUCB",
+    "HTHMUCB",
+    "CoopSE",
     "Agent",
     "CentralizedMPUCB",
     "CliquePlan",

@@ -7,11 +7,12 @@ number of its maker: what an agent knew when it chose ranks before what came of 
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import networkx as nx
 
 from helpers.oracle.estimators import LAZY, NOTHING, OWN_INDEX, clip, estimate, lazily, radius
-from helpers.oracle.families import CHOICES, WITH_ROWS
+from helpers.oracle.families import CHOICES, WITH_ROWS, hub
 from helpers.oracle.rules import CORRUPT, DISCARD, INF, Choices, Floats, Found, Late, Rules, World, level
 
 Sample = tuple[int, int]  # (round of origin, origin): sorted, the oldest comes first, then the smallest id
@@ -97,7 +98,7 @@ class Agent:
         self.by_origin: list[dict[int, list[tuple[float, int]]]] = [{} for _ in range(n_arms)]
         self.held: list[Message] = []
         self.newest: dict[int, Message] = {}  # by origin, of the newest origin round
-        self.worked_out: list[tuple[int, float] | None] = [None] * n_arms  # of lazy estimators
+        self.worked_out: list[Any] = [None] * n_arms  # of lazy estimators
 
     def add(self, t: int, origin: int, arm: int, reward: float) -> None:
         self.samples[arm].append(reward)
@@ -223,6 +224,8 @@ class Talk:
             mine = self.corrupted(m, v, m.origin, m.made) if world.at == "receiver" else m
             most = m.made * (self.near[m.origin] + 1)  # samples that its maker can have
             newer = m.origin not in me.newest or m.made > me.newest[m.origin].made
+            if r.policy == "ht-hmucb" and m.origin != hub(self, v):
+                newer = False  # rows of others do not count
             if newer and all(n <= most for _, n in m.row):
                 me.newest[m.origin] = mine
             if r.cover is not None and m.origin not in self.mate[v]:
@@ -261,7 +264,7 @@ def width(n: float, L: float, r: Rules) -> float:
 def indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[float]:
     if r.guard:
         return guarded_indices(me, found, L, r)
-    return shared_indices(me, found, L, r) if r.policy == "kmp" else [index for _, index, _ in found]
+    return shared_indices(me, found, L, r) if r.policy in WITH_ROWS else [index for _, index, _ in found]
 
 
 def shared_indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[float]:

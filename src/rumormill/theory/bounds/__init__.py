@@ -8,9 +8,12 @@ paper's, go wrong.
 
 from rumormill.policies import (
     DDUCB,
+    HTHMUCB,
     KMPUCB,
+    AdaRUCB,
     CentralizedMPUCB,
     ConsensusUCB,
+    CoopSE,
     CoopUCB2,
     DecentralizedMPUCB,
     EpsilonGreedy,
@@ -39,6 +42,9 @@ BOUNDS: dict[type[Policy], type[Family]] = {
 UNBOUNDED: dict[type[Policy], str] = {
     OriginMedianUCB: "its argument needs many more groups of origins than the policy makes",
     EpsilonGreedy: "with a fixed rate regret is linear, and plain means have no lemma under heavy tails",
+    CoopSE: "its radius is that of the UCB policies, but no argument is written down for arms pulled in turn",
+    HTHMUCB: "the published one is for random graphs drawn anew in every round, without constants",
+    AdaRUCB: "the published one needs an assumption on the best arm that cannot be checked",
     CoopUCB2: "the published one has a constant of the network that is nowhere given in numbers",
     RobustGossip: "its argument is a sketch, without constants",
 }
