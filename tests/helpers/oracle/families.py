@@ -38,7 +38,8 @@ def coop_se(game: Any, me: Any, t: int, found: list[Found]) -> int:
 
 def hub(game: Any, v: int) -> int:
     reach = [w for w, d in game.dist[v].items() if d <= game.post.gamma]
-    return min(reach, key=lambda w: (-game.near[w], w))
+    found: int = min(reach, key=lambda w: (-game.near[w], w))
+    return found
 
 
 def adar(x: list[float], L: float, zeta: float) -> float:
