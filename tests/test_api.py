@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +75,9 @@ def test_both_engines_in_one_comparison() -> None:
 def test_a_list_is_named_after_classes() -> None:
     policies = [rm.KMPUCB(gamma=1), rm.KMPUCB(gamma=2), "robust", {"type": "robust", "zeta": 2.0}]
     found = rm.compare(BANDIT, NETWORK, policies, horizon=20, rng=0)
-    assert found.names == ["KMPUCB", "KMPUCB 2", "robust", "RobustUCB"]
+    assert found.names == ["KMP (gamma=1)", "KMP (gamma=2)", "robust", "Robust"]
+    twice = rm.compare(BANDIT, NETWORK, ["kmp", "kmp"], horizon=20, rng=0)
+    assert twice.names == ["kmp", "kmp #2"]
 
 
 def test_differences_and_ratios_are_paired_medians_with_exact_intervals() -> None:
@@ -92,7 +95,36 @@ def test_differences_and_ratios_are_paired_medians_with_exact_intervals() -> Non
     assert rows["alone"]["regret"] == pytest.approx(second.mean())
     lines = repr(found).splitlines()
     assert lines[0].startswith("12 trials of 30 rounds")
-    assert [line.split()[0] for line in lines[1:]] == ["policy", "together", "alone", "by"]
+    assert [line.split()[0] for line in lines[1:]] == [
+        *("policy", "together", "alone", "by"),
+        *(sentence.split()[0] for sentence in found.verdicts()),
+    ]
+
+
+def test_verdicts_name_the_winner_or_say_what_is_missing() -> None:
+    found = rm.compare(BANDIT, NETWORK, ["robust", "kmp"], horizon=60, trials=12, rng=0)
+    ratio = found.ratio("kmp", "robust")
+    assert ratio.high < 1
+    assert found.verdicts() == [
+        f"kmp beats robust: {ratio.estimate:.2f} times its regret ({ratio.low:.2f} to {ratio.high:.2f})"
+    ]
+    few = rm.compare(BANDIT, NETWORK, ["robust", "kmp"], horizon=60, trials=3, rng=0)
+    assert few.verdicts() == ["kmp against robust: not decided, 6 trials are needed, 3 trials played"]
+
+
+def test_a_median_that_the_mean_contradicts_decides_nothing() -> None:
+    """Twelve trials: the first is better in eleven of them and loses all in one."""
+    size: dict[str, Any] = {"horizon": 20, "trials": 12, "rng": 0}
+    result = rm.simulate(BANDIT, NETWORK, "kmp", **size)
+    lost = np.ones_like(result.agent_regret)
+    lost[0] = 1000
+    results = {
+        "a": replace(result, agent_regret=lost),
+        "b": replace(result, agent_regret=2 * np.ones_like(lost)),
+    }
+    (said,) = rm.Comparison(results).verdicts()
+    assert said.startswith("b against a: not decided, 2.00 times its regret")
+    assert said.endswith("the mean and most trials disagree")
 
 
 @pytest.mark.parametrize(("trials", "known"), [(least_trials(0.95) - 1, False), (least_trials(0.95), True)])
@@ -103,8 +135,9 @@ def test_too_few_trials_give_no_interval(trials: int, known: bool) -> None:
 
 def test_a_comparison_is_drawn() -> None:
     found = rm.compare(BANDIT, NETWORK, ["kmp", "robust"], horizon=20, trials=3, rng=0)
-    (axes,) = found.plot().axes
-    assert {"kmp", "robust"} <= set(axes.get_legend_handles_labels()[1])
+    axes = found.plot()
+    assert {"KMP", "Robust"} <= set(axes.get_legend_handles_labels()[1])
+    assert found.plot(axes) is axes
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ Agents on a network play one bandit together, pass messages (what I pulled, what
 learn from rewards whose variance may be infinite.
 
 simulate, compare         play one policy, or several on the same rewards
+Episode                   one game, step by step
 run, read_spec, open_run  experiments from a file, on disk
 summarise, load           what a run found
 read_log, advise          which policy fits a log or an experiment
@@ -45,12 +46,16 @@ if TYPE_CHECKING:
     from rumormill.arms import two_point_pair as two_point_pair
     from rumormill.engine.comparison import Comparison as Comparison
     from rumormill.engine.comparison import compare as compare
+    from rumormill.engine.episode import Episode as Episode
+    from rumormill.engine.episode import Step as Step
     from rumormill.engine.result import Result as Result
+    from rumormill.engine.result import load_result as load_result
     from rumormill.engine.simulate import simulate as simulate
     from rumormill.errors import ContractError as ContractError
     from rumormill.errors import DataError as DataError
     from rumormill.errors import InputError as InputError
     from rumormill.errors import RumormillError as RumormillError
+    from rumormill.errors import SimplifiedGraphNotice as SimplifiedGraphNotice
     from rumormill.errors import SlowEngineNotice as SlowEngineNotice
     from rumormill.errors import SolverError as SolverError
     from rumormill.estimators import MRUCB as MRUCB
@@ -111,8 +116,10 @@ _ROOMS = {
         "AlphaStable Arm Bandit Bernoulli Clusters Empirical Gaussian LogNormal Moments Pareto Piecewise "
         "Replay Seasonal StudentT Trend TwoPoint two_point_pair"
     ),
-    "engine": "Comparison Result compare simulate",
-    "errors": "ContractError DataError InputError RumormillError SlowEngineNotice SolverError",
+    "engine": "Comparison Episode Result Step compare load_result simulate",
+    "errors": (
+        "ContractError DataError InputError RumormillError SimplifiedGraphNotice SlowEngineNotice SolverError"
+    ),
     "estimators": (
         "Catoni CatoniBound ClippedMean ConfidenceSequence EmpiricalMean Estimator HuberSGD MRUCB "
         "MedianBound MedianOfMeans OnlineMean RobustMOSS SelfTuned TrimmedMean"

@@ -73,6 +73,7 @@ def run(
     scale: str | None = None,
     trials: int | None = None,
     horizon: int | None = None,
+    seed: int | None = None,
     jobs: int | None = None,
     executor: str | Executor | None = None,
 ) -> RunFolder:
@@ -92,6 +93,8 @@ def run(
         Trials instead of those of the scale.
     horizon : int, optional
         Rounds instead of those of the scale.
+    seed : int, optional
+        The seed instead of that of the spec; the folder is then runs/NAME-SCALE-seedN.
     jobs : int, default all cores
         Cells played at a time.
     executor : "threads", "processes", "ray" or Executor, default "threads"
@@ -124,15 +127,15 @@ def run(
     from rumormill.experiments.spec.schema import Spec
 
     read = spec if isinstance(spec, Spec) else read_spec(spec)
-    ready = reading.at_scale(read, scale, trials=trials, horizon=horizon)
-    return runner.run(ready, out or default_folder(ready), jobs, executor=executor)
+    ready = reading.at_scale(read, scale, trials=trials, horizon=horizon, seed=seed)
+    return runner.run(ready, out or default_folder(ready, seed), jobs, executor=executor)
 
 
-def default_folder(spec: Spec, base: Path = Path("runs")) -> Path:
-    """Where a run goes by default: each size has a folder of its own."""
+def default_folder(spec: Spec, seed: int | None = None, base: Path = Path("runs")) -> Path:
+    """Where a run goes by default: each size, and each seed that is not the spec's, has its own folder."""
     ((scale, size),) = spec.scale.items()
     tail = f"{size.trials}x{size.horizon}" if scale == "custom" else scale
-    return base / f"{spec.name}-{tail}"
+    return base / f"{spec.name}-{tail}{'' if seed is None else f'-seed{seed}'}"
 
 
 @named_arguments

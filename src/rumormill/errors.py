@@ -33,3 +33,10 @@ class SlowEngineNotice(UserWarning):
 
     def __init__(self, message: str = "") -> None:
         super().__init__(message)
+
+
+class SimplifiedGraphNotice(UserWarning):
+    """A graph has directions, weights or parallel links: the network is undirected, simple and unweighted."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message)

@@ -30,10 +30,11 @@ def plural(number: int, thing: str) -> str:
 
 
 def nearest(given: str, allowed: Iterable[object]) -> str:
-    """What is allowed instead: the nearest name first, if one is near."""
+    """What is allowed instead: the nearest name first, if one is near; letters may be small or capital."""
     names = [str(name) for name in allowed]
-    near = difflib.get_close_matches(given, names, 1, 0.5)
-    hint = f": did you mean {near[0]!r}? Allowed" if near else ": allowed"
+    folded = {name.casefold(): name for name in reversed(names)}
+    near = difflib.get_close_matches(given.casefold(), list(folded), 1, 0.5)
+    hint = f": did you mean {folded[near[0]]!r}? Allowed" if near else ": allowed"
     return f"{hint} are {', '.join(names)}"
 
 

@@ -178,6 +178,20 @@ def named_arguments(function: Callable[P, R]) -> Callable[P, R]:
     return called
 
 
+# What other libraries call an argument.
+OTHER_WORDS = {
+    "seed": "rng",
+    "random_state": "rng",
+    "rounds": "horizon",
+    "n_rounds": "horizon",
+    "steps": "horizon",
+    "T": "horizon",
+    "n_trials": "trials",
+    "graph": "network",
+    "n_jobs": "workers",
+}
+
+
 def _require_fitting(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> None:
     """Raise ArgumentError if a call does not fit the signature."""
     signature = inspect.signature(called)
@@ -187,5 +201,7 @@ def _require_fitting(called: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
         names = [each for each in signature.parameters if each != "self"]
         unknown = [key for key in kwargs if key not in names]
         if unknown:
-            raise ArgumentError(f"{name}: {unknown[0]} is unknown{nearest(unknown[0], names)}") from None
+            meant = OTHER_WORDS.get(unknown[0], "")
+            meant = meant if meant in names else unknown[0]
+            raise ArgumentError(f"{name}: {unknown[0]} is unknown{nearest(meant, names)}") from None
         raise ArgumentError(f"{name}: {error}; it takes {', '.join(names)}") from None

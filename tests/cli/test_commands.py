@@ -118,6 +118,19 @@ def test_other_sizes_go_to_other_folders(cli: Any, spec_file: Path) -> None:
     assert sorted(path.name for path in Path("runs").iterdir()) == ["mine-1x10", "mine-2x10"]
 
 
+def test_another_seed_has_a_folder_of_its_own(cli: Any, spec_file: Path) -> None:
+    cli("run", str(spec_file), "--no-report")
+    answer = cli("run", str(spec_file), "--no-report", "--seed", "6")
+    assert "seed 6" in answer.out
+    folders = sorted(path.name for path in Path("runs").iterdir())
+    assert folders == ["mine-5x30", "mine-5x30-seed6"]
+    tables = [rumormill.load(f"runs/{name}") for name in folders]
+    assert tables[0]["regret"].to_list() != tables[1]["regret"].to_list()
+    same = cli("run", str(spec_file), "--no-report", "--seed", "5", "--out", "same")
+    assert same.code == 0
+    assert Path("same/results.parquet").read_bytes() == Path("runs/mine-5x30/results.parquet").read_bytes()
+
+
 def test_a_run_without_a_report_names_its_folder(cli: Any, spec_file: Path) -> None:
     words = ("run", "mine.toml", "--trials", "1", "--no-report")
     answer = cli(*words)

@@ -198,11 +198,10 @@ def test_a_result_is_drawn_in_the_same_looks() -> None:
     game: dict[str, Any] = {"horizon": 30, "trials": 3, "rng": 1}
     kmp = rm.simulate(bandit, rm.Network.ring(5), rm.KMPUCB(gamma=1), **game)
     with mpl.rc_context({"text.usetex": True, "axes.facecolor": "red"}):
-        figure = kmp.plot()
-        assert not any(text.get_usetex() for text in figure.findobj(Text))
-    (axes,) = figure.axes
+        axes = kmp.plot()
+        assert not any(text.get_usetex() for text in axes.figure.findobj(Text))
     alone = rm.simulate(bandit, rm.Network.ring(5), "robust", **game)
-    assert alone.plot(axes, label="Robust") is figure
+    assert alone.plot(axes) is axes
     drawn = {line.get_label(): (line.get_color(), line.get_marker()) for line in axes.lines}
     assert drawn == {name: (OWN_LOOKS[name].colour, OWN_LOOKS[name].marker) for name in ("KMP", "Robust")}
     legend: Any = axes.get_legend()

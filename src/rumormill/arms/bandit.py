@@ -139,6 +139,15 @@ class Bandit(metaclass=NamedArguments):
         way = "" if self.objective == "maximise" else f", objective={self.objective!r}"
         return f"Bandit([{', '.join(map(repr, self.arms))}]{order}{way})"
 
+    def _repr_html_(self) -> str:
+        from rumormill.plotting.notebook import html_table
+
+        rows = [
+            {"arm": k, "law": repr(arm), "mean": float(mean), "gap": float(gap), "tail index": arm.tail_index}
+            for k, (arm, mean, gap) in enumerate(zip(self.arms, self.means, self.gaps, strict=True))
+        ]
+        return html_table(rows, f"{len(rows)} arms, {self.objective}")
+
     @property
     def n_arms(self) -> int:
         """The number K of arms."""

@@ -62,6 +62,7 @@ Margin = Annotated[
     ),
 ]
 Folder = Annotated[Path, typer.Argument(help="The folder of a run.", show_default=False)]
+OtherSeed = Annotated[int | None, typer.Option(min=0, help="The seed, instead of that of the file.")]
 Seed = Annotated[int, typer.Option(min=0, help="The seed of all randomness.")]
 
 

@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill import catalogue
 from rumormill.arms import RewardSource
-from rumormill.engine.result import Result
+from rumormill.engine.result import Result, label_of_policy, with_settings
 from rumormill.engine.simulate import OnProgress, Table, play_policies, world_of
 from rumormill.engine.trial import Engine
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
-from rumormill.policies import as_policy, policy_name
 from rumormill.protocol import Byzantine, Channel, Churn, Corruption
 from rumormill.seeds import RandomSource
 from rumormill.stats.bootstrap import Interval
-from rumormill.stats.intervals import exact_median, ratios
+from rumormill.stats.intervals import exact_median, least_trials, ratios
 from rumormill.text import cell, nearest, plural, shown
 from rumormill.validate import inside, named_arguments
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -53,6 +51,8 @@ class Comparison:
     ['kmp', 'robust']
     >>> found.ratio("kmp", "robust").estimate < 1
     True
+    >>> found.verdicts()
+    ['kmp beats robust: 0.58 times its regret (0.36 to 0.81)']
 
     References
     ----------
@@ -118,27 +118,52 @@ class Comparison:
             )
         return rows
 
-    def plot(self, ax: Any = None) -> Figure:
+    def verdicts(self) -> list[str]:
+        """A sentence for every pair: who beats whom, by how much, or that it is not decided at this size.
+
+        The interval of the median ratio must exclude 1, and the means must not contradict it.
+        """
+        return [self._verdict(first, second) for first, second in combinations(self.results, 2)]
+
+    def _verdict(self, first: str, second: str) -> str:
+        if self._final(first).mean() > self._final(second).mean():
+            first, second = second, first
+        found = self.ratio(first, second)
+        if not found.known:
+            played, needed = plural(len(self._final(first)), "trial"), least_trials(self._each)
+            return f"{first} against {second}: not decided, {needed} trials are needed, {played} played"
+        said = f"{found.estimate:.2f} times its regret ({found.low:.2f} to {found.high:.2f})"
+        if found.high < 1:
+            return f"{first} beats {second}: {said}"
+        doubt = ", the mean and most trials disagree" if found.low > 1 else ""
+        return f"{first} against {second}: not decided, {said}{doubt}"
+
+    def plot(self, ax: Any = None) -> Axes:
         """Group regret of every policy against the round; see `Result.plot`."""
-        first, *others = self.results
-        figure = self.results[first].plot(ax, label=first)
-        axes = figure.axes[0] if ax is None else ax
-        for name in others:
-            self.results[name].plot(axes, label=name)
-        return figure
+        for name, result in self.results.items():
+            ax = result.plot(ax, label=label_of_policy(name))
+        axes: Axes = ax
+        return axes
+
+    def _title(self) -> str:
+        result = self.results[self.best]
+        trials, rounds = plural(len(result.regret), "trial"), plural(int(result.checkpoints[-1]), "round")
+        return f"{trials} of {rounds}; ratio: median over trials of the regret divided by that of {self.best}"
 
     def __repr__(self) -> str:
         rows = [{key: cell(value) for key, value in row.items()} for row in self.table()]
         widths = {key: max(len(key), *(len(row[key]) for row in rows)) for key in rows[0]}
-        result = self.results[self.best]
-        trials, rounds = plural(len(result.regret), "trial"), plural(int(result.checkpoints[-1]), "round")
-        title = (
-            f"{trials} of {rounds}; ratio: median over trials of the regret divided by that of {self.best}"
-        )
         lines = [{key: key for key in widths}, *rows]
-        return "\n".join(
-            [title, *("  ".join(line[key].ljust(widths[key]) for key in widths).rstrip() for line in lines)]
-        )
+        table = ("  ".join(line[key].ljust(widths[key]) for key in widths).rstrip() for line in lines)
+        return "\n".join([self._title(), *table, *self.verdicts()])
+
+    def _repr_html_(self) -> str:
+        from rumormill.plotting.notebook import html_lines, html_picture, html_table
+        from rumormill.plotting.style import unseen
+
+        with unseen():
+            picture = html_picture(self.plot(), "Group regret of every policy against the round")
+        return html_table(self.table(), self._title()) + html_lines(self.verdicts()) + picture
 
     def _final(self, name: str) -> NDArray[np.float64]:
         """Group regret of every trial at the last checkpoint."""
@@ -167,6 +192,7 @@ def compare(
     confidence: float = 0.95,
     engine: Engine = "auto",
     actions: bool = False,
+    rewards: bool = False,
     checkpoints: int | Sequence[int] | None = None,
     channel: Channel | str | Table | None = None,
     absences: Sequence[tuple[int, int, int]] = (),
@@ -174,7 +200,7 @@ def compare(
     churn: Churn | None = None,
     corruption: Corruption | None = None,
     byzantine: Byzantine | None = None,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool | None = None,
     workers: int | None = None,
     block: int | None = None,
 ) -> Comparison:
@@ -183,7 +209,8 @@ def compare(
     Parameters
     ----------
     policies : mapping of names to policies, or sequence of policies
-        In a sequence a policy is named after its class or catalogue name.
+        In a sequence a policy has its label ("KMP"), with the settings that are not the default ones where
+        two have the same. A policy may be a group: {agents: policy}, see `simulate`.
     confidence : float, default 0.95
         Joint confidence of the intervals of all pairs; two policies need at least 6 trials for them.
 
@@ -208,7 +235,7 @@ def compare(
     named = _named(policies)
     confidence = inside("confidence", confidence, 0, 1)
     world, given = world_of(channel, absences, outages, churn, corruption, byzantine), list(named.values())
-    size = (horizon, trials, rng, engine, actions, checkpoints)
+    size = (horizon, trials, rng, engine, actions, rewards, checkpoints)
     results = play_policies(bandit, network, given, *size, world, progress, workers, block)
     return Comparison(dict(zip(named, results, strict=True)), confidence)
 
@@ -220,15 +247,13 @@ def _named(policies: Any) -> dict[str, Any]:
         if not all(isinstance(name, str) for name in named):
             raise InputError("policies must be named by text")
     elif isinstance(policies, Sequence) and not isinstance(policies, str):
+        names = [policy if isinstance(policy, str) else label_of_policy(policy) for policy in policies]
+        longer = [with_settings(name, policy) for name, policy in zip(names, policies, strict=True)]
+        names = [long if names.count(name) > 1 else name for name, long in zip(names, longer, strict=True)]
         named = {}
-        for policy in policies:
-            name = (
-                policy
-                if isinstance(policy, str)
-                else policy_name(as_policy(catalogue.given("policy", policy)))
-            )
-            same = sum(known == name or known.startswith(f"{name} ") for known in named)
-            named[f"{name} {same + 1}" if same else name] = policy
+        for name, policy in zip(names, policies, strict=True):
+            same = sum(known == name or known.startswith(f"{name} #") for known in named)
+            named[f"{name} #{same + 1}" if same else name] = policy
     else:
         raise InputError(
             f"policies = {shown(policies)} is not allowed: a dict of names and policies, or a list"

@@ -7,21 +7,32 @@ from the actions and the means of their agent and round.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import inspect
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rumormill import catalogue
 from rumormill.arms import RewardSource, VaryingSource
-from rumormill.arms.objective import best_of
-from rumormill.catalogue import label_of
+from rumormill.arms.objective import best_of, sign_of
 from rumormill.engine.workers import ThreadPool
-from rumormill.errors import InputError
-from rumormill.validate import is_whole, refused, whole
+from rumormill.errors import DataError, InputError
+from rumormill.files import read_bytes, write_atomically
+from rumormill.seeds import Role, stream_seed
+from rumormill.stats.bootstrap import bootstrap_band
+from rumormill.text import plural, rounded, setting
+from rumormill.validate import is_whole, named_arguments, refused, whole
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    import polars as pl
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,14 +74,14 @@ class Trial:
         return checkpoints * self.agent_regret.shape[1] if self.agent_rounds is None else self.agent_rounds
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Result:
     """All trials of one policy, as `simulate` returns them. Values are cumulative at the checkpoints.
 
     Parameters
     ----------
     policy : Policy, class, str or mapping
-        The policy as it was given.
+        The policy as it was given; its label and settings as text in a result that was loaded.
     engine : "fast" or "reference"
         The engine that played.
     checkpoints : int array, (checkpoints,)
@@ -89,6 +100,8 @@ class Result:
     agent_common_regret : float array, (trials, checkpoints, agents), or None
         Regret against the one arm that is best for all agents over all rounds; negative where agents do
         better. None where all agents face the same arms in every round.
+    rewards : float array, (trials, rounds, agents), or None
+        Every reward, if requested, in the unit of the bandit; nan where the agent did not pull.
 
     Examples
     --------
@@ -97,6 +110,10 @@ class Result:
     >>> result = rm.simulate(bandit, rm.Network.ring(4), "kmp", horizon=50, trials=3, rng=0)
     >>> result.regret.shape, result.agent_regret.shape
     ((3, 50), (3, 50, 4))
+    >>> result
+    Result(KMP: 3 trials of 50 rounds, 4 agents; group regret 9 (7 – 10), messages 400; engine fast)
+    >>> result.to_frame().columns
+    ['trial', 't', 'regret', 'messages', 'wire_bytes', 'pulls']
 
     References
     ----------
@@ -112,9 +129,11 @@ class Result:
     actions: NDArray[np.int64] | None
     agent_rounds: NDArray[np.int64]
     agent_common_regret: NDArray[np.float64] | None = None
+    rewards: NDArray[np.float64] | None = None
 
     @classmethod
     def gather(cls, policy: Any, engine: str, checkpoints: NDArray[np.int64], trials: list[Trial]) -> Result:
+        """The result of these trials."""
         actions = [trial.actions for trial in trials if trial.actions is not None]
         common = [trial.agent_common_regret for trial in trials if trial.agent_common_regret is not None]
         return cls(
@@ -143,17 +162,173 @@ class Result:
         total: NDArray[np.float64] = self.agent_common_regret.sum(axis=2)
         return total
 
-    def plot(self, ax: Any = None, *, label: str | None = None) -> Figure:
-        """Group regret against the round: the mean over trials, and its 95 % bootstrap band."""
+    @property
+    def label(self) -> str:
+        """The name of the policy in tables and figures."""
+        return label_of_policy(self.policy)
+
+    def plot(self, ax: Any = None, *, label: str | None = None) -> Axes:
+        """Group regret against the round: the mean over trials, and its 95 % bootstrap band.
+
+        Several results in one picture: `second.plot(first.plot())`. The figure is `.figure` of the axes.
+        """
         if ax is not None and not hasattr(ax, "fill_between"):
             raise refused("ax", ax, "matplotlib axes, or None for a new figure")
         from rumormill.plotting.curves import plot_regret
-        from rumormill.stats.bootstrap import bootstrap_band
 
         if label is None:
-            cls = self.policy if isinstance(self.policy, type) else type(self.policy)
-            label = self.policy if isinstance(self.policy, str) else label_of(cls)
+            taken = () if ax is None else ax.get_legend_handles_labels()[1]
+            label = self.label if self.label not in taken else with_settings(self.label, self.policy)
         return plot_regret(self.checkpoints, self.regret, bootstrap_band(self.regret), label, ax)
+
+    def to_frame(self, *, agents: bool = False) -> pl.DataFrame:
+        """A tidy polars table: one row per trial and checkpoint, or per trial, checkpoint and agent.
+
+        Messages, bytes and pulls are those of the group. `.to_pandas()` makes a pandas table of it.
+        """
+        import polars as pl
+
+        trials, marks, n_agents = self.agent_regret.shape
+        each = n_agents if agents else 1
+        numbers, rounds = (
+            np.arange(trials).repeat(marks * each),
+            np.tile(self.checkpoints.repeat(each), trials),
+        )
+        columns: dict[str, Any] = {"trial": numbers, "t": rounds}
+        if agents:
+            columns["agent"] = np.tile(np.arange(n_agents), trials * marks)
+        columns["regret"] = (self.agent_regret if agents else self.regret).ravel()
+        if self.agent_common_regret is not None:
+            columns["common_regret"] = (self.agent_common_regret if agents else self.common_regret).ravel()
+        if not agents:
+            group = {"messages": self.messages, "wire_bytes": self.wire_bytes, "pulls": self.agent_rounds}
+            columns |= {name: values.ravel() for name, values in group.items()}
+        return pl.DataFrame(columns)
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the result into one file (.npz), whole or not at all; `rm.load_result` reads it.
+
+        All arrays are kept exactly. The policy is kept as text: code is not written into files.
+        """
+        target = Path(path)
+        given = {each.name: getattr(self, each.name) for each in fields(self)}
+        header = {"policy": with_settings(self.label, self.policy), "engine": given.pop("engine")}
+        arrays: dict[str, Any] = {key: value for key, value in given.items() if isinstance(value, np.ndarray)}
+        data = io.BytesIO()
+        np.savez_compressed(data, header=np.array(json.dumps(header)), **arrays)
+        write_atomically(target, data.getvalue())
+        return target
+
+    def summary(self) -> dict[str, Any]:
+        """The result at the last checkpoint in one row: sizes, group regret with its band, messages."""
+        low, high = bootstrap_band(self.regret[:, -1:])
+        return {
+            "policy": self.label,
+            "trials": len(self.regret),
+            "rounds": int(self.checkpoints[-1]),
+            "agents": self.agent_regret.shape[2],
+            "regret": float(self.regret[:, -1].mean()),
+            "low": float(low[0]),
+            "high": float(high[0]),
+            "messages": float(self.messages[:, -1].mean()),
+            "engine": self.engine,
+        }
+
+    def __repr__(self) -> str:
+        row = self.summary()
+        size = f"{plural(row['trials'], 'trial')} of {plural(row['rounds'], 'round')}"
+        band = "" if row["trials"] == 1 else f" ({rounded(row['low'])} – {rounded(row['high'])})"
+        return (
+            f"Result({row['policy']}: {size}, {plural(row['agents'], 'agent')}; group regret "
+            f"{rounded(row['regret'])}{band}, messages {rounded(row['messages'])}; engine {row['engine']})"
+        )
+
+    def _repr_html_(self) -> str:
+        from rumormill.plotting.notebook import html_picture, html_table
+        from rumormill.plotting.style import unseen
+
+        with unseen():
+            picture = html_picture(self.plot(), f"Group regret of {self.label} against the round")
+        return html_table([self.summary()], "group regret at the end: mean, 95 % band") + picture
+
+
+def label_of_policy(given: Any) -> str:
+    """The name of a policy in tables and figures, from an object, a class, a name or a table."""
+    if isinstance(given, Mapping) and "type" not in given:  # a mixed group
+        return " + ".join(dict.fromkeys(map(label_of_policy, given.values())))
+    given = given["type"] if isinstance(given, Mapping) else given
+    if isinstance(given, str):
+        if given not in catalogue.POLICIES:
+            return given.rpartition(":")[2]
+        given = catalogue.POLICIES[given]
+    given = getattr(given, "func", given)  # of a functools.partial, which holds settings
+    if inspect.isfunction(given):
+        return given.__name__
+    named = getattr(given, "name", None) if not isinstance(given, type) else None
+    return (
+        named
+        if isinstance(named, str)
+        else catalogue.label_of(given if isinstance(given, type) else type(given))
+    )
+
+
+def with_settings(label: str, given: Any) -> str:
+    """The label with the settings that are not the default ones: KMP (gamma=2)."""
+    changed: dict[str, Any] = {}
+    if isinstance(given, Mapping) and "type" in given:
+        changed = {key: value for key, value in given.items() if key != "type"}
+    elif hasattr(given, "func"):
+        changed = dict(getattr(given, "keywords", {}))
+    elif is_dataclass(given) and not isinstance(given, type):
+        defaults = {one.name: one.default for one in catalogue.settings(type(given))}
+        changed = {key: getattr(given, key) for key in defaults if getattr(given, key) != defaults[key]}
+    words = ", ".join(f"{key}={setting(value)}" for key, value in changed.items())
+    return f"{label} ({words})" if words else label
+
+
+@named_arguments
+def load_result(path: str | PathLike[str]) -> Result:
+    """Read a result that `Result.save` wrote.
+
+    Parameters
+    ----------
+    path : path
+        The file (.npz).
+
+    Returns
+    -------
+    Result
+        As it was saved; `policy` is text.
+
+    Raises
+    ------
+    DataError
+        The file is missing, damaged, or no saved result.
+
+    Examples
+    --------
+    >>> import rumormill as rm, tempfile
+    >>> bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
+    >>> result = rm.simulate(bandit, rm.Network.ring(4), rm.KMPUCB(gamma=2), horizon=50, rng=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     again = rm.load_result(result.save(f"{folder}/kmp.npz"))
+    >>> again.policy, bool((again.regret == result.regret).all())
+    ('KMP (gamma=2)', True)
+
+    References
+    ----------
+    numpy's format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html.
+    """
+    data = read_bytes(Path(path))
+    try:
+        with np.load(io.BytesIO(data), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        header = json.loads(str(arrays.pop("header")))
+        return Result(**{"actions": None, **header, **arrays})
+    except Exception as error:
+        raise DataError(
+            f"{path} is no saved result ({type(error).__name__}): Result.save writes one"
+        ) from None
 
 
 def _stacked(trials: list[NDArray[Any]]) -> NDArray[Any]:
@@ -193,6 +368,36 @@ def with_regret(trial: Trial, source: RewardSource, marks: NDArray[np.int64], ke
     own, common = regrets(trial.actions, source, marks)
     actions = trial.actions if keep_actions else None
     return replace(trial, agent_regret=own, agent_common_regret=common, actions=actions)
+
+
+def regrets_of_round(source: RewardSource, t: int, arms: NDArray[np.int64]) -> float:
+    """Group regret of one round: gaps of the arms pulled, or of agent and round where means vary."""
+    pulled = arms >= 0
+    if not (isinstance(source, VaryingSource) and source.varies):
+        return float(source.gaps[arms[pulled]].sum())
+    means = source.expected(t - 1, t, len(arms))[0]
+    chosen = np.take_along_axis(means, np.maximum(arms, 0)[:, None], axis=1)[:, 0]
+    return float(np.abs(best_of(means, source.objective) - chosen)[pulled].sum())
+
+
+def with_rewards(
+    result: Result, source: RewardSource, seeds: Sequence[np.random.SeedSequence], keep_actions: bool
+) -> Result:
+    """The result with the reward of every action: the stream of a trial's seed is read once more."""
+    assert result.actions is not None
+    trials, horizon, agents = result.actions.shape
+    paid = np.full((trials, horizon, agents), np.nan)
+    sign = sign_of(getattr(source, "objective", "maximise"))
+    for trial, seed in enumerate(seeds):
+        stream = source.stream(stream_seed(seed, Role.REWARDS), agents, horizon)
+        for start in range(0, horizon, ROUNDS):
+            arms = result.actions[trial, start : start + ROUNDS]
+            draws = stream.block(start, start + len(arms))
+            columns = np.zeros_like(arms) if stream.shared else arms
+            drawn = np.take_along_axis(draws, columns[:, :, None], axis=2)[:, :, 0]
+            values = sign * (stream.loc[arms] + stream.scale[arms] * drawn)
+            paid[trial, start : start + ROUNDS] = np.where(arms >= 0, values, np.nan)
+    return replace(result, rewards=paid, actions=result.actions if keep_actions else None)
 
 
 def regrets(

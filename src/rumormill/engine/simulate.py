@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -12,15 +13,17 @@ import numpy as np
 
 from rumormill import catalogue
 from rumormill.arms import Replay, RewardSource
-from rumormill.engine.result import Result, Trial, needs_actions, resolve_checkpoints
+from rumormill.engine.notices import compilation_announced, progress_line
+from rumormill.engine.result import Result, Trial, needs_actions, resolve_checkpoints, with_rewards
 from rumormill.engine.trial import Contender, Engine, play_trial, prepare, require_memory
 from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
+from rumormill.policies import MixedGroup, policy_name
 from rumormill.protocol import Byzantine, Channel, Churn, Corruption, PerfectChannel, World
 from rumormill.seeds import RandomSource, Role, root_seed, stream_seed
 from rumormill.system_memory import refuse_impossible
-from rumormill.validate import named_arguments, whole
+from rumormill.validate import named_arguments, truth, whole
 
 OnProgress = Callable[[int, int], None]
 Table = Mapping[str, Any]
@@ -37,6 +40,7 @@ def simulate(
     rng: RandomSource,
     engine: Engine = "auto",
     actions: bool = False,
+    rewards: bool = False,
     checkpoints: int | Sequence[int] | None = None,
     channel: Channel | str | Table | None = None,
     absences: Sequence[tuple[int, int, int]] = (),
@@ -44,7 +48,7 @@ def simulate(
     churn: Churn | None = None,
     corruption: Corruption | None = None,
     byzantine: Byzantine | None = None,
-    progress: OnProgress | None = None,
+    progress: OnProgress | bool | None = None,
     workers: int | None = None,
     block: int | None = None,
 ) -> Result:
@@ -63,7 +67,8 @@ def simulate(
     network : Network, Topology, str or mapping
         The communication graph; its nodes are the agents.
     policy : Policy, class of agents, str or mapping
-        The policy of every agent.
+        The policy of every agent; or {agents: policy, ...: policy}, where agents are numbers, ranges or
+        tuples of them and `...` stands for all others (on the reference engine, without faults).
     horizon : int
         Rounds of a trial, at least 1.
     trials : int, default 1
@@ -74,6 +79,8 @@ def simulate(
         "fast" is compiled; "auto" falls back to "reference" with a SlowEngineNotice.
     actions : bool, default False
         Keep every action in `Result.actions`.
+    rewards : bool, default False
+        Keep every reward in `Result.rewards`, in the unit of the bandit.
     checkpoints : int or increasing rounds, default 200
         The number of rounds at which regret is recorded, ⌈i·T/n⌉; or the rounds themselves.
     channel : Channel, str or mapping, default PerfectChannel
@@ -88,8 +95,9 @@ def simulate(
         Random corruption of rewards in messages.
     byzantine : Byzantine, optional
         Agents that send false messages; they do not pull.
-    progress : callable (rounds done, rounds in all), optional
-        Called every few milliseconds, over all trials.
+    progress : bool or callable (rounds done, rounds in all), default False
+        True: a line on standard error, in notebooks too. A callable is called every few milliseconds, over
+        all trials.
     workers : int, default all cores
         Threads; with fewer trials than threads, several play one trial.
     block : int, optional
@@ -127,6 +135,7 @@ def simulate(
         rng,
         engine,
         actions,
+        rewards,
         checkpoints,
         world,
         progress,
@@ -155,6 +164,14 @@ def world_of(
     )
 
 
+def policy_of(given: Any, network: Network) -> Any:
+    """The policy of what a caller gave; a mapping of agents to policies is a mixed group."""
+    if isinstance(given, Mapping) and not all(isinstance(key, str) for key in given):
+        members = {key: catalogue.given("policy", policy) for key, policy in given.items()}
+        return MixedGroup.of(members, network.n_agents)
+    return catalogue.given("policy", given)
+
+
 def play_policies(
     bandit: RewardSource,
     network: Network | Topology | str | Table,
@@ -164,9 +181,10 @@ def play_policies(
     rng: RandomSource,
     engine: Engine,
     actions: bool,
+    rewards: bool,
     checkpoints: int | Sequence[int] | None,
     world: World,
-    progress: OnProgress | None,
+    progress: OnProgress | bool | None,
     workers: int | None,
     block: int | None,
 ) -> list[Result]:
@@ -184,13 +202,17 @@ def play_policies(
     if callable(getattr(made, "build", None)):
         made = made.build(np.random.default_rng(stream_seed(root, Role.NETWORK)))
     contenders = [
-        prepare(catalogue.given("policy", policy), made, bandit.n_arms, engine=engine, world=world)
+        prepare(policy_of(policy, made), made, bandit.n_arms, engine=engine, world=world)
         for policy in policies
     ]
-    refuse_impossible(made.n_agents, horizon, trials, keep_actions=actions or needs_actions(bandit))
+    actions, rewards = truth("actions", actions), truth("rewards", rewards)
+    refuse_impossible(
+        made.n_agents, horizon, trials, keep_actions=actions or rewards or needs_actions(bandit)
+    )
     marks = resolve_checkpoints(checkpoints, horizon)
     require_memory(contenders, bandit, horizon, len(marks), at_once=jobs, kept=trials)
-    count = _RoundCounter(progress, len(contenders) * trials * horizon)
+    total = len(contenders) * trials * horizon
+    count = _RoundCounter(progress_line(sys.stderr) if progress is True else progress or None, total)
 
     def play(members: Sequence[Contender], trial: int, tick: Tick) -> list[Trial]:
         def on_rounds(rounds: int) -> None:
@@ -203,17 +225,20 @@ def play_policies(
             horizon,
             stream_seed(root, trial),
             marks,
-            keep_actions=actions,
+            keep_actions=actions or rewards,
             on_rounds=on_rounds,
             block=block,
             threads=threads,
         )
 
-    played = _in_parallel(contenders, trials, jobs, play)
-    return [
+    with compilation_announced([policy_name(each.policy) for each in contenders if each.layout is not None]):
+        played = _in_parallel(contenders, trials, jobs, play)
+    results = [
         Result.gather(policy, contender.engine, marks, outcomes)
         for policy, contender, outcomes in zip(policies, contenders, played, strict=True)
     ]
+    seeds = [stream_seed(root, trial) for trial in range(trials)]
+    return [with_rewards(each, bandit, seeds, actions) for each in results] if rewards else results
 
 
 def _in_parallel(

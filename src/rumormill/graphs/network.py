@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import cached_property
 from os import PathLike
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.errors import InputError
+from rumormill.errors import InputError, SimplifiedGraphNotice
 from rumormill.graphs import adjacency as adj
 from rumormill.graphs.adjacency import (
     Adjacency,
@@ -20,6 +21,7 @@ from rumormill.graphs.adjacency import (
     longest_distance,
     neighbourhoods,
 )
+from rumormill.graphs.conversion import parts_of
 from rumormill.graphs.datasets import read_edges
 from rumormill.seeds import RandomSource as Rng
 from rumormill.seeds import generator
@@ -62,6 +64,8 @@ def _labels(network: Network, agents: NDArray[Any]) -> str:
 
 # Operations for a diameter: half a minute or so.
 DIAMETER_WORK = 2e9
+# What a small picture can show.
+DRAWN_AGENTS, DRAWN_LINKS = 300, 3_000
 # A full distance matrix of this many agents takes 400 MB.
 FULL_MATRIX_AGENTS = 10_000
 
@@ -74,9 +78,15 @@ class Network(metaclass=NamedArguments):
 
     Parameters
     ----------
-    graph : networkx.Graph
-        The graph; for pairs of labels or a file see `Network.from_edges`, for the usual families
-        `Network.ring`, `Network.erdos_renyi` and others.
+    graph : networkx or rustworkx graph, adjacency matrix, or pairs of labels
+        The graph; a matrix is a square numpy array or a SciPy sparse one, not zero where there is a link. Two
+        columns of whole numbers or texts are an edge list. For files see `Network.from_edges`, for
+        the usual families `Network.ring`, `Network.erdos_renyi` and others.
+
+    Warns
+    -----
+    SimplifiedGraphNotice
+        The graph has directions, weights or parallel links, which a network has not.
 
     Examples
     --------
@@ -84,27 +94,28 @@ class Network(metaclass=NamedArguments):
     >>> network = rm.Network.from_edges([("a", "b"), ("b", "c")])
     >>> network.n_agents, network.diameter, network.neighbours(1).tolist()
     (3, 2, [0, 2])
+    >>> import numpy as np
+    >>> rm.Network(np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]]))
+    Network(n_agents=3, n_edges=2)
 
     References
     ----------
     Dubey and Pentland (2020): the power graph of the hop budget γ.
     """
 
-    def __init__(self, graph: networkx.Graph) -> None:
-        import networkx
-
-        if not isinstance(graph, networkx.Graph):
-            raise InputError(
-                f"Network takes a networkx graph, not {type(graph).__name__}; for pairs or a file use "
-                "Network.from_edges"
-            )
-        labels = tuple(graph.nodes)
-        ids = {label: i for i, label in enumerate(labels)}
-        notes = ["links are directed: each is taken in both directions"] if graph.is_directed() else []
-        if networkx.is_weighted(graph):
-            notes.append("link weights play no part: distance is the number of hops")
-        edges = np.array([(ids[u], ids[v]) for u, v in graph.edges()], np.int64).reshape(-1, 2)
+    def __init__(self, graph: Any) -> None:
+        found = parts_of(graph)
+        if found is None:
+            if isinstance(graph, str | PathLike) or not isinstance(graph, Iterable):
+                raise InputError(
+                    f"Network takes a graph, a matrix or pairs of labels, not {type(graph).__name__}; for a "
+                    "file use Network.from_edges"
+                )
+            found = *_numbered_pairs(graph), []
+        labels, edges, notes = found
         self._fill(labels, edges, notes)
+        if notes:
+            warnings.warn("; ".join(notes), SimplifiedGraphNotice, stacklevel=3)
 
     def _fill(self, labels: Sequence[Hashable], edges: NDArray[np.int64], notes: Sequence[str] = ()) -> None:
         if not labels:
@@ -276,6 +287,17 @@ class Network(metaclass=NamedArguments):
     def __repr__(self) -> str:
         return f"Network(n_agents={self.n_agents}, n_edges={self.n_edges})"
 
+    def _repr_html_(self) -> str:
+        from rumormill.plotting.notebook import html_lines, html_picture
+
+        lines = html_lines(describe(self).splitlines())
+        if self.n_agents > DRAWN_AGENTS or self.n_edges > DRAWN_LINKS:
+            return lines + html_lines([f"not drawn: more than {DRAWN_AGENTS} agents or {DRAWN_LINKS} links"])
+        from rumormill.plotting.networks import small_picture
+
+        about = f"The network of {plural(self.n_agents, 'agent')} and {plural(self.n_edges, 'link')}"
+        return lines + html_picture(small_picture(self.edges(), self.n_agents).axes[0], about)
+
     def check_agent(self, v: Any) -> int:
         """The id as an int, refused if there is no such agent."""
         if whole("agent", v, 0) >= self.n_agents:
@@ -289,7 +311,7 @@ class Network(metaclass=NamedArguments):
         """From pairs of labels, or from an edge-list file. Agents are numbered as they first appear."""
         if isinstance(edges, str | PathLike):
             return cls.from_file(edges)
-        return cls._from_pairs(edges, ())
+        return cls.labelled(*_numbered_pairs(edges))
 
     @classmethod
     def from_file(cls, path: str | PathLike[str]) -> Self:
@@ -298,24 +320,7 @@ class Network(metaclass=NamedArguments):
         A third column of numbers is taken for weights and ignored; `notes` says so.
         """
         pairs, notes = read_edges(path)
-        return cls._from_pairs(pairs, notes)
-
-    @classmethod
-    def _from_pairs(cls, pairs: Iterable[tuple[Hashable, Hashable]], notes: Sequence[str]) -> Self:
-        ids: dict[Hashable, int] = {}
-        found: list[tuple[int, int]] = []
-        try:
-            for pair in pairs:
-                u, v = pair
-                if u is None or v is None:
-                    raise ValueError
-                found.append((ids.setdefault(u, len(ids)), ids.setdefault(v, len(ids))))
-        except (TypeError, ValueError):
-            given = locals().get("pair", pairs)
-            raise InputError(
-                f"{shown(given)} is not an edge: a pair of two hashable labels is expected, none of them None"
-            ) from None
-        return cls.labelled(list(ids), np.array(found, np.int64).reshape(-1, 2), notes)
+        return cls.labelled(*_numbered_pairs(pairs), notes)
 
     @named_arguments
     def subgraph(self, n: int, *, rng: Rng) -> Network:
@@ -393,6 +398,24 @@ class Network(metaclass=NamedArguments):
     def balanced_tree(branching: int, height: int) -> Network:
         """A rooted tree in which every agent above the last level has `branching` children."""
         return _drawn("BalancedTree", 0, branching=branching, height=height)
+
+
+def _numbered_pairs(pairs: Iterable[Any]) -> tuple[list[Hashable], NDArray[np.int64]]:
+    """The labels in the order in which they first appear, and every pair as places in them."""
+    ids: dict[Hashable, int] = {}
+    found: list[tuple[int, int]] = []
+    pair: Any = pairs
+    try:
+        for pair in pairs.tolist() if isinstance(pairs, np.ndarray) else pairs:
+            u, v = pair
+            if u is None or v is None:
+                raise ValueError
+            found.append((ids.setdefault(u, len(ids)), ids.setdefault(v, len(ids))))
+    except (TypeError, ValueError):
+        raise InputError(
+            f"{shown(pair)} is not an edge: a pair of two hashable labels is expected, none of them None"
+        ) from None
+    return list(ids), np.array(found, np.int64).reshape(-1, 2)
 
 
 # The families of graphs/topologies.py by name. That module, which builds networks and so imports this one,

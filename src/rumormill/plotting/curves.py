@@ -22,7 +22,6 @@ from rumormill.plotting.style import (
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 
@@ -60,7 +59,7 @@ def few(rounds: NDArray[np.int64], log: bool, shift: int) -> list[int]:
 
 def plot_regret(
     rounds: NDArray[np.int64], regret: Array, band: tuple[Array, Array], name: str, axes: Any = None
-) -> Figure:
+) -> Axes:
     """Group regret (trials, rounds) against the round, on the axes given (their scale stays) or a new figure.
 
     Parameters:
@@ -88,5 +87,5 @@ def plot_regret(
             plain_ticks(axes)
             # Ticks are made when they are first drawn: made here, they are of this style too.
             axes.figure.draw_without_rendering()
-    figure: Figure = axes.figure
-    return figure
+    drawn: Axes = axes
+    return drawn

@@ -77,6 +77,7 @@ TIMES = {
 SHEETS = {"screen": Sheet({}), "paper": Sheet(TIMES, column=3.3, page=6.75)}
 
 _for_pyplot = ContextVar("_for_pyplot", default=False)
+_unseen = ContextVar("_unseen", default=False)
 _sheet = ContextVar("_sheet", default=SHEETS["screen"])
 
 
@@ -110,12 +111,22 @@ def sheet_in_use() -> str:
 
 @contextmanager
 def for_pyplot() -> Iterator[None]:
-    """Figures made inside are known to pyplot, so that `plt.show()` shows them."""
-    token = _for_pyplot.set(True)
+    """Figures made inside are known to pyplot, so that `plt.show()` shows them; not inside of `unseen`."""
+    token = _for_pyplot.set(not _unseen.get())
     try:
         yield
     finally:
         _for_pyplot.reset(token)
+
+
+@contextmanager
+def unseen() -> Iterator[None]:
+    """Figures made inside are not known to pyplot: a notebook does not show them a second time."""
+    token = _unseen.set(True)
+    try:
+        yield
+    finally:
+        _unseen.reset(token)
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -27,6 +27,7 @@ from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
 from rumormill.policies.epsilon_greedy import EpsilonGreedy
 from rumormill.policies.kmp import KMPUCB, recommended
 from rumormill.policies.message_passing_policy import HopPart, HopPlan, RobustPolicy
+from rumormill.policies.mixed import MixedGroup
 from rumormill.policies.origin_median import OriginMedianUCB
 from rumormill.policies.robust import RobustUCB
 
@@ -48,6 +49,7 @@ __all__ = [
     "HopPlan",
     "KMPUCB",
     "LeaderPlan",
+    "MixedGroup",
     "NoPlan",
     "OriginMedianUCB",
     "OwnPolicy",

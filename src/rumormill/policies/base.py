@@ -240,7 +240,8 @@ class OwnPolicy(Policy):
 
     @property
     def name(self) -> str:
-        return str(getattr(self.make, "__name__", type(self.make).__name__))
+        made = getattr(self.make, "func", self.make)  # of a functools.partial, which holds settings
+        return str(getattr(made, "__name__", type(made).__name__))
 
     def agent(self, seat: Seat) -> Agent:
         return self.make(seat, **dict(self.parameters))

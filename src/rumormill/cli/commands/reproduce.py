@@ -17,6 +17,7 @@ from rumormill.cli.arguments import (
     Jobs,
     Json,
     Margin,
+    OtherSeed,
     Report,
     Trials,
 )
@@ -46,6 +47,7 @@ def reproduce(
     full: Annotated[bool, typer.Option("--full", help="The size of the paper.")] = False,
     trials: Trials = None,
     horizon: Horizon = None,
+    seed: OtherSeed = None,
     jobs: Jobs = None,
     executor: Executor = ExecutorName.threads,
     address: Address = None,
@@ -71,8 +73,10 @@ def reproduce(
     everything = name == "all"
     runs, missing = [], []
     for each in spec_names() if everything else [name]:
-        ready = at_scale(named_spec(each), "full" if full else "quick", trials=trials, horizon=horizon)
-        folder = default_folder(ready, out or Path("runs")) if everything else out or default_folder(ready)
+        scale = "full" if full else "quick"
+        ready = at_scale(named_spec(each), scale, trials=trials, horizon=horizon, seed=seed)
+        usual = default_folder(ready, seed, out if everything and out else Path("runs"))
+        folder = usual if everything else out or usual
         ready, without = with_available_data(ready)
         missing += without
         try:

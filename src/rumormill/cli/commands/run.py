@@ -17,6 +17,7 @@ from rumormill.cli.arguments import (
     Jobs,
     Json,
     Margin,
+    OtherSeed,
     Out,
     Report,
     Trials,
@@ -29,6 +30,7 @@ def run(
     scale: Annotated[str | None, typer.Option(help="quick, full, or another scale of the file.")] = None,
     trials: Trials = None,
     horizon: Horizon = None,
+    seed: OtherSeed = None,
     jobs: Jobs = None,
     executor: Executor = ExecutorName.threads,
     address: Address = None,
@@ -46,6 +48,6 @@ def run(
     from rumormill.api import default_folder
     from rumormill.experiments.spec.reading import at_scale, read_spec
 
-    ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon)
-    played = play(ready, out or default_folder(ready), jobs, executor, address)
+    ready = at_scale(read_spec(spec), scale, trials=trials, horizon=horizon, seed=seed)
+    played = play(ready, out or default_folder(ready, seed), jobs, executor, address)
     conclude([played], json, report=report, bounds=bounds, against=Against(baseline, margin))

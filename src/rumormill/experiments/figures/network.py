@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rumormill.experiments.analyse.labels import fault_sentences_of
+from rumormill.plotting.networks import draw_links, layout
 from rumormill.plotting.palette import LOOKS
 from rumormill.plotting.style import legend_below, new_figure, style
 from rumormill.text import rounded
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 # Above this share of all possible links a spring layout shows nothing: cliques are arranged instead, and
 # the links between two of them drawn as one line.
 DENSE = 0.15
-# Links beyond this many only blacken the picture: a fixed sample of them is drawn.
-MOST_LINKS = 3_000
 OTHERS = "#b8b8b8"
 
 
@@ -50,7 +49,7 @@ def network_figure(
         if dense:
             _bundles(axes, place, edges, cliques)
         else:
-            _links(axes, place, edges)
+            draw_links(axes, place, edges)
         _agents(axes, place, colour, leaders)
         axes.set_title(title)
         axes.set_axis_off()
@@ -94,16 +93,6 @@ def _bundles(
         grey = np.zeros((len(pairs), 4)) + 0.35
         grey[:, 3] = 0.08 + 0.32 * links / links.max()
         axes.add_collection(LineCollection(list(middle[pairs]), colors=grey, linewidths=0.7, zorder=0))
-
-
-def _links(axes: Axes, place: NDArray[np.float64], edges: NDArray[np.int64]) -> None:
-    from matplotlib.collections import LineCollection
-
-    drawn = edges if len(edges) <= MOST_LINKS else edges[:: -(-len(edges) // MOST_LINKS)]
-    strength = float(np.clip(250 / max(len(drawn), 1), 0.06, 0.6))
-    links = LineCollection(list(place[drawn]), colors="#555555", linewidths=0.5, alpha=strength, zorder=0)
-    links.set_rasterized(len(drawn) > 1_000)
-    axes.add_collection(links)
 
 
 def _agents(axes: Axes, place: NDArray[np.float64], colour: list[str], leaders: Sequence[int]) -> None:
@@ -157,20 +146,6 @@ def colours(n_agents: int, cliques: Sequence[Sequence[int]]) -> tuple[list[str],
         for v in clique:
             colour[v] = mark.colour
     return colour, len(shown)
-
-
-def layout(n_agents: int, edges: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Where agents go: as springs would pull them."""
-    import networkx
-
-    graph = networkx.Graph()
-    graph.add_nodes_from(range(n_agents))
-    graph.add_edges_from(edges.tolist())
-    # Rings and grids unfold only when springs start from the shape that distances give.
-    start = networkx.kamada_kawai_layout(graph) if n_agents <= 150 and networkx.is_connected(graph) else None
-    steps = 30 if start is not None else min(120, max(60_000 // n_agents, 10))
-    places = networkx.spring_layout(graph, pos=start, seed=1, iterations=steps, k=1.3 / np.sqrt(n_agents))
-    return np.array([places[v] for v in range(n_agents)])
 
 
 def clustered(n_agents: int, cliques: Sequence[Sequence[int]]) -> NDArray[np.float64]:

@@ -10,6 +10,7 @@ import inspect
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import cache, partial
 from importlib import import_module, metadata
 from pathlib import Path
@@ -27,6 +28,7 @@ from rumormill.experiments.figures.regret_by_parameter import (
 )
 from rumormill.experiments.figures.regret_over_time import curves, regret_over_time
 from rumormill.files import write_atomically
+from rumormill.plotting.notebook import in_notebook, shown_when_returned
 from rumormill.plotting.palette import Look, looks
 from rumormill.plotting.rendering import save, write_caption
 from rumormill.plotting.style import (
@@ -38,6 +40,7 @@ from rumormill.plotting.style import (
     new_figure,
     sheet_in_use,
     style,
+    unseen,
 )
 from rumormill.text import plural, rounded
 
@@ -104,12 +107,13 @@ def _written(name: str, summary: Summary, out_dir: Path) -> list[Path]:
 def main_figure(run: StoredRun | Summary) -> Figure:
     """The figure that answers the run's question: against the parameter swept, else against the round."""
     summary = run if isinstance(run, Summary) else summarise(run)
-    with for_pyplot(), style():
+    notebook = in_notebook()  # which shows what is returned: pyplot would show it a second time
+    with unseen() if notebook else nullcontext(), for_pyplot(), style():
         axes = summary.axes
         figure = regret_by_parameter(summary, axes[0]) if axes else regret_over_time(summary)
         # Ticks are made when they are first drawn: made here, they are of this style too.
         figure.draw_without_rendering()
-    return figure
+    return shown_when_returned(figure) if notebook else figure
 
 
 def caption_of(name: str) -> str:

@@ -114,9 +114,14 @@ def own_sources(spec: Spec) -> dict[str, str]:
 
 
 def at_scale(
-    spec: Spec, scale: str | None = None, *, trials: int | None = None, horizon: int | None = None
+    spec: Spec,
+    scale: str | None = None,
+    *,
+    trials: int | None = None,
+    horizon: int | None = None,
+    seed: int | None = None,
 ) -> Spec:
-    """The spec at one of its scales, ready to run; `trials` and `horizon` replace those of the scale."""
+    """The spec at one of its scales, ready to run; `trials`, `horizon` and `seed` replace those it has."""
     if scale is None:
         if len(spec.scale) > 1:
             raise InputError(f"{spec.name} has the scales {', '.join(spec.scale)}: choose one")
@@ -128,7 +133,8 @@ def at_scale(
     changed = {key: whole(key, value) for key, value in asked.items() if value is not None}
     sized = spec if size.n is None else _with_agents(spec, size.n, f"scale.{scale}.n")
     size = msgspec.structs.replace(size, n=None, **changed)
-    ready = msgspec.structs.replace(sized, scale={"custom" if changed else scale: size})
+    number = spec.seed if seed is None else whole("seed", seed, 0)
+    ready = msgspec.structs.replace(sized, scale={"custom" if changed else scale: size}, seed=number)
     if changed:  # these values were not there when the file was checked
         _check(ready)
     return ready

@@ -16,13 +16,13 @@ from rumormill.engine import prepare
 from rumormill.engine.trace import Trace, record
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.labels import fault_sentences, in_words
-from rumormill.experiments.figures.network import layout
 from rumormill.experiments.plan import SweepPoint, plan_of
 from rumormill.experiments.run.cache import one_blas_thread
 from rumormill.experiments.spec.errors import own_errors
 from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.experiments.spec.tuned_constants import CONSTANT, PRINTED
 from rumormill.graphs import Network
+from rumormill.plotting.networks import layout
 from rumormill.text import nearest, plural, rounded, setting
 
 
