@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path, PurePosixPath
 
-from scripts.docs import api_pages, commands_page, gallery_page, spec_page
+from scripts.docs import api_pages, commands_page, gallery_page, notebook_pages, spec_page
 from scripts.docs.excerpts import with_code
 
 ROOT = Path(__file__).parents[2]
@@ -28,6 +28,7 @@ def stage(folder: Path) -> None:
         text = (ROOT / page).read_text("utf-8")
         target = folder / place(page.as_posix())
         target.write_text(with_code(linked(text, page.as_posix())), "utf-8")
+    notebook_pages.pages(folder)
     for name, text in {**generated(), "gallery.md": gallery_page.page(folder)}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, "utf-8")

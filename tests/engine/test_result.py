@@ -123,7 +123,7 @@ def test_rewards_are_those_that_agents_observed(bandit: rm.Bandit, engine: Any) 
 
     class Listening(rm.KMPUCB):
         def agent(self, seat: rm.Seat) -> Any:
-            made = super().agent(seat)
+            made: Any = super().agent(seat)
             observe = made.observe
 
             def noted(t: int, arm: int, reward: float) -> None:
@@ -160,9 +160,10 @@ class Settings:
     [
         (Settings(), "Settings", "Settings"),
         (Settings(rate=0.3), "Settings", "Settings (rate=0.3)"),
-        (partial(EpsilonGreedy, rate=0.3), "EpsilonGreedy", "EpsilonGreedy (rate=0.3)"),
+        (partial(Settings, rate=0.3), "Settings", "Settings (rate=0.3)"),
         (EpsilonGreedy, "EpsilonGreedy", "EpsilonGreedy"),
         ("kmp", "KMP", "KMP"),
+        (rm.recommended(), "KMP", "KMP (estimator=self-tuned)"),
         ({"type": "kmp", "gamma": 2}, "KMP", "KMP (gamma=2)"),
         ({(0, 1): "kmp", ...: "robust"}, "KMP + Robust", "KMP + Robust"),
         ("module:Mine", "Mine", "Mine"),

@@ -282,8 +282,17 @@ def with_settings(label: str, given: Any) -> str:
     elif is_dataclass(given) and not isinstance(given, type):
         defaults = {one.name: one.default for one in catalogue.settings(type(given))}
         changed = {key: getattr(given, key) for key in defaults if getattr(given, key) != defaults[key]}
-    words = ", ".join(f"{key}={setting(value)}" for key, value in changed.items())
+    words = ", ".join(f"{key}={_in_short(value)}" for key, value in changed.items())
     return f"{label} ({words})" if words else label
+
+
+def _in_short(value: Any) -> str:
+    """A setting in a word: an estimator by its name in the catalogue."""
+    if isinstance(value, str | int | float | tuple) or value is None:
+        return setting(value)
+    return next(
+        (name for name, cls in catalogue.ESTIMATORS.items() if cls is type(value)), type(value).__name__
+    )
 
 
 @named_arguments

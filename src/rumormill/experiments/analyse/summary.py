@@ -8,19 +8,20 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from rumormill.experiments.analyse.claims import Verdict, gains_between, own_verdicts
+from rumormill.experiments.analyse.claims import Verdict, gains_between, own_verdicts, verdict_row
 from rumormill.experiments.analyse.comparisons import Pair, compare_policies
 from rumormill.experiments.analyse.measured import Measurements, StoredRun, measured
 from rumormill.experiments.analyse.measured import Row as Row
 from rumormill.experiments.analyse.measured import Series as Series
 from rumormill.experiments.analyse.tuning import BEST, Tuning, folded
 from rumormill.experiments.run.describe import best_constants
+from rumormill.text import plural
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.bounds import RunBounds
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Summary(Measurements):
     """The numbers of a run with its verdicts, comparisons, bounds and tuned constants."""
 
@@ -39,6 +40,21 @@ class Summary(Measurements):
     def pairs(self) -> list[Pair]:
         """Every policy against every other, or against the spec's baseline."""
         return compare_policies(self)
+
+    def __repr__(self) -> str:
+        points = "" if len(self.points) == 1 else f", {len(self.points)} sweep points"
+        return f"Summary({self.name}: {', '.join(self.policies)}{points}; round {self.horizon:,})"
+
+    def _repr_html_(self) -> str:
+        from rumormill.plotting.notebook import html_table
+
+        title = (
+            f"{self.name}: group regret at round {self.horizon:,}, {plural(self.manifest.trials, 'trial')}"
+        )
+        tables = [html_table(self.rows, title)]
+        if self.verdicts:
+            tables.append(html_table([verdict_row(verdict) for verdict in self.verdicts], "the claims"))
+        return "".join(tables)
 
 
 def summarise(run: StoredRun, *, bounds: bool = False) -> Summary:

@@ -32,7 +32,7 @@ from rumormill.experiments.spec.schema import Spec
 from rumormill.files import StoreError as StoreError
 from rumormill.files import read_bytes
 from rumormill.files import write_atomically as write_atomically
-from rumormill.text import shown
+from rumormill.text import plural, shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,12 +51,18 @@ class FinishedCell:
     notes: dict[str, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RunFolder:
     """A run on disk. While it is under way, `frame` holds the cells finished so far."""
 
     path: Path
     manifest: Manifest
+
+    def __repr__(self) -> str:
+        """One line: the folder, the size, the state."""
+        known = self.manifest
+        size = f"{plural(known.trials, 'trial')} of {plural(known.horizon, 'round')}, seed {known.seed}"
+        return f"RunFolder({str(self.path)!r}: {known.name}, {size}, {known.status})"
 
     @cached_property
     def spec(self) -> Spec:
