@@ -72,7 +72,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class InFlight:
+class MessageInFlight:
     """A message on its way: who will receive it, and at the end of which round."""
 
     message: Message
@@ -197,13 +197,13 @@ class Episode(metaclass=NamedArguments):
         self._require_begun()
         return list(self._watched[self.network.check_agent(agent)].known.values())
 
-    def in_flight(self) -> list[InFlight]:
+    def in_flight(self) -> list[MessageInFlight]:
         """Messages that were sent and have not arrived; lost ones are not under way."""
         self._require_begun()
         longest = self._world.longest_delay
         carrier = copy.deepcopy(self._carrier)
         return [
-            InFlight(message, v, t)
+            MessageInFlight(message, v, t)
             for t in range(self.t + 1, self.t + 1 + (LOOK_AHEAD if longest is None else longest))
             for v in range(self.network.n_agents)
             for message in carrier.deliver(t, v)

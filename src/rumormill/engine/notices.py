@@ -37,7 +37,7 @@ def progress_line(stream: TextIO, clock: Callable[[], float] = time.monotonic) -
 
 
 def is_interactive() -> bool:
-    """Whether somebody watches standard error: a terminal or a notebook."""
+    """Whether standard error is seen at once: in a terminal or a notebook."""
     return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
 
 
