@@ -84,7 +84,17 @@ def test_without_moments_a_robust_agent_says_so() -> None:
 
 def test_a_seat_has_these_fields_and_no_others() -> None:
     names = [field.name for field in fields(rm.Seat)]
-    assert names == ["agent", "n_arms", "neighbours", "rng", "moments", "horizon", "n_agents", "part"]
+    assert names == [
+        "agent",
+        "n_arms",
+        "neighbours",
+        "rng",
+        "moments",
+        "horizon",
+        "n_agents",
+        "prior",
+        "part",
+    ]
     assert {name for name in dir(rm.Seat) if not name.startswith("_")} - set(names) == {
         "require_agents",
         "require_moments",

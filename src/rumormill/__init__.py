@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from rumormill.policies import OriginMedianUCB as OriginMedianUCB
     from rumormill.policies import Plan as Plan
     from rumormill.policies import Policy as Policy
+    from rumormill.policies import Prior as Prior
     from rumormill.policies import RobustGossip as RobustGossip
     from rumormill.policies import RobustUCB as RobustUCB
     from rumormill.policies import Seat as Seat
@@ -129,7 +130,8 @@ _ROOMS = {
     "live.io.client": "Client",
     "policies": (
         "AdaRUCB Agent CentralizedMPUCB ConsensusUCB CoopSE CoopUCB2 DDUCB DecentralizedMPUCB "
-        "EpsilonGreedy HTHMUCB KMPUCB OriginMedianUCB Plan Policy RobustGossip RobustUCB Seat recommended"
+        "EpsilonGreedy HTHMUCB KMPUCB OriginMedianUCB Plan Policy Prior RobustGossip RobustUCB Seat "
+        "recommended"
     ),
     "protocol": "Byzantine Carrier Channel Churn Corruption Imperfect Message PerfectChannel Relay World",
 }

@@ -468,6 +468,46 @@ def worth_sending(arm: int, means: Any, counts: Any, theta: float) -> bool:
     return favourite < 0 or arm != favourite or counts[arm] <= theta * other
 
 
+# --- priors ----------------------------------------------------------------------------------------------
+
+
+def prior_reach(spread: float, L: float, w: float) -> float:
+    """spread sqrt(2 L / w): the confidence radius of a prior, for estimators without a radius."""
+    return spread * math.sqrt(2.0 * L / w)
+
+
+def prior_contradicted(mean: float, prior: float, fresh_radius: float, prior_radius: float) -> bool:
+    """Whether two estimates differ by more than both radii."""
+    return abs(mean - prior) > fresh_radius + prior_radius
+
+
+def prior_mean(mean: float, n: float, prior: float, w: float) -> float:
+    """The mean of n fresh samples and w of the prior."""
+    return (w * prior + n * mean) / (w + n)
+
+
+def pooled_index(mean: float, index: float, prior: float, reach: float) -> float:
+    """The index of two independent estimates, each weighed by one over its squared radius.
+
+    With radii that shrink as n^(-1/2) that is the index of both samples together.
+    """
+    fresh = index - mean
+    if not (fresh > 0.0 and reach > 0.0):
+        return min(index, prior + reach)
+    a, b = 1.0 / (fresh * fresh), 1.0 / (reach * reach)
+    return (a * mean + b * prior) / (a + b) + 1.0 / math.sqrt(a + b)
+
+
+def prior_floor(mean: float, index: float) -> float:
+    """mean + (index - mean)/2: a prior lowers an index at most to this."""
+    return 0.5 * (mean + index)
+
+
+def needs_probe(n: float, taken: float, probe: float) -> bool:
+    """Whether an arm with a prior and too few fresh samples for an index must be pulled."""
+    return n < taken // probe
+
+
 # --- samples by origin ----------------------------------------------------------------------------------
 
 

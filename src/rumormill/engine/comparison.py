@@ -16,6 +16,7 @@ from rumormill.engine.simulate import OnProgress, Table, play_policies, world_of
 from rumormill.engine.trial import Engine
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
+from rumormill.policies import Prior
 from rumormill.protocol import Byzantine, Channel, Churn, Corruption
 from rumormill.seeds import RandomSource
 from rumormill.stats.bootstrap import Interval
@@ -200,6 +201,7 @@ def compare(
     churn: Churn | None = None,
     corruption: Corruption | None = None,
     byzantine: Byzantine | None = None,
+    prior: Prior | None = None,
     progress: OnProgress | bool | None = None,
     workers: int | None = None,
     block: int | None = None,
@@ -236,7 +238,7 @@ def compare(
     confidence = inside("confidence", confidence, 0, 1)
     world, given = world_of(channel, absences, outages, churn, corruption, byzantine), list(named.values())
     size = (horizon, trials, rng, engine, actions, rewards, checkpoints)
-    results = play_policies(bandit, network, given, *size, world, progress, workers, block)
+    results = play_policies(bandit, network, given, *size, world, prior, progress, workers, block)
     return Comparison(dict(zip(named, results, strict=True)), confidence)
 
 

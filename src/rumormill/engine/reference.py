@@ -18,7 +18,7 @@ from rumormill.counter_rng import DISCARD, THOMPSON, key_of, key_with
 from rumormill.engine.result import Trial
 from rumormill.errors import ContractError, InputError
 from rumormill.graphs import Network
-from rumormill.policies import Agent, HopPart, Plan, Policy, Seat
+from rumormill.policies import Agent, HopPart, Plan, Policy, Prior, Seat
 from rumormill.protocol import Carrier, Conditions, Message
 from rumormill.seeds import private_generator, stream_seed
 from rumormill.text import shown
@@ -36,6 +36,7 @@ def seats(
     *,
     gamma: int | None = None,
     conditions: Conditions | None = None,
+    prior: Prior | None = None,
 ) -> list[Seat]:
     """The seat of every agent: what it knows before round 1, and a generator of its own.
 
@@ -69,6 +70,7 @@ def seats(
             moments=moments,
             horizon=horizon,
             n_agents=network.n_agents,
+            prior=None if prior is None else prior.of(v),
             part=part(v),
         )
         for v in range(network.n_agents)

@@ -19,7 +19,7 @@ from rumormill.engine.trial import Contender, Engine, play_trial, prepare, requi
 from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
-from rumormill.policies import MixedGroup, policy_name
+from rumormill.policies import MixedGroup, Prior, policy_name
 from rumormill.protocol import Byzantine, Channel, Churn, Corruption, PerfectChannel, World
 from rumormill.seeds import RandomSource, Role, root_seed, stream_seed
 from rumormill.system_memory import refuse_impossible
@@ -48,6 +48,7 @@ def simulate(
     churn: Churn | None = None,
     corruption: Corruption | None = None,
     byzantine: Byzantine | None = None,
+    prior: Prior | None = None,
     progress: OnProgress | bool | None = None,
     workers: int | None = None,
     block: int | None = None,
@@ -95,6 +96,8 @@ def simulate(
         Random corruption of rewards in messages.
     byzantine : Byzantine, optional
         Agents that send false messages; they do not pull.
+    prior : Prior, optional
+        What the agents know of the arms before round 1.
     progress : bool or callable (rounds done, rounds in all), default False
         True: a line on standard error, in notebooks too. A callable is called every few milliseconds, over
         all trials.
@@ -138,6 +141,7 @@ def simulate(
         rewards,
         checkpoints,
         world,
+        prior,
         progress,
         workers,
         block,
@@ -184,6 +188,7 @@ def play_policies(
     rewards: bool,
     checkpoints: int | Sequence[int] | None,
     world: World,
+    prior: Prior | None,
     progress: OnProgress | bool | None,
     workers: int | None,
     block: int | None,
@@ -202,7 +207,7 @@ def play_policies(
     if callable(getattr(made, "build", None)):
         made = made.build(np.random.default_rng(stream_seed(root, Role.NETWORK)))
     contenders = [
-        prepare(policy_of(policy, made), made, bandit.n_arms, engine=engine, world=world)
+        prepare(policy_of(policy, made), made, bandit.n_arms, engine=engine, world=world, prior=prior)
         for policy in policies
     ]
     actions, rewards = truth("actions", actions), truth("rewards", rewards)

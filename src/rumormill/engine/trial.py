@@ -21,11 +21,11 @@ from rumormill.engine.result import Opening, Trial, needs_actions, with_regret
 from rumormill.engine.workers import ThreadPool
 from rumormill.errors import InputError, SlowEngineNotice
 from rumormill.graphs import Network
-from rumormill.policies import Plan, Policy, as_policy, policy_name, seated
+from rumormill.policies import Plan, Policy, Prior, as_policy, policy_name, seated
 from rumormill.protocol import Carrier, Conditions, World
 from rumormill.seeds import Role, stream_seed
 from rumormill.system_memory import refuse_without_memory, trial_bytes
-from rumormill.validate import is_whole, one_of
+from rumormill.validate import is_whole, one_of, refused
 
 if TYPE_CHECKING:
     from rumormill.engine.compiled import Layout
@@ -45,6 +45,7 @@ class Contender:
     network: Network
     plan: Plan
     world: World
+    prior: Prior | None
     layout: Layout | None
     """What the compiled engine needs; None for the reference engine."""
 
@@ -83,6 +84,7 @@ def prepare(
     engine: Engine = "auto",
     world: World | None = None,
     plan: Plan | None = None,
+    prior: Prior | None = None,
     quiet: bool = False,
 ) -> Contender:
     """Compute the plan (cliques, leaders, weights) unless it is given, and select the engine.
@@ -95,6 +97,10 @@ def prepare(
         raise InputError(f"network is a {type(network).__name__}: give rm.Network(graph)")
     world = World() if world is None else world
     policy.require_supported(world)
+    if prior is not None:
+        if not isinstance(prior, Prior):
+            raise refused("prior", prior, "rm.Prior(mean=[...], n=[...]), or None")
+        policy.require_prior(prior, n_arms, network.n_agents)
     plan = policy.plan(network) if plan is None else plan
     if world.liars and getattr(plan, "gamma", None) is None:
         raise InputError(
@@ -105,16 +111,16 @@ def prepare(
     if engine != "reference":
         from rumormill.engine import compiled
 
-        reason = compiled.unsupported_reason(policy, world)
+        reason = compiled.unsupported_reason(policy, world, prior)
         if reason is None:
-            inputs = compiled.LayoutInputs(network, n_arms, world, hop_budget(policy, plan, world))
+            inputs = compiled.LayoutInputs(network, n_arms, world, hop_budget(policy, plan, world), prior)
             layout = compiled.compile_layout(policy, plan, inputs)
         elif engine == "fast":
             raise InputError(f'engine="fast" cannot run this: {reason}; take engine="auto"')
         elif not quiet:
             notice = f"{policy_name(policy)} runs on the reference engine: {reason}"
             warnings.warn(notice, SlowEngineNotice, stacklevel=5)  # the line that calls simulate
-    return Contender(policy, network, plan, world, layout)
+    return Contender(policy, network, plan, world, prior, layout)
 
 
 def require_memory(
@@ -233,7 +239,15 @@ def reference_game(
     rewards = source.stream(stream_seed(seed, Role.REWARDS), network.n_agents, horizon)
     own_seed = stream_seed(seed, Role.AGENTS)
     places = seats(
-        policy, plan, source, network, horizon, own_seed, gamma=contender.gamma, conditions=conditions
+        policy,
+        plan,
+        source,
+        network,
+        horizon,
+        own_seed,
+        gamma=contender.gamma,
+        conditions=conditions,
+        prior=contender.prior,
     )
     agents = [seated(policy, seat) for seat in places]
     carrier = carry(conditions)

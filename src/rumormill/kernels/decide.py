@@ -147,7 +147,7 @@ def publish_sent_rows(t: int, values: Floats, rules: Rules, memory: Memory) -> N
             if not sent[v]:
                 rows.n[slot, arm, v] = rows.n[before, arm, v]
                 rows.mean[slot, arm, v] = rows.mean[before, arm, v]
-            elif t <= rules.n_arms and (state.starts[v] or not rules.shared_start):
+            elif t <= rules.first_rounds and (state.starts[v] or not rules.shared_start):
                 rows.n[slot, arm, v] = 0.0
             else:
                 rows.n[slot, arm, v] = state.n[arm, v]

@@ -155,7 +155,7 @@ def add_selected(t: int, v: int, count: int, rules: Rules, memory: Memory, lossy
     arms, xs, needs = in_flight.arm, in_flight.x, in_flight.need
     n, total, changed = state.n, state.total, state.changed
     if rules.kind == RUNNING:
-        next_t = min(t + 1 if rules.shared_start else max(t, rules.n_arms) + 1, rules.horizon)
+        next_t = min(t + 1 if rules.shared_start else max(t, rules.first_rounds) + 1, rules.horizon)
         trimming = Trimming(rules.u, rules.p, rules.L)
         powers, calendar = in_flight.power, memory.calendar
         for i in range(count):

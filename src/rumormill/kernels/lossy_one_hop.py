@@ -24,7 +24,7 @@ def deliver_one_hop(t: int, up: Flags, rules: Rules, memory: Memory, lossy: Loss
     ring, state, now, one_hop = memory.ring, memory.state, lossy.now, lossy.one_hop
     slot = t % ring.sent.shape[0]
     build_link_bitmasks(t, up, ring.sent[slot], lossy)
-    next_t = min(t + 1 if rules.shared_start else max(t, rules.n_arms) + 1, rules.horizon)
+    next_t = min(t + 1 if rules.shared_start else max(t, rules.first_rounds) + 1, rules.horizon)
     trimming = Trimming(rules.u, rules.p, rules.L)
     sums = RunningSums(state.n, state.total, state.changed)
     for v in range(up.shape[0]):

@@ -49,7 +49,7 @@ def play_lossy_block(
         record_round(t, rules, memory, lossy, output)
         if t == rules.horizon:
             return
-        leaving = rules.trims and (t >= rules.n_arms or rules.shared_start)
+        leaving = rules.trims and (t >= rules.first_rounds or rules.shared_start)
         if leaving and remove_expired(t + 1, memory.state.total, memory.calendar):
             memory.state.changed[:] = True
         if lossy.one_hop.words.shape[0] > 0:
@@ -75,7 +75,7 @@ def choose_preferred(t: int, up: Flags, rules: Rules, memory: Memory, lossy: Los
         memory.general.needs_mean[v] = active and (
             not now.copies[v] or rules.quiet >= 0.0 or t <= rules.n_arms
         )
-    if t <= rules.n_arms and not (rules.shared_start and t > 1):
+    if t <= rules.first_rounds and not (rules.shared_start and t > 1):
         return
     if rules.kind == ORIGIN_MEDIAN:
         estimate_by_origins(t, rules, memory, lossy.origins)
@@ -129,7 +129,7 @@ def set_arms(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState)
             now.arm[v] = -1
             continue
         first = -1
-        if t <= rules.n_arms:
+        if t <= rules.first_rounds:
             first = shared_arm(t, v, state.n[:, v]) if rules.shared_start else t - 1
         state.starts[v] = first >= 0
         if first >= 0:

@@ -252,7 +252,7 @@ def estimate_sketches(kind: int, t: int, rules: Rules, memory: Memory) -> None:
     elif kind == SELF_TUNED:
         estimate_self_tuned(L, constants, n, mean, sketches)
     elif kind == MEDIAN_BOUND:
-        find_medians(L, rules.quiet >= 0.0, constants.edges, n, mean, sketches)
+        find_medians(L, rules.quiet >= 0.0 or rules.has_prior, constants.edges, n, mean, sketches)
     elif kind == ROBUST_MOSS:
         for arm in range(n.shape[0]):
             for j in range(n.shape[1]):

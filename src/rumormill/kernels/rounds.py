@@ -32,6 +32,7 @@ from rumormill.kernels.means_sums import (
     remove_expired,
     sure_size,
 )
+from rumormill.kernels.priors import check_priors, combine_indices, combine_rows
 from rumormill.kernels.state import (
     CATONI,
     CLIPPED,
@@ -62,8 +63,8 @@ RECHECK_FIRST, RECHECK_EVERY = 64, 16
 
 
 def is_plain(rules: Rules) -> bool:
-    """Whether running sums are all there is: no other estimator, no shared start, no quiet messaging."""
-    return rules.kind == RUNNING and not rules.shared_start and rules.quiet < 0.0
+    """Whether running sums are all there is: no other estimator, shared start, quiet messaging or prior."""
+    return rules.kind == RUNNING and not rules.shared_start and rules.quiet < 0.0 and not rules.has_prior
 
 
 @cache
@@ -80,7 +81,7 @@ def block_kernel(plain: bool) -> Callable[..., None]:
     ) -> None:
         """Rounds first .. first + len(draws) - 1."""
         state, ring, calendar = memory.state, memory.ring, memory.calendar
-        n_arms, last_L, slots = rules.n_arms, rules.L[rules.horizon], ring.arm.shape[0]
+        first_rounds, last_L, slots = rules.first_rounds, rules.L[rules.horizon], ring.arm.shape[0]
         by_arm, some_copy = any_given(reach.dense), any_given(rules.leader_of)
         leader_of, distance = rules.leader_of, rules.leader_distance
         sums = RunningSums(state.n, state.total, state.changed)
@@ -89,18 +90,20 @@ def block_kernel(plain: bool) -> Callable[..., None]:
             t = first + row
             slot = t % slots
             if plain:
-                if t > n_arms:
+                if t > first_rounds:
                     decide_from_sums(t, last_L, reach, rules, state, memory.rows)
             else:
-                if t > n_arms or (rules.shared_start and t > 1):
+                if t > first_rounds or (rules.shared_start and t > 1):
                     decide_any(t, reach, rules, memory)
-                if t <= n_arms and rules.shared_start:
+                if t <= first_rounds and rules.shared_start:
                     start_with_unknown_arms(t, reach, memory)
-            if t <= n_arms and not rules.shared_start:
+            if t <= first_rounds and not rules.shared_start:
                 ring.arm[slot] = t - 1
             else:
                 starts, learner_of, action = state.starts, reach.learner_of, state.action
-                set_arms(t, t <= n_arms, some_copy, starts, learner_of, leader_of, distance, action, ring.arm)
+                set_arms(
+                    t, t <= first_rounds, some_copy, starts, learner_of, leader_of, distance, action, ring.arm
+                )
             if not plain:
                 if rules.quiet >= 0.0:
                     choose_senders(t, reach, rules, memory)
@@ -122,8 +125,8 @@ def block_kernel(plain: bool) -> Callable[..., None]:
             elif not plain and rules.kind != RUNNING:
                 deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, reach, memory)
             else:
-                next_t = min(t + 1 if rules.shared_start else max(t, n_arms) + 1, rules.horizon)
-                leaving = rules.trims and (t >= n_arms or rules.shared_start)
+                next_t = min(t + 1 if rules.shared_start else max(t, first_rounds) + 1, rules.horizon)
+                leaving = rules.trims and (t >= first_rounds or rules.shared_start)
                 deliver_to_sums(t, next_t, leaving, reach, trimming, ring, sums, calendar)
 
     return play_block
@@ -179,8 +182,8 @@ def decide_any(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
     if rules.shares_rows:
         values = row_values(rules.kind, memory)
         if not rows_depend_on_senders(t, rules):
-            publish_rows(t, t == rules.n_arms + 1, values, state.n, state.changed, memory.rows)
-        since = 0 if rules.shared_start else rules.n_arms
+            publish_rows(t, t == rules.first_rounds + 1, values, state.n, state.changed, memory.rows)
+        since = 0 if rules.shared_start else rules.first_rounds
         received = BestReceived(state.received_n, state.received_from, state.received_hop)
         select_best_rows(
             t, since, values, state.n, reach, memory.rows, received, state.best_mean, state.best_n
@@ -192,7 +195,9 @@ def decide_any(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
 def choose_all(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
     """The arm of every learner, from the rows with most samples or from its own means."""
     state = memory.state
-    if rules.kind > CLIPPED:
+    if rules.has_prior:
+        choose_with_priors(rows, t, rules, memory)
+    elif rules.kind > CLIPPED:
         upper = state.best_mean if rows else memory.general.sketches.upper
         choose_by_index(upper, state.bounds.first, state.action)
     else:
@@ -200,6 +205,29 @@ def choose_all(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
         powers, exponent = rules.powers, rules.exponent
         choose_arms(rules.scale[t], rules.least_n[t], mean, n, powers, exponent, state.bounds, state.action)
     state.changed[:] = False
+
+
+@step
+def choose_with_priors(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
+    """The arm of every learner, from fresh samples and what is left of its prior."""
+    state, prior = memory.state, memory.general.prior
+    needs, upper = memory.general.needs_mean, memory.general.sketches.upper
+    L, scale, least, powers, exponent = (
+        rules.L[t],
+        rules.scale[t],
+        rules.least_n[t],
+        rules.powers,
+        rules.exponent,
+    )
+    own_index = rules.kind > CLIPPED
+    check_priors(own_index, L, scale, least, powers, exponent, needs, state.mean, state.n, upper, prior)
+    if own_index:
+        index, n = (state.best_mean, state.best_n) if rows else (upper, state.n)
+        combine_indices(L, state.mean, index, n, prior)
+    else:
+        mean, n = (state.best_mean, state.best_n) if rows else (state.mean, state.n)
+        combine_rows(scale, least, powers, exponent, mean, n, prior)
+    choose_by_index(prior.upper, state.bounds.first, state.action)
 
 
 @step
@@ -237,7 +265,7 @@ def update_sure_sizes(n: Floats, u: float, p: float, last_L: float, sure_x: Floa
 @step
 def rows_depend_on_senders(t: int, rules: Rules) -> bool:
     """Whether the rows of round t depend on which agents send, or have started."""
-    return rules.quiet >= 0.0 or t <= rules.n_arms
+    return rules.quiet >= 0.0 or t <= rules.first_rounds
 
 
 @step

@@ -137,9 +137,12 @@ class Rules(NamedTuple):
     """The agent whose actions an agent copies; -1 for agents that decide for themselves."""
     leader_distance: Ids
     gaps: Floats
+    first_rounds: int
+    """The number of initial rounds, in which arms are not decided: K, or 0 with a prior on all arms."""
     shared_start: bool
     quiet: float
     """θ of quiet messaging; negative: every sample is sent."""
+    has_prior: bool
 
 
 class MessageRing(NamedTuple):
@@ -255,6 +258,20 @@ class SketchState(NamedTuple):
     xs: Floats
 
 
+class PriorArrays(NamedTuple):
+    """Priors, [arm, learner]; empty where there are none."""
+
+    probe: float
+    mean: Floats
+    weight: Floats
+    """In samples; 0 once it is dropped."""
+    spread: Floats
+    taken: Floats
+    """[learner]: fresh samples of all arms."""
+    upper: Floats
+    """The index of fresh samples and prior together."""
+
+
 class GeneralState(NamedTuple):
     """What running sums on a perfect channel do not need: other estimators, quiet messaging, faults."""
 
@@ -276,6 +293,7 @@ class GeneralState(NamedTuple):
     pool_start: Ints
     scratch: Floats
     sketches: SketchState
+    prior: PriorArrays
 
 
 class RunningSums(NamedTuple):

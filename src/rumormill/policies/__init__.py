@@ -29,6 +29,7 @@ from rumormill.policies.kmp import KMPUCB, recommended
 from rumormill.policies.message_passing_policy import HopPart, HopPlan, RobustPolicy
 from rumormill.policies.mixed import MixedGroup
 from rumormill.policies.origin_median import OriginMedianUCB
+from rumormill.policies.prior import Prior
 from rumormill.policies.robust import RobustUCB
 
 __all__ = [
@@ -55,6 +56,7 @@ __all__ = [
     "OwnPolicy",
     "Plan",
     "Policy",
+    "Prior",
     "RobustGossip",
     "RobustPolicy",
     "RobustUCB",

@@ -12,6 +12,7 @@ import numpy as np
 from rumormill.arms import Moments
 from rumormill.errors import ContractError, InputError
 from rumormill.graphs import Network
+from rumormill.policies.prior import Prior
 from rumormill.protocol import Message, World
 from rumormill.text import shown
 from rumormill.validate import NamedArguments, refused, whole
@@ -41,6 +42,8 @@ class Seat(metaclass=NamedArguments):
         Number of rounds; None: not known, or no end.
     n_agents : int | None, default None
         Number of agents; None: not known.
+    prior : Prior | None, default None
+        What the agent knows of the arms already.
     part : Any, default None
         The agent's part of the policy's plan, `plan.part(agent)`; None without a plan.
 
@@ -64,6 +67,7 @@ class Seat(metaclass=NamedArguments):
     moments: Moments | None = None
     horizon: int | None = None
     n_agents: int | None = None
+    prior: Prior | None = None
     part: Any = None
 
     def __post_init__(self) -> None:
@@ -76,6 +80,10 @@ class Seat(metaclass=NamedArguments):
         for name in ("horizon", "n_agents"):
             if getattr(self, name) is not None:
                 whole(name, getattr(self, name))
+        if self.prior is not None:
+            if not isinstance(self.prior, Prior):
+                raise refused("prior", self.prior, "rm.Prior(mean=, n=), or None")
+            self.prior.require_fits(self.n_arms, None)
         try:
             linked = tuple(whole("neighbour", v, 0) for v in self.neighbours)
         except TypeError:
@@ -190,6 +198,8 @@ class Policy(metaclass=NamedArguments):
     """Whether messages carry a row (estimate, count) for every arm."""
     live_refusal: ClassVar[str] = ""
     """Why a live node cannot run it, as the rest of a sentence; empty: it can."""
+    takes_prior: ClassVar[bool] = False
+    """Whether agents use the prior of their seat."""
 
     @abstractmethod
     def agent(self, seat: Seat) -> Agent:
@@ -222,6 +232,13 @@ class Policy(metaclass=NamedArguments):
         del moments
         return {}
 
+    def require_prior(self, prior: Prior, n_arms: int, n_agents: int | None = None) -> None:
+        """Raise InputError if agents of this policy cannot be born with this prior."""
+        if not self.takes_prior:
+            name = policy_name(self)
+            raise InputError(f"{name} takes no prior: leave prior out, or take a message-passing policy")
+        prior.require_fits(n_arms, n_agents)
+
     def require_supported(self, world: World) -> None:
         """Raise InputError if the policy does not support the fault model of this world."""
         del world  # flooding supports every fault model
@@ -235,6 +252,7 @@ class Policy(metaclass=NamedArguments):
 class OwnPolicy(Policy):
     """A callable that takes a Seat and returns an agent, with its parameters."""
 
+    takes_prior: ClassVar[bool] = True
     make: Callable[..., Agent]
     parameters: tuple[tuple[str, Any], ...] = field(default=())
 
@@ -252,6 +270,8 @@ class OwnPolicy(Policy):
 
 class DuckPolicy(Policy):
     """Any object with `agent(seat)`; `plan` and `plan_key` are used where it has them."""
+
+    takes_prior: ClassVar[bool] = True
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner

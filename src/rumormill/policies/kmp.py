@@ -20,11 +20,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from rumormill.errors import InputError
 from rumormill.estimators import ClippedMean, HuberSGD, SelfTuned
 from rumormill.policies.base import Seat
 from rumormill.policies.message_passing_agent import MessagePassingAgent, Rows
 from rumormill.policies.message_passing_policy import HopPart, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.origin_median import Count, OriginSamples
+from rumormill.policies.prior import Prior
 from rumormill.protocol import Message
 from rumormill.protocol.message import plain_rows, rows_from_plain
 from rumormill.validate import is_whole, refused, truth
@@ -87,6 +89,11 @@ class KMPUCB(MessagePassingPolicy):
         auto = isinstance(self.guard, str) and self.guard == "auto"
         if not (auto or (is_whole(self.guard) and int(self.guard) >= 0)):
             raise refused("guard", self.guard, 'a whole number >= 0, or "auto"')
+
+    def require_prior(self, prior: Prior, n_arms: int, n_agents: int | None = None) -> None:
+        super().require_prior(prior, n_arms, n_agents)
+        if self.liars(0):
+            raise InputError(f"guard = {self.guard} takes no prior: leave prior or guard out")
 
     def liars(self, known: int) -> int:
         """Number of adversaries to withstand if so many are declared."""

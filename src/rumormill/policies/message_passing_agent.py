@@ -12,6 +12,7 @@ from rumormill.estimators import OnlineMean, Radius, Terms
 from rumormill.formulas import log_confidence, shared_arm, worth_sending
 from rumormill.policies.base import Seat
 from rumormill.policies.message_passing_policy import FloodingPolicy, HopPart, RobustPolicy
+from rumormill.policies.prior import PriorState
 from rumormill.protocol import Message, MessageValidator, Relay
 from rumormill.protocol.message import plain_rows, rows_from_plain
 
@@ -59,6 +60,8 @@ class Samples:
             group=seat.part.group if isinstance(seat.part, HopPart) else 1,
         )
         self._arms = [estimator.stream_for(terms) for _ in range(seat.n_arms)]
+        self.prior = prior_state(policy, seat)
+        """None where the agent was born without one."""
 
     @classmethod
     def of(cls, arms: Sequence[OnlineMean]) -> Samples:
@@ -66,6 +69,7 @@ class Samples:
         made = cls.__new__(cls)
         made._schedule, made._n_agents, made.radius = "paper", 1, None
         made.pending, made.latest, made._arms = [0] * len(arms), (), list(arms)
+        made.prior = None
         return made
 
     def L(self, t: int) -> float:
@@ -75,6 +79,8 @@ class Samples:
     def add(self, arm: int, reward: float) -> None:
         """One more sample of an arm."""
         self._arms[arm].update(reward)
+        if self.prior is not None:
+            self.prior.taken += 1
 
     def estimates(self, t: int) -> tuple[tuple[float, float], ...]:
         """(mean, count) of every arm in round t."""
@@ -84,19 +90,29 @@ class Samples:
 
     def rows(self, t: int) -> tuple[tuple[float, float], ...]:
         """What indices are made of: (mean, count), or (index, count) where the estimator brings its own."""
-        estimates, L = self.estimates(t), self.L(t)
-        if self.radius is not None:
-            return estimates
-        return tuple((samples.index(L), float(samples.count)) for samples in self._arms)
+        rows, L = self.estimates(t), self.L(t)
+        if self.radius is None:
+            rows = tuple((samples.index(L), float(samples.count)) for samples in self._arms)
+        if self.prior is not None:
+            self.prior.check(L, self.latest, self.radius, rows)
+        return rows
 
     def indices(self, t: int, rows: Sequence[tuple[float, float]]) -> list[float]:
         """The index of every arm in round t; +inf where an arm must be pulled.
 
         A pull whose reward is still out counts in the radius, so that many open ones do not all take one arm.
         """
-        if self.radius is None:
-            return [index for index, _ in rows]
         L = self.L(t)
+        if self.radius is None:
+            if self.prior is None:
+                return [index for index, _ in rows]
+            out = self.pending
+            return [self.prior.own_index(arm, index, n, out[arm], L) for arm, (index, n) in enumerate(rows)]
+        if self.prior is not None:
+            return [
+                self.prior.index(arm, mean, n, self.pending[arm], L, self.radius)
+                for arm, (mean, n) in enumerate(rows)
+            ]
         return [
             self.radius.index(mean, n + out, L) for (mean, n), out in zip(rows, self.pending, strict=True)
         ]
@@ -109,6 +125,11 @@ class Samples:
         out = self.pending
         return max(range(len(values)), key=lambda k: (values[k], -out[k] if values[k] == math.inf else 0))
 
+    @property
+    def informed(self) -> bool:
+        """Whether a prior on every arm makes the initial rounds needless."""
+        return self.prior is not None and self.prior.complete
+
     def state(self) -> list[dict[str, Any]]:
         """The samples of every arm as plain data."""
         return [samples.state() for samples in self._arms]
@@ -119,6 +140,14 @@ class Samples:
 
 
 Rows = tuple[tuple[float, float], ...]
+
+
+def prior_state(policy: RobustPolicy, seat: Seat) -> PriorState | None:
+    """The prior of a seat at the start of a game."""
+    if seat.prior is None or not any(seat.prior.weights):
+        return None
+    policy.require_prior(seat.prior, seat.n_arms)
+    return PriorState(seat.prior)
 
 
 class MessagePassingAgent(ABC):
@@ -140,7 +169,7 @@ class MessagePassingAgent(ABC):
 
     def choose(self, t: int) -> int:
         self.now = t
-        first = self._first(t) if t <= self.n_arms else -1
+        first = self._first(t) if t <= self.n_arms and not self.samples.informed else -1
         return self.decide(t) if first < 0 else first
 
     def _first(self, t: int) -> int:
@@ -201,7 +230,9 @@ class MessagePassingAgent(ABC):
 
     def state(self) -> dict[str, Any]:
         """Everything needed to go on later, as plain data."""
+        prior = self.samples.prior
         return {
+            **({} if prior is None else {"prior": prior.state()}),
             "samples": self.samples.state(),
             "relay": self.relay.state(),
             "now": self.now,
@@ -209,8 +240,10 @@ class MessagePassingAgent(ABC):
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state()` described."""
+        """Go on from what `state()` described; a prior that the state does not know is taken as new."""
         self.samples.restore(state["samples"])
+        if self.samples.prior is not None and "prior" in state:
+            self.samples.prior.restore(state["prior"])
         self.relay.restore(state["relay"])
         self.now = int(state.get("now", 0))
         self.samples.latest = rows_from_plain(state.get("latest", ()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from rumormill.arms import Moments
 from rumormill.errors import InputError
@@ -11,6 +11,7 @@ from rumormill.estimators import Estimator, Radius, TrimmedMean
 from rumormill.formulas import CONFIDENCES, Confidence
 from rumormill.graphs import Neighbourhoods, Network
 from rumormill.policies.base import Policy, Seat
+from rumormill.policies.prior import Prior
 from rumormill.validate import LARGEST_CONSTANT, between, is_whole, one_of, refused
 
 Start = Literal["round-robin", "shared"]
@@ -75,6 +76,7 @@ class RobustPolicy(Policy):
     come from the seat; not every estimator needs them.
     """
 
+    takes_prior: ClassVar[bool] = True
     estimator: Estimator = field(default_factory=TrimmedMean)
     """Robust mean that the index is built on."""
     c: float | Literal["theory"] | None = None
@@ -100,6 +102,14 @@ class RobustPolicy(Policy):
             name, value = ("c", self.c) if self.zeta is None else ("zeta", self.zeta)
             brings = f"{type(self.estimator).__name__} brings its own index, with parameters of its own"
             raise refused(name, value, f"leave it out, {brings}")
+
+    def require_prior(self, prior: Prior, n_arms: int, n_agents: int | None = None) -> None:
+        super().require_prior(prior, n_arms, n_agents)
+        if self.estimator.brings_index and prior.spread is None:
+            raise InputError(
+                f"the prior has no spread, and {type(self.estimator).__name__} brings its own index: "
+                "give Prior(..., spread=[...])"
+            )
 
     @property
     def needs_moments(self) -> bool:

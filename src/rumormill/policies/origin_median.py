@@ -25,6 +25,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
+from rumormill.errors import InputError
 from rumormill.estimators import Estimator, Radius, TrimmedMean
 from rumormill.formulas import log_confidence, origin_clip, snake_group
 from rumormill.policies.base import Seat
@@ -45,6 +46,10 @@ class OriginSamples:
     """
 
     def __init__(self, policy: RobustPolicy, seat: Seat, *, f: int, spare: int, count: Count) -> None:
+        if seat.prior is not None:
+            raise InputError(
+                "a median over origins takes no prior: leave prior out, or take KMPUCB without a guard"
+            )
         moments = seat.require_moments(policy.moments)
         self._schedule = policy.confidence
         self._n_agents = seat.require_agents() if policy.confidence == "anytime" else 1
@@ -57,6 +62,7 @@ class OriginSamples:
         """Pulls of every arm whose rewards are still out; in rounds there are none."""
         self.latest: tuple[Estimate, ...] = ()
         """The estimates of the last decision."""
+        self.prior, self.informed = None, False
         self._arms: list[dict[int, list[float]]] = [{} for _ in range(seat.n_arms)]
 
     def L(self, t: int) -> float:
@@ -170,6 +176,7 @@ class OriginMedianUCB(MessagePassingPolicy):
     """
 
     label: ClassVar[str] = "Origin median"
+    takes_prior: ClassVar[bool] = False
     f: int = 1
     spare: int = 1
     count: Count = "all"

@@ -5,6 +5,7 @@ t' + d - 1, if d <= gamma. What arrives together is ranked own sample first, the
 number of its maker: what an agent knew when it chose ranks before what came of the choice.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -99,6 +100,7 @@ class Agent:
         self.held: list[Message] = []
         self.newest: dict[int, Message] = {}  # by origin, of the newest origin round
         self.worked_out: list[Any] = [None] * n_arms  # of lazy estimators
+        self.dropped: set[int] = set()  # arms whose prior was contradicted
 
     def add(self, t: int, origin: int, arm: int, reward: float) -> None:
         self.samples[arm].append(reward)
@@ -158,9 +160,12 @@ class Talk:
         me, r, K, choices = self.agents[v], self.r, self.K, self.choices
         L = level(t, self.M, r)
         first = t - 1 if t <= K else None
+        informed = r.prior is not None and all(min(n0, r.cap) >= 1 for _, n0, _ in r.prior[v])
         if r.start == "shared":  # the first arm, from an own one on, that nothing is known of
             order = [(t - 1 + v + i) % K for i in range(K)]
             first = next((k for k in order if not self.known(me, k, L)), None)
+        if informed:
+            first = None
         follows = first is None and bool(self.leader) and self.follows(me, t)
         # Lazy estimators depend on when they are asked.
         asked = (t <= K and r.start == "shared") or (first is None and not (follows and r.quiet is None))
@@ -174,7 +179,8 @@ class Talk:
             by_index = r.estimator in OWN_INDEX and not r.guard
             row = [(index if by_index else mean, n) for mean, index, n in found]
             rule = CHOICES.get(r.policy)
-            arm = choices.make(t, v, rule(self, me, t, found) if rule else indices(me, found, L, r))
+            best = indices(me, found, L, r) if r.prior is None else with_prior(me, found, L, r)
+            arm = choices.make(t, v, rule(self, me, t, found) if rule else best)
         always = r.quiet is None or t <= K or bool(self.leader and self.leader[v] == v)
         if not always and not choices.free and two_favourites(found, self.world.perfect):
             choices.stop(t, v)
@@ -278,6 +284,44 @@ def shared_indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[fl
                 index, most = value if r.estimator in OWN_INDEX else value + width(count, L, r), count
         best.append(index)
     return best
+
+
+def with_prior(me: Agent, found: list[Found], L: float, r: Rules) -> list[float]:
+    """The indices of an agent that was born with an estimate of every arm."""
+    assert r.prior is not None
+    own = r.estimator in OWN_INDEX
+    taken = sum(len(x) for x in me.samples)
+    result = []
+    for k, (mean, index, n) in enumerate(found):
+        m0, n0, spread = r.prior[me.v][k]
+        w = math.floor(min(n0, r.cap))
+        held = mean  # of the samples that the agent has itself
+        reach = (spread * math.sqrt(2 * L / w) if own else width(w, L, r)) if w else INF
+        if n and mean < INF and abs(mean - m0) > index - mean + reach:
+            me.dropped.add(k)
+        for origin in sorted(me.newest) if r.policy == "kmp" else ():
+            value, count = me.newest[origin].row[k]
+            if count > n:
+                mean, n = (mean if own else value), count
+                index = value if own or value == INF else value + width(count, L, r)
+        if not w or k in me.dropped:
+            result.append(index)
+            continue
+        if own:
+            both = m0 + reach
+            if held < INF and index < INF:
+                a, b = 1 / (index - held) ** 2, 1 / reach**2
+                both = (a * held + b * m0) / (a + b) + 1 / math.sqrt(a + b)
+        elif n and mean < INF:
+            both = (w * m0 + n * mean) / (w + n) + width(w + n, L, r)
+        else:
+            both = m0 + reach
+        middle = held if own else mean
+        if index == INF:
+            result.append(INF if n < taken // r.probe else both)
+        else:
+            result.append(max(both, (middle + index) / 2) if middle < INF else index)
+    return result
 
 
 def guarded_indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[float]:

@@ -43,6 +43,10 @@ class Rules:
     f: int = 1  # origin-median
     spare: int = 1
     count: str = "all"
+    # By agent and arm (m0, samples, spread); arms with too few samples are pulled once in `probe` samples.
+    prior: Sequence[Sequence[tuple[float, float, float]]] | None = None
+    cap: int = 30
+    probe: int = 100
     radius: str = "printed"  # consensus
     eps_v: float | Sequence[float] | None = None  # per agent or one number; None: by formula
     kappa: float | None = None

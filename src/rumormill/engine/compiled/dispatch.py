@@ -28,6 +28,7 @@ from rumormill.policies import (
     OriginMedianUCB,
     Plan,
     Policy,
+    Prior,
     RobustGossip,
     RobustUCB,
 )
@@ -72,7 +73,9 @@ def _message_passing(policy: Any, plan: HopPlan, inputs: LayoutInputs, **given: 
     """On a perfect channel arrivals depend on distance only; otherwise they are simulated."""
     selects = getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None
     if inputs.world.plain and not selects:
-        return MessagePassingLayout.build(policy, inputs.network, plan.gamma, inputs.n_arms, **given)
+        return MessagePassingLayout.build(
+            policy, inputs.network, plan.gamma, inputs.n_arms, prior=inputs.prior, **given
+        )
     return LossyLayout.build_lossy(inputs, policy, plan, **given)
 
 
@@ -89,7 +92,7 @@ LAYOUTS: dict[type[Policy], Callable[[Any, Any, LayoutInputs], Layout]] = {
 }
 
 
-def unsupported_reason(policy: Policy, world: World) -> str | None:
+def unsupported_reason(policy: Policy, world: World, prior: Prior | None = None) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
     if type(world.channel) not in (PerfectChannel, Imperfect):
         return f"the compiled engine does not support the channel {type(world.channel).__name__}"
@@ -102,6 +105,13 @@ def unsupported_reason(policy: Policy, world: World) -> str | None:
             return f"the compiled engine does not support the estimator {type(estimator).__name__}"
         if not known.supports(estimator):
             return f"the compiled engine does not support {estimator!r}"
+    if prior is not None:
+        if isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
+            return "a guard takes no prior"
+        if not prior.complete:
+            return "the compiled engine supports priors on all arms only"
+        if isinstance(policy, CentralizedMPUCB) and not world.plain:
+            return "the compiled engine requires a fault-free channel for a prior with leaders"
     return None if world.plain else unsupported_faults(policy, world)
 
 

@@ -111,6 +111,7 @@ class LossyLayout(MessagePassingLayout):
             else leader_distance,
             shares_rows=shares_rows,
             has_leaders=leader_of is not None,
+            prior=inputs.prior,
             world=world,
             plan=plan,
             group_of=no_groups if group_of is None else group_of.astype(np.int32),

@@ -29,6 +29,7 @@ from rumormill.engine.compiled.state import (
     empty_output,
     finished,
     law_of,
+    prior_arrays,
     reserve,
     rounds_for,
 )
@@ -50,7 +51,7 @@ from rumormill.kernels.state import (
     Rules,
     Sources,
 )
-from rumormill.policies import RobustPolicy
+from rumormill.policies import Prior, RobustPolicy
 from rumormill.text import memory as in_memory
 
 # Bytes of samples that one trial may have to store before it is refused.
@@ -75,6 +76,7 @@ class MessagePassingLayout:
     leader_distance: NDArray[np.int32]
     shares_rows: bool
     has_leaders: bool
+    prior: Prior | None
 
     @classmethod
     def build(
@@ -88,16 +90,17 @@ class MessagePassingLayout:
         leader_of: NDArray[np.int32] | None = None,
         leader_distance: NDArray[np.int32] | None = None,
         shares_rows: bool = False,
+        prior: Prior | None = None,
     ) -> MessagePassingLayout:
         """With groups learners receive from their own only; followers that never decide are no learners."""
         n_agents, has_leaders = network.n_agents, leader_of is not None
         leader_of = np.full(n_agents, -1, dtype=np.int32) if leader_of is None else leader_of
         distance = np.zeros(n_agents, dtype=np.int32) if leader_distance is None else leader_distance
-        # A follower decides for itself only in rounds K < t <= distance; but a shared start and quiet
-        # messaging depend on its own samples.
+        # A follower decides for itself only in rounds K < t <= distance; but a prior, a shared start and
+        # quiet messaging depend on its own samples.
         messaging = policy.start_and_quiet
         decides = (leader_of < 0) | (distance > n_arms)
-        if messaging.start == "shared" or messaging.quiet is not None:
+        if messaging.start == "shared" or messaging.quiet is not None or prior is not None:
             decides[:] = True
         learners = np.flatnonzero(decides).astype(np.int32)
         reach, sources = build_reach(network, gamma, learners, group_of)
@@ -115,6 +118,7 @@ class MessagePassingLayout:
             leader_distance=distance,
             shares_rows=shares_rows,
             has_leaders=has_leaders,
+            prior=prior,
         )
 
     @property
@@ -142,7 +146,7 @@ class MessagePassingLayout:
         plain = messaging.start == "round-robin" and messaging.quiet is None and not self.has_leaders
         sparse = bool((reach.dense < 0).all())
         many = partitioned.MANY_AGENTS <= self.network.n_agents < MOST_ORIGINS
-        return many and plain and sparse and self.mean.kind == RUNNING
+        return many and plain and sparse and self.prior is None and self.mean.kind == RUNNING
 
     def _in_parts(self, rules: Rules, thread_pool: ThreadPool | None) -> bool:
         worth_it = thread_pool is not None or self.network.n_agents >= partitioned.HUGE_NETWORK
@@ -170,7 +174,15 @@ class MessagePassingLayout:
         """What running sums on a perfect channel do not need, before the first round."""
         copies = copies_sent(self.network, 0 if rules.quiet < 0.0 else self.reach.gamma)
         leads = (self.leader_of < 0) & self.has_leaders
-        return empty_general(self.mean, rules, constants, self.sources, leads, copies)
+        return empty_general(
+            self.mean,
+            rules,
+            constants,
+            self.sources,
+            leads,
+            copies,
+            prior_arrays(self.prior, self.reach.learners),
+        )
 
     def _rules(self, source: RewardSource, horizon: int) -> tuple[Rules, EstimatorConstants]:
         policy, reach, messaging = self.policy, self.reach, self.policy.start_and_quiet
@@ -208,8 +220,10 @@ class MessagePassingLayout:
             leader_of=self.leader_of,
             leader_distance=self.leader_distance,
             gaps=np.array(source.gaps),
-            shared_start=messaging.start == "shared",
+            first_rounds=source.n_arms if self.prior is None else 0,
+            shared_start=messaging.start == "shared" and self.prior is None,
             quiet=-1.0 if messaging.quiet is None else float(messaging.quiet),
+            has_prior=self.prior is not None,
         )
         return rules, constants
 

@@ -22,6 +22,7 @@ from rumormill.kernels.state import (
     Memory,
     MessageRing,
     Output,
+    PriorArrays,
     Reach,
     RewardLaw,
     Rules,
@@ -30,6 +31,7 @@ from rumormill.kernels.state import (
     Sources,
     State,
 )
+from rumormill.policies import Prior
 from rumormill.protocol import World, wire_size
 
 # Work between two calls of `on_rounds` (progress, Ctrl-C): some milliseconds.
@@ -46,6 +48,7 @@ class LayoutInputs:
     world: World
     gamma: int | None
     """The hop budget; None where the policy does not flood."""
+    prior: Prior | None = None
 
 
 class CompiledTrial(Protocol):
@@ -189,6 +192,7 @@ def empty_general(
     sources: Sources,
     always_sends: NDArray[np.bool_],
     copies: NDArray[np.int64],
+    prior: PriorArrays,
 ) -> GeneralState:
     """Before the first round: other estimators than running sums, quiet messaging, faults."""
     n_learners = len(sources.ptr)
@@ -207,7 +211,22 @@ def empty_general(
         pool_start=np.zeros(shape, dtype=np.int64),
         scratch=np.zeros(int(1 + 8 * rules.L[-1]) + 2 if mean.pool_rows else 0),
         sketches=_empty_sketches(shape if rules.kind > CATONI else (1, 1), most_received, constants),
+        prior=prior,
     )
+
+
+def prior_arrays(prior: Prior | None, learners: NDArray[np.int32]) -> PriorArrays:
+    """The priors of all learners before the first round."""
+    if prior is None:
+        none = np.zeros((0, 0))
+        return PriorArrays(1.0, none, none, none, np.zeros(0), none)
+    each = [prior.of(v) for v in learners.tolist()]
+    mean = np.array([one.mean for one in each], dtype=float).T.copy()
+    weight = np.array([one.weights for one in each], dtype=float).T.copy()
+    spread = np.zeros_like(mean)
+    if prior.spread is not None:
+        spread = np.array([one.spread for one in each], dtype=float).T.copy()
+    return PriorArrays(float(prior.probe), mean, weight, spread, np.zeros(len(each)), np.zeros_like(mean))
 
 
 def _empty_sketches(shape: tuple[int, int], most_received: int, constants: EstimatorConstants) -> SketchState:
