@@ -195,17 +195,12 @@ def play_policies(
 ) -> list[Result]:
     """Play all policies on the same network and rewards; each result is the same as if played alone."""
     horizon, trials = whole("horizon", horizon), whole("trials", trials)
-    if isinstance(bandit, type) or not isinstance(bandit, RewardSource):
-        raise InputError(f"bandit is a {type(bandit).__name__}: give rm.Bandit([...]) or rm.Replay(table)")
-    if isinstance(bandit, Replay) and trials != 1:
-        raise InputError(f"trials = {trials} of a Replay would all be the same: trials=1")
+    _require_source(bandit, trials)
     block = None if block is None else whole("block", block)
     cores = (os.cpu_count() or 1) if workers is None else whole("workers", workers)
     jobs, threads = min(cores, trials), max(1, cores // trials)
     root = root_seed(rng)
-    made = catalogue.given("network", network)
-    if callable(getattr(made, "build", None)):
-        made = made.build(np.random.default_rng(stream_seed(root, Role.NETWORK)))
+    made = _built(network, root)
     contenders = [
         prepare(policy_of(policy, made), made, bandit.n_arms, engine=engine, world=world, prior=prior)
         for policy in policies
@@ -244,6 +239,21 @@ def play_policies(
     ]
     seeds = [stream_seed(root, trial) for trial in range(trials)]
     return [with_rewards(each, bandit, seeds, actions) for each in results] if rewards else results
+
+
+def _require_source(bandit: Any, trials: int) -> None:
+    if isinstance(bandit, type) or not isinstance(bandit, RewardSource):
+        raise InputError(f"bandit is a {type(bandit).__name__}: give rm.Bandit([...]) or rm.Replay(table)")
+    if isinstance(bandit, Replay) and trials != 1:
+        raise InputError(f"trials = {trials} of a Replay would all be the same: trials=1")
+
+
+def _built(network: Network | Topology | str | Table, root: np.random.SeedSequence) -> Any:
+    """The network; a random one is drawn from the root seed."""
+    made = catalogue.given("network", network)
+    if callable(getattr(made, "build", None)):
+        made = made.build(np.random.default_rng(stream_seed(root, Role.NETWORK)))
+    return made
 
 
 def _in_parallel(
