@@ -13,7 +13,7 @@ import rumormill as rm
 from rumormill.arena.entries import CellRecord, Entry, Played
 from rumormill.arena.floor import floor_of, uniform_regret
 from rumormill.arena.score import as_plain, cell_score, leaderboard
-from rumormill.arena.suite import Suite, checksum, read_suite
+from rumormill.arena.suite import Suite, read_suite
 from rumormill.experiments.spec.schema import PolicyPart
 
 
@@ -95,7 +95,9 @@ def test_the_leaderboard_by_hand(suite: Suite) -> None:
     assert third["against_leader"] == pytest.approx(math.sqrt(8))  # √(2 · 4), in every trial
     assert (third["worst_cell"], third["worst_ratio"]) == ("ring/gauss/lossy", 16.0)
     assert third["score_common"] == pytest.approx(2.0)
-    assert plain.pop("sha256") == checksum(plain)
+    assert plain["sha256"] == as_plain(leaderboard(suite, [good, picky, bad]))["sha256"]
+    good.cells["ring/gauss/lossy"].trials[5] = Played(40.1, 10.0, 100.0, 40, 400)
+    assert plain["sha256"] != as_plain(leaderboard(suite, [good, picky, bad]))["sha256"]
 
 
 def test_pairs_are_compared_within_trials(suite: Suite) -> None:

@@ -47,7 +47,8 @@ def arena(
     entries: Annotated[
         list[str] | None,
         typer.Option(
-            help="Play these of the leaderboard only; by default all that are compiled.", show_default=False
+            help='Play these of the leaderboard only, or "all"; by default those that are compiled.',
+            show_default=False,
         ),
     ] = None,
     cells: Annotated[
@@ -106,9 +107,11 @@ def _entries(suite: Suite, store: EntryStore, own: list[str], wanted: list[str] 
     from rumormill.arena.suite import entry_of, shipped_entries
 
     table = {**shipped_entries(), **suite.entries}
+    if wanted == ["all"]:
+        wanted = list(table)
     for name in wanted or ():
         if name not in table:
-            raise InputError(f"--entries {name!r} is not allowed{nearest(name, table)}")
+            raise InputError(f"--entries {name!r} is not allowed{nearest(name, ['all', *table])}")
     specs = [entry_of(name, table[name], suite.folder) for name in (wanted or table)]
     for text in own:
         settings = part_of_spec(split(text), "type")
@@ -176,7 +179,7 @@ def _print(plain: dict[str, Any]) -> None:
         for why in dict.fromkeys(each["not_played"].values()):
             names = [name for name, reason in each["not_played"].items() if reason == why]
             say(f"{each['entry']}: not played in {plural(len(names), 'cell')} (as {names[0]}): {why}")
-    say(f"sha256 of the table: {plain['sha256']}")
+    say(f"sha256 of its trials: {plain['sha256']}")
 
 
 def _row(each: dict[str, Any], leader: str) -> dict[str, Any]:
