@@ -205,10 +205,8 @@ def play_policies(
         prepare(policy_of(policy, made), made, bandit.n_arms, engine=engine, world=world, prior=prior)
         for policy in policies
     ]
-    actions, rewards = truth("actions", actions), truth("rewards", rewards)
-    refuse_impossible(
-        made.n_agents, horizon, trials, keep_actions=actions or rewards or needs_actions(bandit)
-    )
+    keep = truth("actions", actions) or truth("rewards", rewards)
+    refuse_impossible(made.n_agents, horizon, trials, keep_actions=keep or needs_actions(bandit))
     marks = resolve_checkpoints(checkpoints, horizon)
     require_memory(contenders, bandit, horizon, len(marks), at_once=jobs, kept=trials)
     total = len(contenders) * trials * horizon
@@ -225,7 +223,7 @@ def play_policies(
             horizon,
             stream_seed(root, trial),
             marks,
-            keep_actions=actions or rewards,
+            keep_actions=keep,
             on_rounds=on_rounds,
             block=block,
             threads=threads,
