@@ -32,7 +32,14 @@ def reach_of(network: rm.Network, gamma: int) -> dict[int, frozenset[int]]:
     return found
 
 
-def maker(policy: Any, network: rm.Network, v: int, n_arms: int, moments: rm.Moments) -> Callable[[], Agent]:
+def maker(
+    policy: Any,
+    network: rm.Network,
+    v: int,
+    n_arms: int,
+    moments: rm.Moments,
+    prior: rm.Prior | None = None,
+) -> Callable[[], Agent]:
     plan = policy.plan(network)
 
     def make() -> Agent:
@@ -44,6 +51,7 @@ def maker(policy: Any, network: rm.Network, v: int, n_arms: int, moments: rm.Mom
             moments=moments,
             horizon=LAST_DECISION,
             n_agents=network.n_agents,
+            prior=None if prior is None else prior.of(v),
             part=plan.part(v),
         )
         agent: Agent = policy.agent(seat)
@@ -86,6 +94,7 @@ def node_config(
     limits: Limits = LIMITS,
     patience: float = 30.0,
     signed: bool = False,
+    prior: rm.Prior | None = None,
 ) -> NodeConfig:
     part: Any = policy.plan(network).part(v)
     leader = getattr(part, "leader", None)
@@ -94,7 +103,7 @@ def node_config(
         n_arms=n_arms,
         gamma=part.gamma,
         fingerprint=f"{policy!r}"[:200],
-        make_agent=maker(policy, network, v, n_arms, moments),
+        make_agent=maker(policy, network, v, n_arms, moments, prior),
         leader=leader,
         patience=patience,
         reach=reach_of(network, part.gamma),

@@ -46,15 +46,15 @@ def bandit() -> rm.Bandit:
     return rm.Bandit([rm.AlphaStable(alpha=1.8, loc=loc) for loc in (0.2, 0.9, 0.5, 0.7)])
 
 
-def by_the_simulator(policy: Any, network: rm.Network, seed: int) -> Any:
+def by_the_simulator(policy: Any, network: rm.Network, seed: int, prior: rm.Prior | None = None) -> Any:
     result = rm.simulate(
-        bandit(), network, policy, horizon=HORIZON, rng=seed, engine="reference", actions=True
+        bandit(), network, policy, horizon=HORIZON, rng=seed, engine="reference", actions=True, prior=prior
     )
     assert result.actions is not None
     return result.actions[0]
 
 
-def by_nodes(policy: Any, network: rm.Network, seed: int) -> Any:
+def by_nodes(policy: Any, network: rm.Network, seed: int, prior: rm.Prior | None = None) -> Any:
     source = bandit()
     stream_of = stream_seed(stream_seed(root_seed(seed), 0), Role.REWARDS)
     rewards = source.stream(stream_of, network.n_agents, HORIZON)
@@ -67,7 +67,7 @@ def by_nodes(policy: Any, network: rm.Network, seed: int) -> Any:
         return float(rewards.loc[arm] + rewards.scale[arm] * draw)
 
     neighbours = {v: network.neighbours(v).tolist() for v in range(network.n_agents)}
-    given: Any = {"n_arms": source.n_arms, "moments": source.moments()}
+    given: Any = {"n_arms": source.n_arms, "moments": source.moments(), "prior": prior}
     nodes = [RoundNode(node_config(policy, network, v, **given)) for v in range(network.n_agents)]
     game = Lockstep(nodes, neighbours, GAME)
     return np.array([game.play_round(t, pay) for t in range(1, HORIZON + 1)])
@@ -87,3 +87,14 @@ def test_the_simulators_actions(policy: str, network: str, gamma: int) -> None:
 def test_the_simulators_actions_of_special_policies(policy: str, network: str) -> None:
     made, on = SPECIAL[policy], NETWORKS[network]()
     assert np.array_equal(by_the_simulator(made, on, 7), by_nodes(made, on, 7))
+
+
+@pytest.mark.parametrize("policy", ["quiet", "self-tuned", "clipped", "all of it"])
+def test_the_simulators_actions_with_a_prior(policy: str) -> None:
+    made, on = SPECIAL[policy], NETWORKS["random"]()
+    rng = np.random.default_rng(3)
+    mean = rng.normal(0.5, 1.0, size=(on.n_agents, 4))
+    prior = rm.Prior(mean=mean, n=np.full(mean.shape, 20), spread=np.ones(mean.shape), probe=40)
+    wanted = by_the_simulator(made, on, 7, prior)
+    assert np.array_equal(wanted, by_nodes(made, on, 7, prior))
+    assert not np.array_equal(wanted, by_the_simulator(made, on, 7))

@@ -12,6 +12,7 @@ from rumormill import catalogue
 from rumormill.advice.mesh_output import read_setting
 from rumormill.cli import main
 from rumormill.errors import DataError, InputError
+from rumormill.live.core.node_config import node_config
 from rumormill.live.io.runtime import Runtime, Settings
 from rumormill.mesh import edit
 from rumormill.mesh.file import GamePart, mesh_text, read_file, read_mesh, write_mesh
@@ -57,7 +58,14 @@ GAMES = MESH[MESH.index("[[games]]") : MESH.index("[[nodes]]")]
 NODES = MESH[MESH.index("[[nodes]]") : MESH.index("[limits]")]
 PLANS = MESH[MESH.index("[plans") :]
 
+PRIOR = "[games.prior]\nmean = [80.0, 95.5]\nn = [400, 12]\n"
+
 GOOD = {
+    "a prior": ("[[nodes]]", PRIOR + "[[nodes]]"),
+    "a prior per node": (
+        "[[nodes]]",
+        PRIOR + "cap = 20\nspread = [9, 9.5]\n[games.prior.nodes.c]\nmean = [1, 2]\nn = [3, 4]\n[[nodes]]",
+    ),
     "as it is": ("", ""),
     "byte-order mark": ('name = "mirrors"\nrevision', '\ufeffname = "mirrors"\nrevision'),
     "Windows lines": ("\n", "\r\n"),
@@ -75,6 +83,31 @@ GOOD = {
     "a second game": ("[[nodes]]", GAMES.replace('name = "mirrors"', 'name = "routes"') + "[[nodes]]"),
 }
 BAD = {
+    "unknown key of a prior": (
+        "[[nodes]]",
+        PRIOR.replace("mean", "means") + "[[nodes]]",
+        "games[0].prior.means: unknown key: did you mean 'mean'?",
+    ),
+    "prior of too few arms": (
+        "[[nodes]]",
+        "[games.prior]\nmean = [1]\nn = [1]\n[[nodes]]",
+        "games[0].prior: the prior is about 1 arms, there are 2",
+    ),
+    "prior of an unknown node": (
+        "[[nodes]]",
+        PRIOR + "[games.prior.nodes.d]\nmean = [1, 2]\nn = [3, 4]\n[[nodes]]",
+        "games[0].prior.nodes: there is no node 'd'",
+    ),
+    "a node's prior without counts": (
+        "[[nodes]]",
+        PRIOR + "[games.prior.nodes.c]\nmean = [1, 2]\n[[nodes]]",
+        "games[0].prior.nodes.c: n = [] is not allowed",
+    ),
+    "a prior without a spread": (
+        '"decentralized"\ngamma = 1\nzeta = 0.1',
+        '"kmp"\ngamma = 1\nestimator = "self-tuned"\n[games.prior]\nmean = [1, 2]\nn = [1, 2]',
+        "games[0].prior: the prior has no spread, and SelfTuned brings its own index",
+    ),
     "no TOML": ("[[games]]", "[[games", "cannot be read: "),
     "not UTF-8": ("ms", "\udcff", "cannot be read: "),
     "unknown key": ("revision", "revison", "revison: unknown key: did you mean 'revision'?"),
@@ -261,6 +294,23 @@ def test_what_is_written_reads_back_equal(case: str, tmp_path: Path) -> None:
     write_mesh(tmp_path / "again.toml", read)
     assert read_file(tmp_path / "again.toml") == read
     assert (tmp_path / "again.toml").read_text(encoding="utf-8") == mesh_text(read)
+
+
+def test_a_node_is_born_with_the_prior_of_the_file(tmp_path: Path) -> None:
+    """Costs become rewards; a node's own values come before those of all, and go with the node."""
+    mesh = read_mesh(written(tmp_path, *GOOD["a prior per node"]))
+    agents = {name: node_config(mesh, name, 1).games[0].make_agent() for name in ("a", "c")}
+    assert [agent.choose(1) for agent in agents.values()] == [0, 0]
+    first = mesh.prior(mesh.games["mirrors"], "a")
+    own = mesh.prior(mesh.games["mirrors"], "c")
+    assert first is not None
+    assert own is not None
+    assert (first.mean, first.weights, first.cap) == ((-80.0, -95.5), (20, 12), 20)
+    assert (own.mean, own.weights, own.spread) == ((-1.0, -2.0), (3, 4), None)
+    edit.adopt(mesh.path)
+    game = edit.remove(mesh.path, "c").games["mirrors"]
+    assert game.prior is not None
+    assert (game.prior.mean, game.prior.nodes) == ([80.0, 95.5], {})
 
 
 def made_mesh(folder: Path) -> Path:

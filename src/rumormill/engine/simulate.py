@@ -231,10 +231,9 @@ def play_policies(
 
     with compilation_announced([policy_name(each.policy) for each in contenders if each.layout is not None]):
         played = _in_parallel(contenders, trials, jobs, play)
-    results = [
-        Result.gather(policy, contender.engine, marks, outcomes)
-        for policy, contender, outcomes in zip(policies, contenders, played, strict=True)
-    ]
+    engines = [contender.engine for contender in contenders]
+    told = zip(policies, engines, played, strict=True)
+    results = [Result.gather(policy, name, marks, outcomes) for policy, name, outcomes in told]
     seeds = [stream_seed(root, trial) for trial in range(trials)]
     return [with_rewards(each, bandit, seeds, actions) for each in results] if rewards else results
 

@@ -127,6 +127,9 @@ def remove(path: Path, name: str) -> Mesh:
     file.nodes = [node for node in file.nodes if node.name != name]
     for node in file.nodes:
         node.neighbours = [other for other in node.neighbours if other != name]
+    for game in file.games:
+        if game.prior is not None:
+            game.prior.nodes.pop(name, None)
     made = _changed(path, file)
     move_keys(path.parent / KEYS, name, str(number))
     return made

@@ -28,7 +28,7 @@ from rumormill.validate import refused
 
 if TYPE_CHECKING:  # `rumormill list networks` imports this module
     from rumormill.arms import Moments
-    from rumormill.policies import Policy
+    from rumormill.policies import Policy, Prior
 
 KEYS = "keys"
 """The folder of the keys, beside the mesh file."""
@@ -84,6 +84,19 @@ def _written(default: Any) -> Any:
     return msgspec.field(default_factory=lambda: copy(default))
 
 
+class PriorPart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """What nodes know of the arms before their first decision, in the unit of the outcomes."""
+
+    mean: list[float] = []
+    """Per arm; for every node that has no values of its own."""
+    n: list[float] = []
+    spread: list[float] = []
+    cap: Count | None = None
+    probe: Count | None = None
+    nodes: dict[str, PriorPart] = {}
+    """Values of single nodes, by name."""
+
+
 class GamePart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One game that all nodes play: its arms, its objective, its policy."""
 
@@ -95,6 +108,8 @@ class GamePart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_de
     """Its name under "type", its settings beside it, as in a spec."""
     moments: dict[str, float] | None = None
     """eps, u and rho, for policies and estimators that need moment bounds."""
+    prior: PriorPart | None = None
+    """What nodes know of the arms already (`rm.Prior`)."""
     patience: float = 30.0
     """Seconds of its leader's silence after which a follower decides for itself."""
     ttl: Seconds = 300.0
@@ -161,6 +176,8 @@ class Mesh:
         self.policies: dict[str, Policy] = {
             game.name: self._policy(f"games[{i}].policy", game) for i, game in enumerate(file.games)
         }
+        for i, game in enumerate(file.games):
+            self._check_prior(f"games[{i}].prior", game)
         self.links = self._links()
 
     # --- checks -------------------------------------------------------------------------------------
@@ -223,6 +240,19 @@ class Mesh:
             except InputError as error:
                 raise self._wrong(f"{where}.moments: {one_line(str(error))}") from None
 
+    def _check_prior(self, where: str, game: GamePart) -> None:
+        """Refuse a prior that the policy does not take, or whose values do not fit the arms."""
+        for name in game.prior.nodes if game.prior is not None else ():
+            self._require_node(f"{where}.nodes", name)
+        for name in self.ids if game.prior is not None else ():
+            try:
+                prior = self.prior(game, name)
+                if prior is not None:
+                    self.policies[game.name].require_prior(prior, len(game.arms))
+            except InputError as error:
+                own = f".nodes.{name}" if game.prior is not None and name in game.prior.nodes else ""
+                raise self._wrong(f"{where}{own}: {one_line(str(error))}") from None
+
     def _check_plan(self, where: str, game: str, plan: PlanPart) -> None:
         if game not in self.games:
             raise self._wrong(f"{where}: there is no such game{nearest(game, self.games)}")
@@ -271,6 +301,20 @@ class Mesh:
         from rumormill.arms import Moments
 
         return None if game.moments is None else Moments(**game.moments)
+
+    def prior(self, game: GamePart, name: str) -> Prior | None:
+        """What the agent of a node knows before its first decision, as rewards: costs are negated."""
+        from rumormill.arms.objective import sign_of
+        from rumormill.policies import Prior
+
+        given = game.prior
+        part = None if given is None else given.nodes.get(name, given)
+        if given is None or part is None or not part.mean:
+            return None
+        sign = sign_of(game.objective)
+        limits = {key: value for key in ("cap", "probe") if (value := getattr(given, key)) is not None}
+        mean = [sign * value for value in part.mean]
+        return Prior(mean=mean, n=part.n, spread=part.spread or None, **limits)
 
     def live_policy(self, game: GamePart) -> Policy:
         """The policy of a game, if a node can run it without end; else InputError."""
@@ -367,7 +411,13 @@ def mesh_text(file: MeshFile) -> str:
 
 
 FORMS: dict[str, Any] = {"games": GamePart, "nodes": NodePart, "limits": Limits, "plans": PlanPart}
-VALUES: dict[str, Any] = {"plans": PlanPart, "moments": float, "leader": str, "distance": int}
+VALUES: dict[str, Any] = {
+    "plans": PlanPart,
+    "nodes": PriorPart,
+    "moments": float,
+    "leader": str,
+    "distance": int,
+}
 """What the tables hold whose keys are names."""
 
 
@@ -378,7 +428,7 @@ def _explain(raw: Any, text: str) -> str:
     where = f"{path}." if path else ""
     unknown = re.fullmatch(r"Object contains unknown field `(.*)`", words)
     if unknown:
-        form = FORMS.get(re.split(r"[.\[]", path)[0], MeshFile)
+        form = PriorPart if ".prior" in path else FORMS.get(re.split(r"[.\[]", path)[0], MeshFile)
         return f"{where}{unknown[1]}: unknown key{nearest(unknown[1], form.__struct_fields__)}"
     missing = re.fullmatch(r"Object missing required field `(.*)`", words)
     if missing:

@@ -100,6 +100,7 @@ def _maker(mesh: Mesh, game: GamePart, name: str, part: Any) -> Callable[[], Age
         moments=mesh.moments(game),
         horizon=LAST_DECISION,
         n_agents=len(mesh.ids),
+        prior=mesh.prior(game, name),
         part=part,
     )
     return lambda: policy.agent(seat)
