@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
 import zipfile
 from collections.abc import Sequence
@@ -74,6 +75,40 @@ def test_everything_is_in_the_wheel(wheel: Path) -> None:
     assert {"rumormill/py.typed", "rumormill/experiments/spec/shipped/fig1a.toml"} <= wanted
     assert any(name.endswith(".html") for name in wanted)
     assert {name for name in inside if name.startswith("rumormill/")} == wanted
+
+
+def test_the_sources_have_what_belongs_to_them(tmp_path: Path) -> None:
+    """An sdist of what git knows: docs, changelog and examples are in it."""
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a checkout of git")
+    copy = tmp_path / "copy"
+    for name in filter(None, listed.stdout.split("\0")):
+        if (CHECKOUT / name).is_file():
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(CHECKOUT / name, copy / name)
+    build = f"from setuptools.build_meta import build_sdist; build_sdist({str(tmp_path)!r})"
+    call([sys.executable, "-c", build], copy)
+    (built,) = tmp_path.glob("*.tar.gz")
+    with tarfile.open(built) as archive:
+        inside = {name.partition("/")[2] for name in archive.getnames()}
+    for name in (
+        *("README.md", "CHANGELOG.md", "LICENSE", "CITATION.cff", "docs/index.md", "docs/conf.py"),
+        *("docs/notebooks/first-game.ipynb", "docs/figures/fig1a-quick.png", "tests/test_wheel.py"),
+        *("src/rumormill/__init__.py", "scripts/docs/stage.py"),
+    ):
+        assert name in inside, name
+    assert {path.relative_to(CHECKOUT).as_posix() for path in (CHECKOUT / "examples").iterdir()} <= inside
+
+
+def test_what_an_index_is_told(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (each for each in archive.namelist() if each.endswith(".dist-info/METADATA"))
+        told = email.message_from_bytes(archive.read(name))
+    assert told["Author"] == "The rumormill authors"
+    said = told.get_all("Classifier", [])
+    assert "Operating System :: POSIX :: Linux" in said
+    assert "Programming Language :: Python :: 3.13" in said
 
 
 def test_the_core_needs_two_libraries_and_the_lab_the_others(wheel: Path) -> None:

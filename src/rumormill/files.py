@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from rumormill.errors import DataError, RumormillError
 
@@ -37,11 +39,37 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows opens no folders: what is renamed there is durable without
+        return
     try:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def lock(handle: int) -> bool:
+    """Lock an open file for this process, whose end releases it; False where another holds it."""
+    try:
+        import fcntl
+    except ModuleNotFoundError:
+        return _lock_on_windows(handle)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _lock_on_windows(handle: int) -> bool:
+    msvcrt: Any = import_module("msvcrt")
+    os.lseek(handle, 0, os.SEEK_SET)
+    try:
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+    except OSError:
+        return False
+    return True
 
 
 def read_bytes(path: Path) -> bytes:

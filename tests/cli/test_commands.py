@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +19,30 @@ from rumormill.experiments.run.store import open_run
 from rumormill.experiments.spec.reading import named_spec, spec_names
 
 
-def test_version(cli: Any) -> None:
-    answer = cli("--version")
+@pytest.mark.parametrize("word", ["--version", "-V"])
+def test_version(cli: Any, word: str) -> None:
+    answer = cli(word)
     assert (answer.code, answer.out) == (0, f"rumormill {rumormill.__version__}\n")
+
+
+def test_help_is_a_command_too(cli: Any) -> None:
+    assert cli("help").out == cli("--help").out
+    assert cli("help", "run").out == cli("run", "--help").out
+    assert "--seed" in cli("help", "run").out
+
+
+def test_tables_of_eighty_columns_do_not_break_words(
+    cli: Any, spec_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def words(text: str) -> set[str]:
+        return set(re.findall(r"[a-zA-Z]{5,}", text))
+
+    wide = cli("run", str(spec_file), "--no-report").out
+    for columns in (80, 40):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        narrow = cli("show", "runs/mine-5x30").out
+        assert words(narrow) <= words(wide), words(narrow) - words(wide)
+        assert max(map(len, narrow.splitlines())) <= columns
 
 
 def test_help_names_every_command(cli: Any) -> None:
@@ -319,6 +341,9 @@ def test_only_some_hops_of_a_long_path(cli: Any) -> None:
         (["run", "mine.toml", "--executor", "cluster"], "'threads', 'processes', 'ray'"),
         (["run", "mine.toml", "--address", "head:6379"], "not allowed with threads"),
         (["reproduce", "fig1g"], "did you mean 'fig1"),
+        (["reproduce", "Fig1A"], "did you mean 'fig1a'?"),
+        (["simulate", "--policy", "KMPUCB"], "did you mean 'kmp'?"),
+        (["run", "mine.toml", "--horizn", "5"], "--horizon"),
         (["reproduce", "fig1a", "--quick", "--full"], "choose one"),
         (["reproduce", "fig1c"], "rumormill data --download p2p-Gnutella04"),
         (["show", "."], "is not the folder of a run"),

@@ -43,7 +43,7 @@ def _version(wanted: bool) -> None:
 
 def options(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", "-V", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback when something fails.")] = False,
 ) -> None:
@@ -79,6 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     # Anywhere on the line: users add it at the end of a command that failed.
     plain = [word for word in arguments if word != "--debug"]
+    if plain[:1] == ["help"]:  # as of git and others: `help run` is `run --help`
+        plain = [*plain[1:], "--help"]
     _replace_unencodable()
     with stoppable() as stop:
         try:

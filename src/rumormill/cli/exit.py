@@ -22,8 +22,14 @@ from rumormill.text import one_line
 EXTRAS = {"cryptography": "node", "httptools": "node", "ray": "cluster"}
 
 
+# Parts of Python itself on Linux and macOS.
+POSIX = ("fcntl", "grp", "pwd", "resource", "termios")
+
+
 def missing_library(error: ModuleNotFoundError) -> str:
-    """Which extra brings the library that is not there."""
+    """Which extra brings the library that is not there; no extra brings a module of POSIX."""
+    if error.name in POSIX:
+        return f"this needs Linux or macOS: Python has no {error.name} here; everything but live nodes works"
     extra = EXTRAS.get((error.name or "").partition(".")[0], "lab")
     return f"{error.name} is not installed, and this needs it: pip install 'rumormill[{extra}]'"
 

@@ -40,7 +40,33 @@ def print_table(
     for row in rows:
         cells = [cell(value) for value in row.values()]
         table.add_row(*(Text(text, style=styles.get(text, "")) for text in cells))
-    console.print(table)
+    if _least_width(rows, title) > console.width:  # words would be broken in two
+        _print_records(rows, title, console.width)
+    else:
+        console.print(table)
+
+
+def _least_width(rows: Sequence[Mapping[str, Any]], title: str) -> int:
+    """The width at which no word of a table is broken: numbers, and the longest word of every column."""
+    columns = []
+    for name in rows[0] if rows else ():
+        whole = all(isinstance(row[name], int | float) for row in rows)
+        cells = [cell(row[name]) for row in rows]
+        words = [word for text in cells for word in ([text] if whole else text.split())]
+        columns.append(max(map(len, [*words, *name.replace("_", " ").split(), ""])))
+    return max(sum(columns) + 2 * (len(columns) - 1), *map(len, [*title.split(), ""]))
+
+
+def _print_records(rows: Sequence[Mapping[str, Any]], title: str, width: int) -> None:
+    """A table that is too wide, row by row: the first cell, and the others below it by name."""
+    for line in textwrap.wrap(title, width):
+        say(line)
+    for row in rows:
+        (_, first), *others = row.items()
+        say(cell(first))
+        text = ", ".join(f"{name.replace('_', ' ')} {cell(value)}" for name, value in others if cell(value))
+        for line in textwrap.wrap(text, max(width - 2, 20), break_long_words=False, break_on_hyphens=False):
+            say(f"  {line}")
 
 
 def print_json(value: Any) -> None:

@@ -111,7 +111,7 @@ class Result:
     >>> result.regret.shape, result.agent_regret.shape
     ((3, 50), (3, 50, 4))
     >>> result
-    Result(KMP: 3 trials of 50 rounds, 4 agents; group regret 9 (7 – 10), messages 400; engine fast)
+    Result(KMP: 3 trials of 50 rounds, 4 agents; group regret 25 (16 – 37), messages 400; engine fast)
     >>> result.to_frame().columns
     ['trial', 't', 'regret', 'messages', 'wire_bytes', 'pulls']
 

@@ -10,7 +10,6 @@ lock              held by the run that is under way, and freed by the system wha
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import io
 import os
@@ -30,7 +29,7 @@ from rumormill.experiments.run.describe import GAMES, frame_of, game_rows
 from rumormill.experiments.run.manifest import MANIFEST, Manifest, read_manifest, spec_of
 from rumormill.experiments.spec.schema import Spec
 from rumormill.files import StoreError as StoreError
-from rumormill.files import read_bytes
+from rumormill.files import lock, read_bytes
 from rumormill.files import write_atomically as write_atomically
 from rumormill.text import plural, shown
 
@@ -196,10 +195,8 @@ def locked(path: Path) -> Iterator[None]:
     except OSError as error:
         raise StoreError(f"{path} cannot be used as the folder of a run: {error.strerror or error}") from None
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise StoreError(f"{path} is in use by another run: wait, or choose another folder") from None
+        if not lock(handle):
+            raise StoreError(f"{path} is in use by another run: wait, or choose another folder")
         yield
     finally:
         os.close(handle)
