@@ -30,6 +30,7 @@ from rumormill.live.core.node_config import fingerprint, node_config
 from rumormill.live.core.records import Reserve
 from rumormill.live.io import folder as snapshot
 from rumormill.live.io.client import Client
+from rumormill.live.io.items import named_segments
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.runtime import load_signer
 from rumormill.mesh.edit import add, init, plan
@@ -47,6 +48,11 @@ GOALS = {
     "start_s": 1.0,
     "fifty_cores": 1.0,
     "fifty_rss_mb": 80.0,
+    "large_rss_mb": 120.0,
+    "large_rss_loaded_mb": 120.0,
+    "large_choose_p99_ms": 10.0,
+    "large_stop_s": 3.0,
+    "large_start_s": 2.0,
 }
 FIFTY = 50
 
@@ -517,6 +523,63 @@ def fifty(path: Path, seconds: float = 60.0) -> dict[str, float]:
             process.wait(60)
 
 
+def large(path: Path, nodes: int = 200, items: int = 100_000) -> dict[str, float]:
+    """One node of two hundred that retains 100,000 items of each: memory, start, stop, choose under load."""
+    folder = path.parent / "large"
+    mesh = make_mesh(folder, nodes, attach=2)
+    data = folder / "n0.data"
+    journal = Journal(data, "mesh bench, node n0", fresh_epoch=lambda: 1)
+    journal.start(lambda n: None)
+    node = Node(node_config(read_mesh(mesh), "n0", 1), journal.items)
+    node.start()
+    game, rng = node.games[GAME], np.random.default_rng(4)
+    for v in range(1, nodes):
+        stream = game.stream((v, 1))
+        assert stream is not None
+        made = np.zeros(items, wire.ITEM)
+        made["t"], made["arm"] = np.arange(1, items + 1), rng.integers(K, size=items)
+        made["reward"] = rng.standard_t(2.0, size=items)
+        for first in range(0, items, 10_000):
+            stream.retained.append(made[first : first + 10_000])  # type: ignore[arg-type]
+        journal.write([])
+        while journal.backlog or len(journal.items._unwritten) > 1_000:
+            time.sleep(0.01)
+    journal.write(node.take_journal())
+    state = node.snapshot()
+    journal.write_snapshot(snapshot.pack(state), 1, named_segments(state))
+    assert journal.close(120)
+    del node, state, stream
+    neighbour = mesh_names(mesh, "n0")[0]
+    process, port, start = running(mesh, "n0", data)
+    started = cpu(process)
+    other, _, _ = running(mesh, neighbour, folder / "other.data")  # asks for everything
+    try:
+        before = rss(process)
+        chosen, _ = asyncio.run(_ask(port, 200.0, 20.0))
+        found = {
+            "large_start_s": start,
+            "large_start_cpu_s": started,
+            "large_rss_mb": before,
+            "large_rss_loaded_mb": rss(process),
+            "large_choose_p50_ms": float(np.median(chosen)) * 1e3,
+            "large_choose_p99_ms": float(np.quantile(chosen, 0.99)) * 1e3,
+            "large_bare_http_p99_ms": bare_serving(),
+        }
+    finally:
+        began = time.perf_counter()
+        stop(process)
+        stopped = time.perf_counter() - began
+        stop(other)
+    again, _, start = running(mesh, "n0", data)
+    stop(again)
+    return found | {"large_stop_s": stopped, "large_start_again_s": start}
+
+
+def mesh_names(path: Path, name: str) -> list[str]:
+    """The neighbours of a node."""
+    return sorted(read_mesh(path).links[name])
+
+
 def behind(ports: list[int]) -> int:
     """Items that a node knows a neighbour has and that it has not: the most of all."""
     most = 0
@@ -534,7 +597,8 @@ def _bare_start() -> float:
 
 
 MEASURES = {
-    each.__name__: each for each in (choosing, taking, signing, serving, flooding, hostile, starting, fifty)
+    each.__name__: each
+    for each in (choosing, taking, signing, serving, flooding, hostile, starting, fifty, large)
 }
 
 

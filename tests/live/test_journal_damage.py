@@ -20,14 +20,19 @@ from rumormill.cli.app import main
 from rumormill.errors import DataError, InputError
 from rumormill.live.core import records
 from rumormill.live.core.records import Own, Record, Reserve
+from rumormill.live.core.retained import checksum
 from rumormill.live.io.folder import FILE, FORMAT, MARK, MarkFile, pack, read_log, set_aside_damage
+from rumormill.live.io.items import named_segments
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.runtime import Settings
 
 __all__ = ["settings"]
 
 STEP = 97
-STATE = {"a game": {"agent": [1, 2.5, b"x" * 3000]}}
+SEGMENTS = [b"s" * 2_000, b"t" * 1_500]
+STORED = [0, 4, [[4 * at, at + 1, checksum(data)] for at, data in enumerate(SEGMENTS)]]
+STREAM = [1, 1, 8, b"", None, None, STORED]
+STATE = {"a game": {"agent": [1, 2.5, b"x" * 3000], "streams": [STREAM]}}
 FILES = (FILE, f"{FILE}-wal", f"{FILE}-shm", MARK, "lock")
 
 
@@ -42,9 +47,10 @@ class Made:
         place.mkdir(parents=True)
         journal, waiter = opened(place), Waiter()
         journal.start(waiter)
+        assert [journal.items.put(data) for data in [*SEGMENTS, b"not named"]] == [1, 2, 3]
         journal.write(some(1, size))
         assert waiter.wait_for(size)
-        journal.write_snapshot(pack(STATE))
+        journal.write_snapshot(pack(STATE), segments=named_segments(STATE))
         for t in range(size + 1, 2 * size + 1, 5):  # one transaction each
             journal.write(some(t, t + 4))
             assert waiter.wait_for(t + 4)
@@ -78,6 +84,7 @@ class Made:
             with closing(opened(place)) as journal:
                 assert (journal.found.epoch, journal.found.state) == (7, STATE)
                 assert journal.found.records == self.records
+                assert [journal.items.get(number) for number in (1, 2)] == SEGMENTS
         except (DataError, InputError):
             shutil.rmtree(place)
             return True
@@ -229,6 +236,7 @@ def test_a_crash_before_the_mark_is_no_damage(tmp_path: Path, monkeypatch: pytes
 
 # --- folders of version 0.2 ------------------------------------------------------------------------------
 
+OLD_STATE = {"a game": {"agent": [1]}}
 OLD = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
 CREATE TABLE records (id INTEGER PRIMARY KEY, data BLOB NOT NULL, crc INTEGER NOT NULL) STRICT;
@@ -253,7 +261,7 @@ def old_folder(place: Path, *, snapshot: bool) -> list[tuple[float, str, int, in
             if not snapshot or number > 20:
                 base.execute("INSERT INTO records VALUES (?, ?, ?)", (number, data, zlib.crc32(data)))
         if snapshot:
-            base.execute("INSERT INTO snapshot VALUES (1, 20, ?)", (pack(STATE),))
+            base.execute("INSERT INTO snapshot VALUES (1, 20, ?)", (pack(OLD_STATE),))
         base.executemany("INSERT INTO log (time, game, t, arm, reward) VALUES (?, ?, ?, ?, ?)", log)
         base.commit()
     return log
@@ -265,7 +273,7 @@ def test_a_folder_of_0_2_is_converted(tmp_path: Path, snapshot: bool) -> None:
     for _ in range(2):
         with closing(opened(tmp_path / "old")) as journal:
             assert journal.found.epoch == 7
-            assert journal.found.state == (STATE if snapshot else None)
+            assert journal.found.state == (OLD_STATE if snapshot else None)
             expected = [Reserve(GAME, 2048), *some(21, 30)]
             assert journal.found.records == (expected if snapshot else [*some(1, 20), *expected])
     assert read_log(tmp_path / "old") == (OWNER, log)

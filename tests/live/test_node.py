@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import rumormill as rm
 from live.making import GAME, node_config, nodes_of
-from rumormill.errors import ContractError
+from rumormill.errors import ContractError, DataError
 from rumormill.live.core import frames as wire
+from rumormill.live.core import retained
 from rumormill.live.core.agent_adapter import AgentAdapter
 from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.frames import HEAD, Have, Head, Obs, ProtocolError, Skip, Splitter
@@ -24,8 +25,9 @@ from rumormill.live.core.game import LiveGame, Refused
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import GameConfig
 from rumormill.live.core.records import Own
+from rumormill.live.core.retained import MemoryItems, RetainedItems
 from rumormill.live.core.signatures import Chain, Point
-from rumormill.live.core.streams import VOID, RetainedItems
+from rumormill.live.core.streams import VOID
 from rumormill.live.io.folder import pack, unpack
 from rumormill.mesh.file import Limits
 from rumormill.protocol import Message
@@ -378,9 +380,31 @@ def test_a_changed_game_starts_anew_and_an_equal_one_goes_on() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.integers(1, 40), max_size=12), st.integers(1, 50))
-def test_a_ring_keeps_the_last_items(sizes: list[int], limit: int) -> None:
-    kept = RetainedItems(limit)
+@given(st.lists(st.integers(1, 40), max_size=12), st.integers(1, 50), st.sampled_from([2, 5, 99]), st.data())
+def test_the_last_items_are_retained(sizes: list[int], limit: int, segment: int, data: st.DataObject) -> None:
+    """In memory and in segments; also after a snapshot, a cut, and with a lower limit."""
+    store, before = MemoryItems(), retained.SEGMENT
+    retained.SEGMENT = segment
+    try:
+        check_retained(sizes, limit, store, data)
+    finally:
+        retained.SEGMENT = before
+
+
+def test_a_segment_that_is_changed_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retained, "SEGMENT", 4)
+    store = MemoryItems()
+    kept = RetainedItems(100, store)
+    kept.append([(t, 0, 1.0) for t in range(1, 41)])
+    store.segments[2] = bytes(len(store.segments[2]))
+    assert [t for t, _, _ in kept.between(1, 4)] == [1, 2, 3, 4]
+    assert [t for t, _, _ in kept.between(9, 12)] == list(range(9, 21))
+    with pytest.raises(DataError, match="segment 2 of retained items is changed"):
+        kept.between(3, 4)
+
+
+def check_retained(sizes: list[int], limit: int, store: MemoryItems, data: st.DataObject) -> None:
+    kept = RetainedItems(limit, store)
     all_items: list[wire.Item] = []
     for size in sizes:
         items = [(len(all_items) + i + 1, i % 7, float(i)) for i in range(size)]
@@ -389,10 +413,19 @@ def test_a_ring_keeps_the_last_items(sizes: list[int], limit: int) -> None:
         assert kept.last == len(all_items)
         assert kept.last - kept.floor == min(limit, len(all_items))
         assert kept.between(kept.floor + 1, kept.last - kept.floor) == all_items[kept.floor :]
-    again = RetainedItems(limit)
-    again.unpack(kept.packed(), kept.floor)
-    assert (again.floor, again.last) == (kept.floor, kept.last)
-    assert again.between(again.floor + 1, again.last - again.floor) == all_items[kept.floor :]
+    assert len(store.segments) <= 2 + limit // kept._segment
+    for lower in (limit, max(1, limit // 3)):
+        copied = MemoryItems()
+        copied.segments = dict(store.segments)
+        again = RetainedItems(lower, copied)
+        again.restore(*kept.state())
+        assert (again.floor, again.last) == (max(kept.floor, kept.last - lower), kept.last)
+        assert again.between(again.floor + 1, again.last - again.floor) == all_items[again.floor :]
+    last = data.draw(st.integers(0, kept.last))
+    kept.truncate(last)
+    all_items = [*all_items[:last], (7, 0, 1.0), (8, 0, 1.0), (9, 0, 1.0)]
+    kept.append(all_items[last:])
+    assert kept.between(kept.floor + 1, kept.last - kept.floor) == all_items[kept.floor :]
 
 
 @settings(deadline=None)

@@ -14,7 +14,7 @@ from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node import Node
 from rumormill.live.core.records import Decision, Own, Peer, Record, Renewed, Skipped, weight_of
 from rumormill.live.core.signatures import FORGED
-from rumormill.live.core.streams import UNKNOWN
+from rumormill.live.core.streams import UNKNOWN, Stream
 from rumormill.live.io.folder import pack, unpack
 
 HARMLESS = {"hole"}  # a repeated or overtaken frame
@@ -78,7 +78,7 @@ class Invariants(Mesh):
         decisions = state["choices"]
         # Which points an origin signed depends on when its disk was done; the digest does not.
         streams = {
-            (row[0], row[1]): [*row[2:5], *[signatures[0] for signatures in row[5:]]]
+            (row[0], row[1]): [*row[2:5], *[signatures[0] for signatures in row[5:6] if signatures]]
             for row in state["streams"]
         }
         if state["heads"]:  # whether it is on disk yet does not matter here
@@ -230,11 +230,21 @@ class Invariants(Mesh):
             retain = self.hosts[v].retain + self.limits.batch * self.signed
             if stream.chain is not None and len(stream.chain.points) > 3 + 2 * retain:
                 raise Broken(f"I9: node {v} keeps {len(stream.chain.points)} points of {key}")
-            if stream.retained.last - stream.retained.floor > retain or len(stream.retained._ring) > max(
-                16, retain
-            ):
+            kept = stream.retained
+            if kept.last - kept.floor > retain or len(kept._ring) > max(16, min(retain, 2 * kept._segment)):
                 raise Broken("I9: more items are kept than allowed")
+            if len(kept._segments) > 2 + retain // kept._segment:
+                raise Broken("I9: more segments are kept than needed")
+            self._check_items(v, stream)
         self._check_memory(v, game, node)
+
+    def _check_items(self, v: int, stream: Stream) -> None:
+        """What is retained is what the origin told, in memory and on disk."""
+        kept, told = stream.retained, self.truth.get(stream.key, [])
+        if stream.key != (v, self.hosts[v].epoch) and kept.last > kept.floor and kept.last <= len(told):
+            items = [tuple(item) for item in kept.between(kept.floor + 1, kept.last - kept.floor)]
+            if items != told[kept.floor : kept.last]:
+                raise Broken(f"I4: node {v} retains other items of {stream.key} than there are")
 
     def _check_memory(self, v: int, game: LiveGame, node: Node) -> None:
         pending = [0] * N_ARMS

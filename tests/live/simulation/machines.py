@@ -21,6 +21,7 @@ from rumormill.live.core.records import (
     weight_of,
 )
 from rumormill.live.io.folder import pack, unpack
+from rumormill.live.io.items import named_segments
 
 
 class Machines(Invariants):
@@ -34,7 +35,7 @@ class Machines(Invariants):
 
     def start(self, v: int) -> None:
         host, disk = self.hosts[v], self.hosts[v].disk
-        node = self.fresh(v, disk.first_epoch if disk.state is None else disk.state_epoch)
+        node = self.fresh(v, disk.first_epoch if disk.state is None else disk.state_epoch, disk)
         node.restart(None if disk.state is None else unpack(disk.state), disk.safe)
         host.epoch = node.config.epoch
         self._check_restart(v, node)
@@ -109,6 +110,8 @@ class Machines(Invariants):
         self._advance(v, kept)
         disk.rest.clear()
         disk.waiting = None
+        named = named_segments(None if disk.state is None else unpack(disk.state))
+        disk.segments = {number: disk.segments[number] for number in named}
         for link in [link for link, each in self.wires.items() if v in each.ends]:
             self.cut(link)
         host.node = None
@@ -178,7 +181,9 @@ class Machines(Invariants):
         host = self.hosts[v]
         if host.node is not None and host.disk.waiting is None:
             self.write(v)
-            host.disk.waiting = (len(host.disk.rest), pack(host.node.snapshot()), host.node.config.epoch)
+            state, disk = host.node.snapshot(), host.disk
+            unnamed = set(disk.segments) - set(named_segments(state))
+            disk.waiting = (len(disk.rest), pack(state), host.node.config.epoch, unnamed)
 
     def commit(self, v: int) -> None:
         """The disk has caught up, or is full and nothing happens."""
@@ -203,10 +208,12 @@ class Machines(Invariants):
         self._note(v, moved)
         if disk.waiting is None:
             return
-        before, state, epoch = disk.waiting
+        before, state, epoch, unnamed = disk.waiting
         if before > count:
-            disk.waiting = (before - count, state, epoch)
+            disk.waiting = (before - count, state, epoch, unnamed)
             return
+        for number in unnamed:
+            disk.segments.pop(number, None)
         # It becomes current: what is before it is deleted in the same transaction.
         disk.state, disk.state_epoch, disk.waiting = state, epoch, None
         disk.safe = moved[before:]
@@ -238,4 +245,7 @@ class Machines(Invariants):
 
 def copied(disk: Disk) -> Disk:
     epochs = dict(disk.epochs)
-    return replace(disk, safe=[*disk.safe], log=[*disk.log], rest=[], waiting=None, epochs=epochs)
+    named = named_segments(None if disk.state is None else unpack(disk.state))
+    segments = {number: disk.segments[number] for number in named}
+    safe, log = [*disk.safe], [*disk.log]
+    return replace(disk, epochs=epochs, segments=segments, safe=safe, log=log, rest=[], waiting=None)

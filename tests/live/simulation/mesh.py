@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 import rumormill as rm
 from live.making import GAME, MOMENTS, key_signer, maker, node_config
-from live.simulation.parts import N_ARMS, Disk, File, Host, Wire
+from live.simulation.parts import N_ARMS, Disk, File, Host, StoredItems, Wire
+from rumormill.live.core import retained
 from rumormill.live.core.frames import Key
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import LAST_DECISION, GameConfig, NodeConfig
@@ -47,6 +48,7 @@ class Mesh:
         and every machine reads the new mesh file in its own time.
         """
         self.rng = rng = random.Random(seed)
+        retained.SEGMENT = (2, 8, 1_024)[seed % 3]
         self.steps, self.absence, self.changes, self.members = steps, absence, changes, members
         self.network = self._network(rng)
         self.gamma = rng.choice([2, 3] if absence else [1, 1, 2, 2, 3])
@@ -140,8 +142,9 @@ class Mesh:
                     d[v][w] = min(d[v][w], d[v][k] + d[k][w])
         return d
 
-    def fresh(self, v: int, epoch: int) -> Node:
-        return Node(dataclasses.replace(self.config(v), epoch=epoch))
+    def fresh(self, v: int, epoch: int, disk: Disk | None = None) -> Node:
+        store = None if disk is None else StoredItems(disk)
+        return Node(dataclasses.replace(self.config(v), epoch=epoch), store)
 
     def config(self, v: int) -> NodeConfig:
         """From the mesh file as it is on this machine."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from rumormill.live.core.node import Node, Token
 from rumormill.live.core.records import Record
+from rumormill.live.core.retained import MemoryItems
 
 N_ARMS = 3
 
@@ -22,7 +23,9 @@ class Disk:
     safe: list[Record] = field(default_factory=list)
     rest: list[Record] = field(default_factory=list)
     state: bytes | None = None  # the snapshot, behind which `safe` begins
-    waiting: tuple[int, bytes, int] | None = None  # (records before it, snapshot, epoch) not on disk yet
+    waiting: tuple[int, bytes, int, set[int]] | None = None
+    """(records before it, snapshot, epoch, segments that it does not name) not on disk yet"""
+    segments: dict[int, bytes] = field(default_factory=dict)  # of retained items
     full: bool = False
     log: list[Record] = field(default_factory=list)  # all safe ones ever: not on the disk, for the checks
     first_epoch: int = 1  # when it was empty
@@ -33,6 +36,16 @@ class Disk:
 
     def epoch(self, game: str) -> int:
         return self.epochs.get(game, self.first_epoch)
+
+
+class StoredItems(MemoryItems):
+    """Segments on a disk: deleted with a snapshot that does not name them."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.segments, self._next = disk.segments, 1 + max(disk.segments, default=0)
+
+    def drop(self, number: int) -> None:
+        pass
 
 
 @dataclass

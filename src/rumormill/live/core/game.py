@@ -22,8 +22,10 @@ from rumormill.live.core.records import (
     Reserve,
     Skipped,
     Weighted,
+    last_item,
     weight_of,
 )
+from rumormill.live.core.retained import ItemStore
 from rumormill.live.core.signatures import BEGIN, Chain, Point, Signer, chained
 from rumormill.live.core.streams import (
     UNKNOWN,
@@ -57,14 +59,21 @@ class GameState:
     """The state of one game on one node: the agent, the own decisions, all streams."""
 
     def __init__(
-        self, config: GameConfig, node: int, epoch: int, limits: Limits, signer: Signer | None = None
+        self,
+        config: GameConfig,
+        node: int,
+        epoch: int,
+        limits: Limits,
+        signer: Signer | None = None,
+        store: ItemStore | None = None,
     ) -> None:
         self.config, self.node, self.limits, self.signer = config, node, limits, signer
+        self._store = store
         self.adapter = AgentAdapter(config, node)
         self.decisions = Decisions(config.n_arms, limits)
         # Signed items are sent from one point to the next: one more batch, so that `retain` items can be had.
         self._retain = limits.retain + (limits.batch if signer is not None else 0)
-        self.own = Stream((node, epoch), self._retain, hops=0, chain=self._chain())
+        self.own = self._new_stream((node, epoch))
         self.streams: dict[Key, Stream] = {self.own.key: self.own}
         self.durable = 0
         """The last item of the own stream that is on disk; later ones are not sent."""
@@ -81,8 +90,10 @@ class GameState:
         self.differing = 0
         """Decisions that a replay made differently: 0 if the agent is deterministic."""
 
-    def _chain(self) -> Chain | None:
-        return None if self.signer is None else Chain(self.limits.batch)
+    def _new_stream(self, key: Key) -> Stream:
+        """A stream without items; not offered until its number of hops is known, own ones came by none."""
+        chain = None if self.signer is None else Chain(self.limits.batch)
+        return Stream(key, self._retain, 0 if key[0] == self.node else UNKNOWN, chain, self._store)
 
     @property
     def published(self) -> int:
@@ -157,9 +168,7 @@ class GameState:
             epochs = sum(origin == key[0] for origin, _ in self.streams)
             if epochs >= self.limits.epochs:
                 return None
-            # Not offered until the number of hops is known; own streams came by none.
-            hops = 0 if key[0] == self.node else UNKNOWN
-            found = self.streams[key] = Stream(key, self._retain, hops, self._chain())
+            found = self.streams[key] = self._new_stream(key)
         return found
 
     def forget(self, stream: Stream) -> None:
@@ -196,15 +205,13 @@ class GameState:
         if state["fingerprint"] != self.config.fingerprint:
             self._is_other_game = True
             own = next(each for each in state["streams"] if tuple(each[:2]) == self.own.key)
-            earlier = Stream.from_state(own[:5], self._retain, 0)
-            digest = bytes(own[5][0]) if len(own) > 5 else b""
-            self.follow((int(state["choices"]["reserved"]), earlier.upto, digest))
+            self.follow((int(state["choices"]["reserved"]), *last_item(own)))
             return
         self.adapter.restore(state["player"])
         self.decisions.restore(state["choices"])
         for each in state["streams"]:
-            hops = 0 if int(each[0]) == self.node else UNKNOWN
-            stream = Stream.from_state(each, self._retain, hops, self._chain())
+            stream = self._new_stream((int(each[0]), int(each[1])))
+            stream.restore(each)
             self.streams[stream.key] = stream
         self.own = self.streams[self.own.key]
         # Durable now, even if they were not when the snapshot was made: it was written after them.
@@ -474,7 +481,7 @@ class LiveGame(GameState):
         past.retained.truncate(upto)
         if upto == 0:
             del self.streams[past.key]  # a stream without items leaves no record
-        self.own = Stream((self.node, epoch), self._retain, hops=0, chain=self._chain())
+        self.own = self._new_stream((self.node, epoch))
         self.streams[self.own.key] = self.own
         self.held, self.durable = None, 0
         self._waiting.clear()
@@ -510,7 +517,9 @@ class LiveGame(GameState):
 
     def _start_anew(self) -> None:
         """Begin another game of the same name."""
-        fresh = LiveGame(self.config, self.node, self.own.key[1], self.limits, self.signer)
+        for stream in self.streams.values():
+            stream.retained.restart(stream.upto)
+        fresh = LiveGame(self.config, self.node, self.own.key[1], self.limits, self.signer, self._store)
         fresh.follow(self.numbers)
         self.__dict__.update(fresh.__dict__)
 
@@ -525,7 +534,7 @@ class LiveGame(GameState):
                 digest = chained(self.own.chain.digest, [item] * weight_of(record))
             self.follow((self.decisions.requested, record.seq, digest))
         elif isinstance(record, Renewed):
-            self.own = Stream((self.node, record.epoch), self._retain, hops=0, chain=self._chain())
+            self.own = self._new_stream((self.node, record.epoch))
             self.streams = {self.own.key: self.own}
             self.follow((self.decisions.requested, 0, b""))
 

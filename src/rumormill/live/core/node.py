@@ -35,6 +35,7 @@ from rumormill.live.core.game import Accepted, LiveGame
 from rumormill.live.core.node_config import GameConfig, NodeConfig
 from rumormill.live.core.old_copy import OldCopy
 from rumormill.live.core.records import Record, RemovedGame, Renewed
+from rumormill.live.core.retained import ItemStore, MemoryItems
 from rumormill.live.core.signatures import BEGIN
 from rumormill.live.core.skips import Skips
 
@@ -59,8 +60,10 @@ class Token:
 class Node(NodeState):
     """One node of a mesh, with all its games."""
 
-    def __init__(self, config: NodeConfig) -> None:
+    def __init__(self, config: NodeConfig, store: ItemStore | None = None) -> None:
+        """`store` has the segments of retained items; by default they are in memory."""
         super().__init__(config)
+        self._store = MemoryItems() if store is None else store
         self.games = {each.name: self._game(each) for each in config.games}
         # Games that are not in the mesh file any more: their numbers are not used again if they return.
         self._removed: dict[str, RemovedGame] = {}
@@ -74,7 +77,8 @@ class Node(NodeState):
         """Whether the disk is an old copy and the node has had too many epochs to draw another."""
 
     def _game(self, config: GameConfig) -> LiveGame:
-        return LiveGame(config, self.config.node, self.config.epoch, self.config.limits, self.config.signer)
+        node, epoch = self.config.node, self.config.epoch
+        return LiveGame(config, node, epoch, self.config.limits, self.config.signer, self._store)
 
     # --- decisions ----------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ last acknowledged record, the *mark*, are stored apart: a changed record and a m
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -205,6 +205,12 @@ def last_items(batch: Iterable[Record]) -> dict[str, int]:
     return {each.game: each.seq for each in batch if isinstance(each, Own) and each.seq}
 
 
+def last_item(row: Sequence[Any]) -> tuple[int, bytes]:
+    """The last item of a stream in a snapshot, and the digest up to it; empty without signatures."""
+    digest = bytes(row[5][0]) if len(row) > 5 and row[5] else b""
+    return int(row[2]) + len(row[3]) // ITEM.itemsize, digest
+
+
 REMOVED = "removed"
 """The fingerprint of a game that is not in the mesh file: equal to that of no game."""
 
@@ -253,7 +259,5 @@ class RemovedGame:
     def from_state(cls, state: dict[str, Any], own: Key) -> RemovedGame:
         """From the state of a game, removed or played."""
         row = next(each for each in state["streams"] if tuple(each[:2]) == own)
-        seq = int(row[2]) + len(row[3]) // ITEM.itemsize
-        digest = bytes(row[5][0]) if len(row) > 5 else b""
         logged = state["fingerprint"] == REMOVED
-        return cls(int(state["choices"]["reserved"]), seq, digest, logged)
+        return cls(int(state["choices"]["reserved"]), *last_item(row), logged)

@@ -10,10 +10,9 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-import numpy as np
-
-from rumormill.live.core.frames import ITEM, Head, Item, Key, head_from
+from rumormill.live.core.frames import Head, Item, Key, head_from
 from rumormill.live.core.node_config import LAST_DECISION
+from rumormill.live.core.retained import ItemStore, RetainedItems
 from rumormill.live.core.signatures import Chain
 from rumormill.validate import LARGEST_REWARD
 
@@ -30,83 +29,23 @@ def packable(item: Item) -> Item:
     return item if 0 <= t <= LAST_DECISION and 0 <= arm < NO_ARM else VOID
 
 
-class RetainedItems:
-    """The last items of a stream, numbers floor + 1 .. last, in a ring buffer that grows up to a limit."""
-
-    def __init__(self, limit: int, floor: int = 0) -> None:
-        self._limit = limit
-        self._ring = np.zeros(min(16, limit), ITEM)
-        self.floor = floor
-        self.last = floor
-
-    def append(self, items: Sequence[Item]) -> None:
-        """Append items; drop the oldest beyond the limit."""
-        if len(items) > self._limit:
-            self.last += len(items) - self._limit
-            self.floor = self.last
-            items = items[-self._limit :]
-        count = len(items)
-        self._reserve(self.last - self.floor + count)
-        size = len(self._ring)
-        if count == 1:
-            self._ring[self.last % size] = items[0]
-        else:
-            self._ring[(self.last + np.arange(count)) % size] = np.array(items, ITEM)
-        self.last += count
-        self.floor = max(self.floor, self.last - self._limit)
-
-    def between(self, first: int, count: int) -> list[Item]:
-        """Items first .. first + count - 1, all of which must be retained."""
-        size = len(self._ring)
-        start, stop = (first - 1) % size, (first - 1 + count) % size
-        if count == 0:
-            return []
-        if start < stop:
-            found: list[Item] = self._ring[start:stop].tolist()
-            return found
-        return [*self._ring[start:].tolist(), *self._ring[:stop].tolist()]
-
-    def restart(self, floor: int) -> None:
-        """Drop all items; the next one is floor + 1."""
-        self.floor = self.last = floor
-
-    def truncate(self, last: int) -> None:
-        """Drop the items after `last`."""
-        self.last, self.floor = last, min(self.floor, last)
-
-    def _reserve(self, count: int) -> None:
-        if count <= len(self._ring) or len(self._ring) == self._limit:
-            return
-        held = self.between(self.floor + 1, self.last - self.floor)
-        self._ring = np.zeros(min(max(2 * len(self._ring), count), self._limit), ITEM)
-        if held:
-            places = (self.floor + np.arange(len(held))) % len(self._ring)
-            self._ring[places] = np.array(held, ITEM)
-
-    def packed(self) -> bytes:
-        """All retained items as bytes."""
-        order = (self.floor + np.arange(self.last - self.floor)) % len(self._ring)
-        return self._ring[order].tobytes()
-
-    def unpack(self, data: bytes, floor: int) -> None:
-        """Take over the bytes of `packed()`."""
-        items = np.frombuffer(data, ITEM)[-self._limit :]
-        self.last = floor + len(data) // ITEM.itemsize
-        self.floor = self.last - len(items)
-        self._ring = np.zeros(max(len(items), min(16, self._limit)), ITEM)
-        self._ring[(self.floor + np.arange(len(items))) % len(self._ring)] = items
-
-
 class Stream:
     """The prefix of a stream that one node knows."""
 
-    def __init__(self, key: Key, retain: int, hops: int, chain: Chain | None = None) -> None:
+    def __init__(
+        self,
+        key: Key,
+        retain: int,
+        hops: int,
+        chain: Chain | None = None,
+        store: ItemStore | None = None,
+    ) -> None:
         self.key = key
         self.chain = chain
         """Its digest and signed points; None in a mesh without signatures."""
         self.hops = hops
         """The least number of hops it came by, 0 for the own; not on disk: neighbours send it again."""
-        self.retained = RetainedItems(retain)
+        self.retained = RetainedItems(retain, store)
         self.head: Head | None = None
         self.skip_since: float | None = None
         """When a neighbour first reported that it no longer retains the next item."""
@@ -127,19 +66,18 @@ class Stream:
     def state(self) -> list[Any]:
         """As plain data, for snapshots."""
         head = None if self.head is None else self.head.plain()
-        state = [*self.key, self.retained.floor, self.retained.packed(), head]
-        return state if self.chain is None else [*state, self.chain.state()]
+        begin, packed, stored = self.retained.state()
+        chain = None if self.chain is None else self.chain.state()
+        state = [*self.key, begin, packed, head, chain, stored]
+        return state[:7] if stored else state[:6] if chain else state[:5]
 
-    @classmethod
-    def from_state(cls, state: Sequence[Any], retain: int, hops: int, chain: Chain | None = None) -> Stream:
-        """The stream that `state` described."""
-        origin, epoch, floor, packed, head, *signatures = state
-        stream = cls((int(origin), int(epoch)), retain, hops, chain)
-        stream.retained.unpack(packed, int(floor))
-        stream.head = head_from(head)
-        if chain is not None:
-            chain.restore(*signatures)
-        return stream
+    def restore(self, state: Sequence[Any]) -> None:
+        """Take over what `state` described."""
+        _, _, begin, packed, head, chain, stored = [*state, None, None][:7]
+        self.retained.restore(int(begin), packed, stored or ())
+        self.head = head_from(head)
+        if self.chain is not None:
+            self.chain.restore(chain)
 
 
 def is_newer(stream: Stream, head: Head | None) -> bool:

@@ -37,6 +37,7 @@ from rumormill.live.core.records import (
     verified,
     weight_of,
 )
+from rumormill.live.io.items import named_segments, verify_segments
 from rumormill.mesh.file import GamePart, read_mesh
 from rumormill.text import nearest
 
@@ -243,6 +244,7 @@ def read_base(
         start, state = _beginning(base, meta)
         rows = list(map(Row._make, base.execute("SELECT id, time, data, chain FROM records ORDER BY id")))
         found = Found(meta["owner"], start, state, rows, [], [])
+        verify_segments(base, named_segments(state))
         found.records = verified(start.upto, start.chain, start.items, rows, mark)
         for name, _, wanted in start.log:
             (data,) = base.execute("SELECT data FROM log WHERE id = ?", (name,)).fetchone() or (b"",)

@@ -10,9 +10,9 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from rumormill.errors import InputError
 from rumormill.live.core import records
@@ -31,9 +31,21 @@ from rumormill.live.io.folder import (
     read_base,
     read_folder,
 )
+from rumormill.live.io.items import DiskItems
 
 # Seconds between two attempts while the disk is full.
 RETRY = 0.25
+
+
+class Snapshot(NamedTuple):
+    """A snapshot that is to be written."""
+
+    records: int
+    """Of this process, before it."""
+    epoch: int
+    data: bytes
+    unnamed: frozenset[int]
+    """Segments of retained items that it does not name."""
 
 
 class Closing(Protocol):
@@ -59,9 +71,8 @@ class Journal:
         self._clock = clock
         self._wake = threading.Condition()
         self._waiting: list[Record] = []
-        self._snapshot: tuple[int, int, bytes] | None = (
-            None  # (records before it in this process, epoch, data)
-        )
+        self._segments: list[tuple[int, bytes]] = []
+        self._snapshot: Snapshot | None = None
         self._queued = 0  # records queued in this process
         self._done = 0  # of those, on disk
         self._unmarked = 0  # records in the database whose mark is not on disk
@@ -96,6 +107,10 @@ class Journal:
                 create(base, self.folder, owner, fresh_epoch)
             found = read_base(base, self.folder, NO_MARK)
             assert found is not None
+        base.execute("CREATE TABLE IF NOT EXISTS items (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT")
+        self._stored = {number for (number,) in base.execute("SELECT id FROM items")}
+        self.items = DiskItems(base_file, 1 + max(self._stored, default=0))
+        self._held.append(self.items)
         if found.owner != owner:
             raise InputError(f"{self.folder} belongs to {found.owner}, not to {owner}: give another --data")
         return found
@@ -118,16 +133,26 @@ class Journal:
         self._thread.start()
 
     def write(self, batch: Sequence[Record]) -> None:
-        """Queue records for the journal."""
+        """Queue records for the journal, and the segments of retained items since the last call."""
         with self._wake:
             self._waiting += batch
+            self._segments += self.items.take()
             self._queued += len(batch)
             self._wake.notify()
 
-    def write_snapshot(self, data: bytes, epoch: int | None = None) -> None:
-        """Queue a snapshot of the state as of the last queued record, and the epoch if it is another."""
+    def write_snapshot(
+        self, data: bytes, epoch: int | None = None, segments: Iterable[int] | None = None
+    ) -> None:
+        """Queue a snapshot of the state as of the last queued record.
+
+        `epoch` is its epoch, if it is another one; `segments` are those that it names, by default all.
+        """
+        self.write([])
+        named = None if segments is None else frozenset(segments)
         with self._wake:
-            self._snapshot = (self._queued, epoch or self._beginning.epoch, data)
+            made = self._stored | {number for number, _ in self._segments}
+            unnamed = frozenset() if named is None else frozenset(made - named)
+            self._snapshot = Snapshot(self._queued, epoch or self._beginning.epoch, data, unnamed)
             self._wake.notify()
 
     @property
@@ -147,12 +172,12 @@ class Journal:
         """Commit what is queued, until the journal is closed."""
         while True:
             with self._wake:
-                while not (self._waiting or self._snapshot or self._ending):
+                while not (self._waiting or self._segments or self._snapshot or self._ending):
                     self._wake.wait()
-                if not (self._waiting or self._snapshot):
+                if not (self._waiting or self._segments or self._snapshot):
                     return
-                batch, snap = list(self._waiting), self._snapshot
-            if not self._commit(batch, snap):
+                batch, segments, snap = list(self._waiting), list(self._segments), self._snapshot
+            if not self._commit(batch, segments, snap):
                 with self._wake:
                     if self._ending:
                         return
@@ -160,13 +185,19 @@ class Journal:
                 continue
             with self._wake:
                 del self._waiting[: len(batch)]
+                del self._segments[: len(segments)]
+                self._stored |= {number for number, _ in segments}
+                self._stored -= frozenset() if snap is None else snap.unnamed
                 self._done += len(batch)
                 if self._snapshot is snap:
                     self._snapshot = None
                 done = self._done
+            self.items.written(number for number, _ in segments)
             self._on_commit(done)
 
-    def _commit(self, batch: Sequence[Record], snap: tuple[int, int, bytes] | None) -> bool:
+    def _commit(
+        self, batch: Sequence[Record], segments: Sequence[tuple[int, bytes]], snap: Snapshot | None
+    ) -> bool:
         """Write one transaction, then the mark; False if the disk refuses it."""
         started, base = time.perf_counter(), self._base
         new = batch[self._unmarked :]  # the others are in the database since an attempt whose mark failed
@@ -174,8 +205,9 @@ class Journal:
         try:
             with _Transaction(base):
                 base.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
+                base.executemany("INSERT OR REPLACE INTO items VALUES (?, ?)", segments)
                 if snap is not None:
-                    beginning = self._compact(base, *snap)
+                    beginning = self._compact(base, snap)
             self._unmarked = len(batch)
             if rows:
                 self._last, self._chain = rows[-1].number, rows[-1].chain
@@ -192,9 +224,9 @@ class Journal:
         self.commit_seconds += time.perf_counter() - started
         return True
 
-    def _compact(self, base: sqlite3.Connection, count: int, epoch: int, data: bytes) -> Beginning:
-        """Make a snapshot current: delete the records before it, move own observations to the log."""
-        upto, old = self._before + count, self._beginning
+    def _compact(self, base: sqlite3.Connection, snap: Snapshot) -> Beginning:
+        """Make a snapshot current: delete what it replaces, move own observations to the log."""
+        upto, old, data = self._before + snap.records, self._beginning, snap.data
         if upto <= old.upto and old.state:
             return old
         sql = "SELECT id, time, data, chain FROM records WHERE id <= ? ORDER BY id"
@@ -206,9 +238,10 @@ class Journal:
                 own += own_rows([(row, record)])
                 items |= last_items([record])
         log = append_log(base, old.log, own)
-        made = Beginning(epoch, upto, chain, old.begin, data[:DIGEST], items, log)
+        made = Beginning(snap.epoch, upto, chain, old.begin, data[:DIGEST], items, log)
         base.execute("INSERT OR REPLACE INTO snapshot VALUES (1, ?, ?)", (pack(made), data))
         base.execute("DELETE FROM records WHERE id <= ?", (upto,))
+        base.executemany("DELETE FROM items WHERE id = ?", [(number,) for number in snap.unnamed])
         return made
 
     def close(self, timeout: float = 10.0) -> bool:

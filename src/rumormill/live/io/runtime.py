@@ -18,9 +18,11 @@ from typing import Any
 from rumormill.errors import InputError, RumormillError
 from rumormill.live.core.node import WORN_OUT, Node
 from rumormill.live.core.node_config import node_config
+from rumormill.live.core.records import Peer, Record
 from rumormill.live.core.signatures import Signer
 from rumormill.live.io.folder import pack, set_aside_damage
 from rumormill.live.io.http import HttpConnection, HttpServer, Response
+from rumormill.live.io.items import named_segments
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.sidecar import Sidecar
 from rumormill.live.io.status import JsonLines
@@ -31,6 +33,7 @@ from rumormill.text import VERSION, nearest
 
 log = logging.getLogger("rumormill.node")
 
+# Between two snapshots: records, each with a fourth of the items in it, because a start replays them.
 SNAPSHOT_EVERY = 50_000
 # Seconds between two ticks: timeouts, and frames for all neighbours.
 TICK = 0.5
@@ -97,9 +100,10 @@ class Runtime:
         if settings.rejoin and (aside := set_aside_damage(settings.data)) is not None:
             log.warning("the damaged folder was set aside", extra={"fields": {"where": str(aside)}})
         self.journal = Journal(settings.data, owner, fresh_epoch=lambda: time.time_ns() // 1_000_000)
-        self.node = Node(node_config(mesh, name, self.journal.found.epoch, signer=signer))
+        config = node_config(mesh, name, self.journal.found.epoch, signer=signer)
+        self.node = Node(config, self.journal.items)
         self.node.restart(self.journal.found.state, self.journal.found.records)
-        self._since_snapshot = len(self.journal.found.records)
+        self._since_snapshot = sum(cost(record) for record in self.journal.found.records)
         self.journal.forget_found()
         self.transport = Transport(self.node, mesh.ids, own, _log, self.fail)
         self.sidecar = Sidecar(self)
@@ -347,13 +351,17 @@ class Runtime:
         batch = self.node.take_journal()
         if batch:
             self.journal.write(batch)
-            self._since_snapshot += len(batch)
+            self._since_snapshot += sum(cost(record) for record in batch)
             if self._since_snapshot >= SNAPSHOT_EVERY:
-                self._since_snapshot = 0
                 self._write_snapshot()
 
     def _write_snapshot(self) -> None:
-        self.journal.write_snapshot(pack(self.node.snapshot()), self.epoch)
+        """Write a snapshot, with all records before it."""
+        batch = self.node.take_journal()
+        self._since_snapshot = 0
+        self.journal.write(batch)
+        state = self.node.snapshot()
+        self.journal.write_snapshot(pack(state), self.epoch, named_segments(state))
 
     def failed(self, what: str, error: Exception) -> None:
         """Log a defect; the node continues."""
@@ -395,6 +403,11 @@ class Runtime:
         future.add_done_callback(self._waiting.pop)
         self.schedule_flush()
         return future
+
+
+def cost(record: Record) -> float:
+    """How much a record counts until the next snapshot."""
+    return 1 + len(record.items) / 4 if isinstance(record, Peer) else 1
 
 
 def load_signer(mesh: Mesh, name: str, folder: Path, serial: str = "") -> Signer | None:

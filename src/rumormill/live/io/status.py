@@ -159,8 +159,7 @@ def stream_rows(runtime: RunningNode, game: LiveGame, arms: list[str]) -> list[d
 
 def preferred(stream: Stream, arms: list[str]) -> str | None:
     """The most frequent arm among the last observations of an origin; ties: the latest."""
-    count = min(RECENT, stream.upto - stream.retained.floor)
-    taken = Counter(arm for _, arm, _ in reversed(stream.retained.between(stream.upto - count + 1, count)))
+    taken = Counter(arm for _, arm, _ in reversed(stream.retained.newest(RECENT)))
     return next((arms[arm] for arm, _ in taken.most_common() if arm < len(arms)), None)
 
 
