@@ -95,6 +95,7 @@ def node_config(
     patience: float = 30.0,
     signed: bool = False,
     prior: rm.Prior | None = None,
+    verdicts: bool = False,
 ) -> NodeConfig:
     part: Any = policy.plan(network).part(v)
     leader = getattr(part, "leader", None)
@@ -107,6 +108,7 @@ def node_config(
         leader=leader,
         patience=patience,
         reach=reach_of(network, part.gamma),
+        moments=moments if verdicts else None,
     )
     return NodeConfig(
         node=v,

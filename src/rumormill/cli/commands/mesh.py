@@ -212,6 +212,40 @@ def _show_nodes(urls: list[str], found: list[Any], json: bool) -> None:
 
 
 @mesh.command()
+def verdict(
+    url: Annotated[str, typer.Argument(help="Address of a node: http://HOST:PORT or unix:PATH.")] = (
+        "http://127.0.0.1:7480"
+    ),
+    game: Annotated[str | None, typer.Option(help="Which game, if there are several.")] = None,
+    stop_when: Annotated[
+        str | None, typer.Option(help="proven: wait until an arm is proven best.", show_default=False)
+    ] = None,
+    every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
+    json: Json = False,
+) -> None:
+    """Say which arm is proven best, at 95 % whenever it is asked; exit code 3 if none is yet.
+
+    Confidence sequences over all samples that the node holds, under the moments of the mesh file.
+    """
+    from rumormill.live.io import client as live
+
+    if stop_when not in (None, "proven"):
+        raise InputError(f"--stop-when {stop_when} is not allowed: proven")
+    while True:
+        found = live.verdict(url, game, os.environ.get("RUMORMILL_TOKEN") or None)
+        if found["best"] is not None or stop_when is None:
+            break
+        time.sleep(every)
+    if json:
+        print_json(found)
+    else:
+        say(live.verdict_text(found))
+        print_table(found["arms"])
+    if found["best"] is None:
+        raise typer.Exit(3)
+
+
+@mesh.command()
 def export(
     data: Annotated[list[Path], typer.Argument(help="The folders of nodes.", show_default=False)],
     out: Annotated[Path, typer.Option(help="The table to write: .csv, .tsv or .parquet.")] = Path("log.csv"),

@@ -36,6 +36,7 @@ from rumormill.live.core.streams import (
     most_samples,
     packable,
 )
+from rumormill.live.core.verdicts import Verdicts
 from rumormill.mesh.file import Limits
 from rumormill.validate import LARGEST_REWARD
 
@@ -71,6 +72,7 @@ class GameState:
         self._store = store
         self.adapter = AgentAdapter(config, node)
         self.decisions = Decisions(config.n_arms, limits)
+        self.verdicts = Verdicts(config.n_arms, config.moments)
         # Signed items are sent from one point to the next: one more batch, so that `retain` items can be had.
         self._retain = limits.retain + (limits.batch if signer is not None else 0)
         self.own = self._new_stream((node, epoch))
@@ -188,7 +190,8 @@ class GameState:
 
     def state(self) -> dict[str, Any]:
         """As plain data, as of the last record, for snapshots."""
-        return {
+        verdicts = {} if self.verdicts.moments is None else {"verdicts": self.verdicts.state()}
+        return verdicts | {
             "fingerprint": self.config.fingerprint,
             "player": self.adapter.state(),
             "choices": self.decisions.state(),
@@ -219,6 +222,7 @@ class GameState:
         for seq, t, arm, rows in state["heads"]:
             self._heads.append((int(seq), Head(int(t), int(arm), tuple(map(tuple, rows)))))
         self.void = int(state["void"])
+        self.verdicts.restore(state.get("verdicts"))
         if "held" in state:
             upto, digest, head = state["held"]
             self.held = Held(int(upto), bytes(digest), head_from(head))
@@ -325,6 +329,7 @@ class LiveGame(GameState):
         All of them are published or none: as the agent decides on the first one, or as a record says.
         """
         seq = 0
+        self.verdicts.add(arm, reward)
         for _ in range(weight):
             sent = self.adapter.own(t, arm, reward)
             published = sent is not None if published is None else published
@@ -394,10 +399,16 @@ class LiveGame(GameState):
         """Pass items and head to the agent and append them to the stream."""
         origin, head = stream.key[0], self._acceptable(stream, newest)
         items = [packable(item) for item in items]
+        kept = stream.retained
+        last_t = kept.between(kept.last, 1)[0][0] if kept.last > kept.floor else 0
         for t, arm, reward in items:
             if not self.is_sample(arm, reward):
                 self.void += 1
-            elif origin == self.node:  # an earlier epoch, before the own disk was lost
+                continue
+            if t != last_t:  # else a further copy of a weighted reward
+                self.verdicts.add(arm, reward)
+                last_t = t
+            if origin == self.node:  # an earlier epoch, before the own disk was lost
                 self.adapter.own(t, arm, reward)
             else:
                 self.adapter.others(origin, arm, reward)
@@ -512,6 +523,8 @@ class LiveGame(GameState):
         self.config, self.signer = config, signer
         self.adapter = AgentAdapter(config, self.node)
         self.adapter.restore(state)
+        if config.moments != self.verdicts.moments:
+            self.verdicts = Verdicts(config.n_arms, config.moments)
         for stream in self.streams.values():
             stream.hops = 0 if stream.key[0] == self.node else UNKNOWN
 

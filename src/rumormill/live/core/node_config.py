@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from rumormill.arms.base import Moments
 from rumormill.errors import InputError
 from rumormill.live.core.signatures import Signer
 from rumormill.mesh.file import GamePart, Limits, Mesh
@@ -39,6 +40,8 @@ class GameConfig:
     """Seconds without items of the leader after which a follower decides for itself."""
     reach: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """For every member the nodes within γ hops; bounds the samples that its rows may report."""
+    moments: Moments | None = None
+    """Moment bounds of all arms, for verdicts."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,6 +90,7 @@ def _game_config(mesh: Mesh, game: GamePart, name: str) -> GameConfig:
         leader=part.leader if isinstance(part, LeaderPart) else None,
         patience=game.patience,
         reach={mesh.ids[other]: within(mesh, other, gamma) for other in mesh.ids},
+        moments=mesh.moments(game),
     )
 
 

@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import urlsplit
 
-from rumormill.errors import RumormillError
+from rumormill.errors import InputError, RumormillError
+from rumormill.text import nearest
 
 # Observations are idempotent, so a request may always be repeated.
 ATTEMPTS = 4
@@ -326,3 +327,32 @@ def stream_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
         for name, game in found["games"].items()
         for each in game["streams"]
     ]
+
+
+def verdict(url: str, game: str | None, token: str | None = None) -> dict[str, Any]:
+    """What a node has proven of one game: the best arm, its margin, and the interval of every arm."""
+    with Client(url, token=token, timeout=PATIENCE, attempts=1) as client:
+        games = client.status()["games"]
+    if game is None and len(games) != 1:
+        raise InputError(f"the node has the games {', '.join(games) or 'none'}: name one with --game")
+    name = next(iter(games)) if game is None else game
+    if name not in games:
+        raise InputError(f"the node has no game {name!r}{nearest(name, games)}")
+    found = games[name]
+    rows = [{key: row[key] for key in ("arm", "samples", "mean", "low", "high")} for row in found["arms"]]
+    kept = {key: found[key] for key in ("objective", "unit")}
+    return {"game": name, **kept, **found["verdict"], "arms": rows}
+
+
+def verdict_text(found: dict[str, Any]) -> str:
+    """The verdict of one game in a sentence."""
+    level = f"{100 * found['confidence']:g} % at any time"
+    if found["best"] is None:
+        return f"no arm of {found['game']} is proven best yet ({level})" + (
+            f": {found['reason']}" if found["reason"] else ""
+        )
+    unit = f" {found['unit']}" if found["unit"] else ""
+    return (
+        f"{found['best']} is better than every other arm by at least {found['margin']:.4g}{unit} "
+        f"({level}; first seen after {found['samples']:,} samples)"
+    )

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node import Node
 from rumormill.live.core.streams import Stream
+from rumormill.live.core.verdicts import CONFIDENCE
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.transport import Transport
 from rumormill.mesh.file import Mesh
@@ -115,8 +116,27 @@ def game_status(runtime: RunningNode, game: LiveGame) -> dict[str, Any]:
         "open": len(game.decisions.open),
         "void": game.void,
         "regret": regret,
+        "verdict": verdict_of(game, part.arms),
         "arms": arms,
         "streams": stream_rows(runtime, game, part.arms),
+    }
+
+
+def verdict_of(game: LiveGame, names: list[str]) -> dict[str, Any]:
+    """Which arm is proven best, by how much, since how many samples; why not, where nothing can be proven."""
+    proof = game.verdicts.proof()
+    why = None
+    if game.verdicts.moments is None:
+        why = "the game has no moments in the mesh file"
+    elif game.verdicts.refuted:
+        refuted = ", ".join(names[arm] for arm in game.verdicts.refuted)
+        why = f"samples of {refuted} contradict the moments of the mesh file, or their mean has changed"
+    return {
+        "confidence": CONFIDENCE,
+        "best": None if proof is None else names[proof.arm],
+        "margin": None if proof is None else proof.margin,
+        "samples": None if proof is None else proof.samples,
+        "reason": why,
     }
 
 
@@ -125,12 +145,14 @@ def arm_rows(game: LiveGame, names: list[str], sign: float) -> list[dict[str, An
     samples = getattr(game.adapter.agent, "samples", None)
     latest = getattr(samples, "latest", ()) or ((math.inf, 0.0),) * len(names)
     t = max(game.decisions.next_t - 1, 2)
+    intervals = game.verdicts.intervals or [(-math.inf, math.inf)] * len(names)
     rows = []
     for k, name in enumerate(names):
         mean, n = latest[k]
         index = None
         if samples is not None and samples.radius is not None and n > 0 and math.isfinite(mean):
             index = samples.radius.index(mean, n, samples.L(t))
+        low, high = sorted((intervals[k][0] * sign, intervals[k][1] * sign))
         rows.append(
             {
                 "arm": name,
@@ -138,6 +160,8 @@ def arm_rows(game: LiveGame, names: list[str], sign: float) -> list[dict[str, An
                 "pending": game.decisions.pending[k],
                 "mean": mean * sign if math.isfinite(mean) else None,
                 "index": index * sign if index is not None and math.isfinite(index) else None,
+                "low": low if math.isfinite(low) else None,
+                "high": high if math.isfinite(high) else None,
             }
         )
     return rows
@@ -226,6 +250,9 @@ def _game_metrics(runtime: RunningNode) -> list[tuple[str, str, str, Rows]]:
     samples: Rows = []
     means: Rows = []
     behind: Rows = []
+    low: Rows = []
+    high: Rows = []
+    proven: Rows = []
     for game in games:
         facts = game_status(runtime, game)
         for row in facts["arms"]:
@@ -233,6 +260,9 @@ def _game_metrics(runtime: RunningNode) -> list[tuple[str, str, str, Rows]]:
             samples.append((label, row["samples"]))
             if row["mean"] is not None:
                 means.append((label, row["mean"]))
+            low.append((label, -math.inf if row["low"] is None else row["low"]))
+            high.append((label, math.inf if row["high"] is None else row["high"]))
+            proven.append((label, int(facts["verdict"]["best"] == row["arm"])))
         for row in facts["streams"]:
             origin = f'origin="{_escaped(row["node"])}",epoch="{row["epoch"]}"'
             behind.append((f'{{game="{_escaped(game.config.name)}",{origin}}}', row["lag"]))
@@ -249,6 +279,9 @@ def _game_metrics(runtime: RunningNode) -> list[tuple[str, str, str, Rows]]:
         ),
         ("samples", "gauge", "Samples of an arm, own and others'.", samples),
         ("mean", "gauge", "Estimated mean of an arm, in the unit of the rewards.", means),
+        ("mean_low", "gauge", "Lower bound of an arm's mean, 95 % at all times for all arms.", low),
+        ("mean_high", "gauge", "Upper bound of an arm's mean, 95 % at all times for all arms.", high),
+        ("proven_best", "gauge", "1 if an arm is proven to be the best, else 0.", proven),
         ("stream_lag", "gauge", "Items of a stream that a neighbour has and this node has not.", behind),
     ]
 
