@@ -18,6 +18,7 @@ from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.frames import Have, Obs, Skip
 from rumormill.live.core.node import Node
 from rumormill.live.core.signatures import FORGED
+from rumormill.live.io.client import NodeError
 from rumormill.live.io.folder import pack, unpack
 from rumormill.mesh.file import Limits
 
@@ -102,6 +103,35 @@ def test_the_new_epoch_survives_a_restart() -> None:
     assert whole.games[GAME].streams[(0, 1)].upto == 2
 
 
+@pytest.mark.parametrize("signed", [False, True])
+def test_a_copy_made_while_items_were_held(signed: bool) -> None:
+    """They were sent later: in the new epoch they would count twice."""
+    copy, two = old_and_new(2, signed=signed)
+    one = restarted(copy, signed=signed)
+    copy = pack(one.snapshot())  # two items are held
+    link([one, two], 2)
+    one.tick(100.5)
+    commit(one)
+    play(one, 3)
+    commit(one)
+    exchange([one, two], 2)
+    assert sum(two.games[GAME].adapter.samples) == 7
+    two.link_down(2)
+    again = Node(node_config(EVERYBODY, PAIR, 0, signed=signed))
+    again.restart(unpack(copy), [])
+    again.tick(200.0)
+    again.start()
+    commit(again)
+    play(again, 1)
+    commit(again)
+    link([again, two], 3)
+    commit(again)
+    relink(again, two, 3)
+    assert again.games[GAME].own.upto == 1
+    assert sum(two.games[GAME].adapter.samples) == 8
+    assert sum(again.games[GAME].adapter.samples) == 8
+
+
 def test_the_newest_disk_goes_on_with_its_epoch() -> None:
     copy, two = old_and_new(2)
     one = restarted(copy)
@@ -165,8 +195,12 @@ def test_a_folder_from_a_backup(tmp_path: Path, signed: bool) -> None:
 
         def reward(n: int) -> None:
             with made.client(0) as client:
-                for i in range(n):
-                    client.observe(client.choose(GAME), float(i))
+                while n:
+                    try:
+                        client.observe(client.choose(GAME), float(n))
+                        n -= 1
+                    except NodeError as error:  # the epoch changed between the two
+                        assert error.status == 410
 
         reward(5)
         assert made.kill(0, signal.SIGTERM) == 0

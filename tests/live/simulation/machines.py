@@ -144,7 +144,8 @@ class Machines(Invariants):
 
     def back_up(self, v: int) -> None:
         host, disk = self.hosts[v], self.hosts[v].disk
-        if GAME in host.unsure or not disk.log:
+        held = [each.held for each in disk.log if isinstance(each, Hold) and each.game == GAME]
+        if GAME in host.unsure or not disk.log or (held and held[-1]):
             return
         host.backup_items = len(self.truth.get((v, disk.epoch(GAME)), ()))
         self.hosts[v].backup = copied(disk)

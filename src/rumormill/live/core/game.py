@@ -473,6 +473,18 @@ class LiveGame(GameState):
         head = self._heads[-1][1] if self._heads else self.own.head
         self.held = Held(*self.numbers[1:], head) if wanted else None
 
+    def advance_held(self, shown: list[Item]) -> int:
+        """Of items that follow the known ones elsewhere, how many are the held ones: these are known now."""
+        held, count = self.held, 0
+        assert held is not None
+        if held.upto >= self.own.retained.floor:
+            mine = self.own.retained.between(held.upto + 1, min(len(shown), self.own.upto - held.upto))
+            while count < len(mine) and mine[count] == tuple(shown[count]):
+                count += 1
+            held.digest = held.digest and chained(held.digest, mine[:count])
+            held.upto += count
+        return count
+
     def renew(self, epoch: int, log: Callable[[Record], int]) -> None:
         """The disk is an old copy: begin another own stream with what was held."""
         for t in list(self.decisions.open):
@@ -509,7 +521,9 @@ class LiveGame(GameState):
     def _digest_at(self, upto: int) -> bytes:
         """The digest of the own stream up to an item that is held, on disk, or to be."""
         if self.held is not None:
-            return self.held.digest
+            count = upto - self.held.upto  # in a replay, what was advanced
+            more = self.own.retained.between(self.held.upto + 1, count)
+            return chained(self.held.digest, more) if count else self.held.digest
         assert self.own.chain is not None
         found = {seq: digest for _, seq, digest in self._waiting}
         found |= {point.upto: point.digest for point in self.own.chain.points}

@@ -70,15 +70,17 @@ class OldCopy:
         ):
             node.violations["own"] += 1
             return
+        new = [packable(item) for item in frame.items[max(0, held.upto + 1 - frame.first) :]]
         if game.signer is not None:
-            new = [packable(item) for item in frame.items[max(0, held.upto + 1 - frame.first) :]]
             digest = chained(held.digest, new)
             if not game.signer.verifies(
                 game.config.name, game.own.key, Point(last, digest, frame.head, frame.signature)
             ):
                 node.violations[FORGED] += 1
                 return
-        self._draw_epoch()
+        # The copy may have been made while items were held that were sent later: those are no other items.
+        if frame.first > held.upto + 1 or game.advance_held(new) < len(new):
+            self._draw_epoch()
 
     def _skip(self, link: Link, game: LiveGame, frame: Skip) -> None:
         """A neighbour no longer retains what follows on the disk: ask for what it has behind that."""
