@@ -69,6 +69,16 @@ POLICIES = {
     "kmp": "play(rm.KMPUCB(gamma=1), {})",
     "origin-median": "play(rm.OriginMedianUCB(gamma=1), {})",
     "robust": "play(rm.RobustUCB(), {})",
+    "klinf-ucb": "play(rm.KLInfUCB(gamma=1), {})",
+    "robust-dirichlet": "play(rm.RobustDirichlet(gamma=1), {})",
+    "alpha-ts": "play(rm.AlphaStableTS(gamma=1), {})",
+    "dpe2": (
+        "play(rm.DPE2(gamma=1), {v: LeaderPart(gamma=1, leader=1, distance=int(v != 1)) for v in LINKS})"
+    ),
+    "rmm-ucb": "play(rm.RMMUCB(gamma=1), {})",
+    "decentralized-ts": (
+        "play(rm.DecentralizedTS(), {v: ConsensusPart(weight=1 / 3, epsilon=0.0) for v in LINKS})"
+    ),
     "adar-ucb": "play(rm.AdaRUCB(zeta=0.05, gamma=1), {})",
     "ht-hmucb": (
         "play(rm.HTHMUCB(), {v: HopPart(gamma=1, group=len(LINKS[v]) + 1, "

@@ -78,20 +78,26 @@ if TYPE_CHECKING:
     from rumormill.graphs import Topology as Topology
     from rumormill.live.io.client import Client as Client
     from rumormill.policies import DDUCB as DDUCB
+    from rumormill.policies import DPE2 as DPE2
     from rumormill.policies import HTHMUCB as HTHMUCB
     from rumormill.policies import KMPUCB as KMPUCB
+    from rumormill.policies import RMMUCB as RMMUCB
     from rumormill.policies import AdaRUCB as AdaRUCB
     from rumormill.policies import Agent as Agent
+    from rumormill.policies import AlphaStableTS as AlphaStableTS
     from rumormill.policies import CentralizedMPUCB as CentralizedMPUCB
     from rumormill.policies import ConsensusUCB as ConsensusUCB
     from rumormill.policies import CoopSE as CoopSE
     from rumormill.policies import CoopUCB2 as CoopUCB2
     from rumormill.policies import DecentralizedMPUCB as DecentralizedMPUCB
+    from rumormill.policies import DecentralizedTS as DecentralizedTS
     from rumormill.policies import EpsilonGreedy as EpsilonGreedy
+    from rumormill.policies import KLInfUCB as KLInfUCB
     from rumormill.policies import OriginMedianUCB as OriginMedianUCB
     from rumormill.policies import Plan as Plan
     from rumormill.policies import Policy as Policy
     from rumormill.policies import Prior as Prior
+    from rumormill.policies import RobustDirichlet as RobustDirichlet
     from rumormill.policies import RobustGossip as RobustGossip
     from rumormill.policies import RobustUCB as RobustUCB
     from rumormill.policies import Seat as Seat
@@ -129,9 +135,9 @@ _ROOMS = {
     "graphs": "Network Topology",
     "live.io.client": "Client",
     "policies": (
-        "AdaRUCB Agent CentralizedMPUCB ConsensusUCB CoopSE CoopUCB2 DDUCB DecentralizedMPUCB "
-        "EpsilonGreedy HTHMUCB KMPUCB OriginMedianUCB Plan Policy Prior RobustGossip RobustUCB Seat "
-        "recommended"
+        "AdaRUCB Agent AlphaStableTS CentralizedMPUCB ConsensusUCB CoopSE CoopUCB2 DDUCB DPE2 "
+        "DecentralizedMPUCB DecentralizedTS EpsilonGreedy HTHMUCB KLInfUCB KMPUCB OriginMedianUCB Plan "
+        "Policy Prior RMMUCB RobustDirichlet RobustGossip RobustUCB Seat recommended"
     ),
     "protocol": "Byzantine Carrier Channel Churn Corruption Imperfect Message PerfectChannel Relay World",
 }

@@ -61,6 +61,7 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "gamma_c": [1.5],
         "eta": [1.2],
         "rate": [0.0, 0.5, 1.0],
+        "resamples": [20],
     },
     "estimator": {
         "slack": [0.02],

@@ -4,10 +4,13 @@ Golden actions were written down from the oracle, which follows docs/semantics.m
 package.
 """
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.stats import binom
 
 import rumormill as rm
 from helpers import oracle
@@ -15,6 +18,8 @@ from helpers.golden_games import PATH, PATH_TABLE
 from helpers.oracle import World
 from helpers.oracle_adapters import actions_in, graph_of, keywords_of, played, rules_of
 from rumormill import catalogue
+from rumormill.policies.baselines.klinf_ucb import OnlineKLInf
+from rumormill.policies.baselines.rmm_ucb import OnlineRMM
 
 MOMENTS = {"eps": 0.8, "u": 3.0, "rho": 3.0}
 # Settings, and the actions of the three agents of the golden path, a digit per round.
@@ -23,6 +28,12 @@ GOLDEN: dict[str, tuple[dict[str, Any], str]] = {
     "coop-se": ({"zeta": 0.08, "gamma": 2}, "0110110101 0101101010 0111010101"),
     "ht-hmucb": ({"zeta": 0.5, "gamma": 1}, "0111111111 0111111111 0111011111"),
     "adar-ucb": ({"zeta": 0.01, "gamma": 2}, "0100000011 0100001111 0100000011"),
+    "decentralized-ts": ({"zeta": 0.5}, "0110011111 0101101100 0111111010"),
+    "rmm-ucb": ({"resamples": 3, "gamma": 2}, "0100111111 0100111111 0100111111"),
+    "dpe2": ({"zeta": 0.3, "gamma": 2, "leaders": [0]}, "0111110000 0111111111 0111111111"),
+    "alpha-ts": ({"zeta": 0.5, "gamma": 2}, "0111011110 0101100000 0111111000"),
+    "robust-dirichlet": ({"gamma": 2}, "0110110001 0111111011 0111110110"),
+    "klinf-ucb": ({"gamma": 2}, "0111100010 0111010011 0111011001"),
 }
 each_family = pytest.mark.parametrize("name", GOLDEN)
 
@@ -92,3 +103,40 @@ def test_costs_are_negated_rewards(name: str) -> None:
         costs, rm.Network.ring(4), catalogue.make("policy", name), horizon=40, rng=3, engine="reference"
     )
     assert result.regret.min() >= 0.0
+
+
+def test_the_bound_by_random_signs_fails_as_often_as_it_says() -> None:
+    """At most once in 20 under Cauchy's law; a correct bound exceeds this limit with probability 1e-6."""
+    rng, failures = np.random.default_rng(3), 0
+    for _ in range(300):
+        stream = OnlineRMM(19)
+        for x in rng.standard_cauchy(60):
+            stream.update(float(x))
+        failures += stream.index(1.0) < 0.0
+    assert failures <= binom.ppf(1 - 1e-6, 300, 1 / 20)
+
+
+def test_the_largest_possible_mean_by_direct_search() -> None:
+    """Over laws on the samples and one more point: the dual is above, by what 24 values of β leave."""
+    x, p, u, log_t = np.array([0.3, -1.2, 2.0]), 1.8, 3.0, math.log(50)
+    allowed = (log_t + 2 * math.log(1 + log_t)) / 3
+
+    def mean(q: Any) -> float:
+        return float(q[:3] @ x + (1 - q[:3].sum()) * q[3])
+
+    constraints: list[dict[str, Any]] = [
+        {"type": "ineq", "fun": lambda q: allowed + np.log(3 * q[:3]).mean()},
+        {"type": "ineq", "fun": lambda q: u - q[:3] @ np.abs(x) ** p - (1 - q[:3].sum()) * abs(q[3]) ** p},
+        {"type": "ineq", "fun": lambda q: 1 - q[:3].sum()},
+    ]
+    best = minimize(
+        lambda q: -mean(q),
+        [0.2, 0.2, 0.2, 2.0],
+        constraints=constraints,
+        bounds=[(1e-9, 1)] * 3 + [(-50, 50)],
+        method="SLSQP",
+    )
+    stream = OnlineKLInf(p, u)
+    for value in x.tolist():
+        stream.update(value)
+    assert -best.fun <= stream.index(2 * log_t) <= -best.fun + 0.02

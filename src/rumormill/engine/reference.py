@@ -48,10 +48,12 @@ def seats(
 
     def part(v: int) -> Any:
         own = plan.part(v)
-        if conditions is None or gamma is None or not isinstance(own, HopPart):
+        if conditions is None or not hasattr(own, "draws"):
             return own
         world = conditions.world
         coins, draws = (key_with(key_of(conditions.seed, purpose), v) for purpose in (DISCARD, THOMPSON))
+        if gamma is None or not isinstance(own, HopPart):
+            return replace(own, draws=draws)
         return replace(
             own,
             gamma=gamma,

@@ -14,11 +14,17 @@ from rumormill.policies.base import (
 )
 from rumormill.policies.baselines import (
     DDUCB,
+    DPE2,
     HTHMUCB,
+    RMMUCB,
     AdaRUCB,
+    AlphaStableTS,
     CoopSE,
     CoopUCB2,
+    DecentralizedTS,
     DelayedPlan,
+    KLInfUCB,
+    RobustDirichlet,
     RobustGossip,
 )
 from rumormill.policies.centralized import CentralizedMPUCB, LeaderPlan
@@ -33,6 +39,12 @@ from rumormill.policies.prior import Prior
 from rumormill.policies.robust import RobustUCB
 
 __all__ = [
+    "KLInfUCB",
+    "RobustDirichlet",
+    "AlphaStableTS",
+    "DPE2",
+    "RMMUCB",
+    "DecentralizedTS",
     "AdaRUCB",
     "HTHMUCB",
     "CoopSE",

@@ -33,6 +33,8 @@ class ConsensusPart:
 
     weight: float
     epsilon: float
+    draws: int | None = field(default=None, kw_only=True, repr=False)
+    """Key of the agent's own counter-based draws, as that of HopPart."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,7 +26,7 @@ class OwnDraws:
     """The counter-based uniforms of one agent: U(THOMPSON; agent, t, i)."""
 
     def __init__(self, seat: Seat) -> None:
-        key = seat.part.draws if isinstance(seat.part, HopPart) else None
+        key: int | None = getattr(seat.part, "draws", None)
         self.key: int = key_with(key_of(0, THOMPSON), seat.agent) if key is None else key
 
     def uniform(self, t: int, i: int) -> float:
@@ -81,6 +81,10 @@ class Samples:
         self._arms[arm].update(reward)
         if self.prior is not None:
             self.prior.taken += 1
+
+    def stream(self, arm: int) -> Any:
+        """The stream of an arm."""
+        return self._arms[arm]
 
     def estimates(self, t: int) -> tuple[tuple[float, float], ...]:
         """(mean, count) of every arm in round t."""

@@ -6,6 +6,7 @@ import networkx as nx
 import numpy as np
 
 from helpers.oracle.estimators import clip, clipping
+from helpers.oracle.families import normal
 from helpers.oracle.rules import INF, Choices, Floats, Rules, World
 
 
@@ -55,11 +56,14 @@ def average(table: Floats, graph: nx.Graph, r: Rules, world: World, choices: Cho
             elif t <= K:
                 choices.make(t, v, t - 1)
             else:
-                choices.make(t, v, [averaged_index(s[v, k], n[v, k], t, M, eps_v[v], r) for k in range(K)])
+                values = [averaged_index(s[v, k], n[v, k], t, M, eps_v[v], r) for k in range(K)]
+                if r.policy == "decentralized-ts":
+                    values = [drawn(s[v, k], n[v, k], t, M, r, normal(world, v, t, k)) for k in range(K)]
+                choices.make(t, v, values)
         for v in there:
             k = choices.actions[t - 1, v]
             x = float(table[t - 1, v, k])
-            if r.policy == "robust-gossip":
+            if r.policy in ("robust-gossip", "decentralized-ts"):
                 B = (clipping(r.p)[0] * r.u * (M * n[v, k] + 1) / (2 * math.log(max(t, 2)))) ** (1 / r.p)
                 x = clip(x, -B, B)
             s[v, k] += x
@@ -77,6 +81,14 @@ def present(P: Floats, graph: nx.Graph, t: int, there: list[int], world: World) 
             now[a, a] -= P[a, b]
             now[b, b] -= P[a, b]
     return now
+
+
+def drawn(s: float, n: float, t: int, M: int, r: Rules, Z: float) -> float:
+    """Thompson sampling on averages."""
+    if n == 0:
+        return INF
+    n_eff = M * n**2 / (n + math.sqrt(math.log(t)))
+    return float(s / n + r.factor * r.u ** (1 / r.p) * n_eff ** (-r.eps / r.p) * Z)
 
 
 def sigma_of(r: Rules) -> float:

@@ -2,15 +2,19 @@
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
-from helpers.oracle.estimators import threshold
-from helpers.oracle.rules import INF, THOMPSON, Found
+import numpy as np
+from scipy.stats import norm
+
+from helpers.oracle.estimators import threshold, trimmed
+from helpers.oracle.rules import INF, THOMPSON, Floats, Found, Samples, World, uniform
 
 Choice = Callable[[Any, Any, int, list[Found]], int | list[float]]
 """rule(game, agent, t, estimates): what an agent chooses after the first K rounds."""
 
-WITH_ROWS = ("kmp", "ht-hmucb")
+WITH_ROWS = ("kmp", "ht-hmucb", "dpe2")
 
 
 def first_best(values: list[float]) -> int:
@@ -66,8 +70,146 @@ def adar_ucb(game: Any, me: Any, t: int, found: list[Found]) -> int | list[float
     return values
 
 
+def normal(world: World, v: int, t: int, k: int) -> float:
+    """The standard normal draw of an agent, a round and an arm."""
+    return float(norm.ppf(world.u(THOMPSON, v, t, k) + 2.0**-54))
+
+
+def alpha_ts(game: Any, me: Any, t: int, found: list[Found]) -> int | list[float]:
+    r, zeta, L = game.r, game.r.factor, 2 * math.log(t)
+    spread = [zeta * r.u ** (1 / r.p) * len(x) ** (-r.eps / r.p) if x else 0.0 for x in me.samples]
+    draws = [normal(game.world, me.v, t, k) for k in range(game.K)]
+    means = [trimmed(x, L, r) if x else INF for x in me.samples]
+    return [mean + s * z for mean, s, z in zip(means, spread, draws, strict=True)]
+
+
+def favourite(row: Any) -> int:
+    known = [k for k, (mean, n) in enumerate(row) if n > 0 and mean < INF]
+    return max(known, key=lambda k: (row[k][0], -k)) if known else -1
+
+
+def dpe2(game: Any, me: Any, t: int, found: list[Found]) -> int:
+    """What a leader does."""
+    for k, (_, index, _) in enumerate(found):
+        if index == INF:
+            return k
+    best = favourite([(mean, n) for mean, _, n in found])
+    others = [k for k in range(game.K) if k != best and found[k][1] >= found[best][0]]
+    if others and game.world.u(THOMPSON, me.v, t, 0) < 0.5:
+        return others[int(len(others) * game.world.u(THOMPSON, me.v, t, 1))]
+    return best
+
+
+def robust_dirichlet(game: Any, me: Any, t: int, found: list[Found]) -> int:
+    n = [len(x) for x in me.samples]
+    if 0 in n:
+        return n.index(0)
+    means = [sum(x) / len(x) for x in me.samples]
+    leader = max(range(game.K), key=lambda k: (n[k], means[k], -k))
+    best, winners = means[leader], []
+    for k, x in enumerate(me.samples):
+        E = [-math.log(1 - game.world.u(THOMPSON, me.v, t, k, i)) for i in range(n[k] + 1)]
+        bonus = best + math.sqrt(math.log(1 + n[k])) * sum(max(best - v, 0.0) for v in x) / n[k]
+        value = sum(e * v for e, v in zip(E, [*x, bonus], strict=True)) / sum(E)
+        if k != leader and (means[k] >= best or value >= best):
+            winners.append(k)
+    return min(winners, key=lambda k: (n[k], k)) if winners else leader
+
+
+@lru_cache
+def all_signs(B: int) -> Floats:
+    drawn = [[-1.0 if uniform(0, THOMPSON, j, c) < 0.5 else 1.0 for c in range(64)] for j in range(1, B + 1)]
+    return np.array([[1.0] * 64, *drawn])
+
+
+def rmm(x: Samples, B: int) -> float:
+    """The upper bound over all that is in a complete chunk."""
+    size, sums, rest = 1, [], list(x)
+    while len(rest) >= size:
+        sums.append(sum(rest[:size]))
+        rest = rest[size:]
+        if len(sums) == 64:
+            sums, size = [a + b for a, b in zip(sums[::2], sums[1::2], strict=True)], 2 * size
+    means, C = [s / size for s in sums], len(sums)
+    if C < 7:
+        return INF
+    signs = all_signs(B)[:, :C]
+    if any(sum((signs[j, b::7] == 1).all() for b in range(7)) >= 4 for j in range(1, B + 1)):
+        return INF
+
+    def S(theta: float) -> Any:
+        values = signs * (np.array(means) - theta)
+        return np.median([values[:, b::7].mean(axis=1) for b in range(7)], axis=0)
+
+    low, high = min(means), max(means)
+    for _ in range(40):
+        theta = low + (high - low) / 2
+        if not low < theta < high:
+            break
+        found = S(theta)
+        low, high = (theta, high) if found[0] >= found[1:].min() else (low, theta)
+    return max(high, float(np.median([np.mean(means[b::7]) for b in range(7)])))
+
+
+def rmm_ucb(game: Any, me: Any, t: int, found: list[Found]) -> int | list[float]:
+    values = []
+    for k, x in enumerate(me.samples):
+        if me.worked_out[k] is None or me.worked_out[k][0] != len(x):
+            me.worked_out[k] = (len(x), rmm(x, game.r.extra["resamples"]))
+        values.append(me.worked_out[k][1])
+    return values
+
+
+def klinf(x: Samples, t: int, p: float, u: float) -> float:
+    """The largest mean that samples and moment leave possible, up to the grid of β."""
+    atoms: list[tuple[float, float]] = []
+    for value in x:
+        atoms.append((value, 1.0))
+        if len(atoms) == 512:
+            atoms.sort()
+            pairs = zip(atoms[::2], atoms[1::2], strict=True)
+            atoms = [((a * v + b * w) / (v + w), v + w) for (a, v), (b, w) in pairs]
+    X, w = np.array(atoms).T
+    w, unit, best = w / len(x), u ** (1 / p), INF
+    kappa = (math.log(t) + 2 * math.log(1 + math.log(t))) / len(x)
+    for place in range(24):
+        y = unit * 10 ** (-0.5 + 4 * place / 23)
+        beta, most = y ** (1 - p) / p, (1 - 1 / p) * y
+        Z = X - beta * np.abs(X) ** p
+
+        def f(log: float, Z: Any = Z, most: float = most) -> float:
+            away = most + unit * math.exp(log) - Z
+            return float((w * np.log(away)).sum() + math.log((w / away).sum()))
+
+        low, high = math.log(1e-12), math.log(1e12)
+        share = min(1.0, math.exp(f(low) - kappa))
+        if f(low) <= kappa:
+            high = low
+        for _ in range(32):
+            middle = (low + high) / 2
+            low, high = (middle, high) if f(middle) > kappa else (low, middle)
+        q = w / (most + unit * math.exp(high) - Z)
+        best = min(best, float(beta * u + share * (q * Z).sum() / q.sum() + (1 - share) * most))
+    return max(best, sum(x) / len(x))
+
+
+def klinf_ucb(game: Any, me: Any, t: int, found: list[Found]) -> int | list[float]:
+    values = []
+    for k, x in enumerate(me.samples):
+        L, n, last = 2 * math.log(t), len(x), me.worked_out[k]
+        if n and (last is None or n > 1.1 * last[0] or last[1] * 1.1 < L):
+            last = me.worked_out[k] = (n, L, klinf(x, t, game.r.p, game.r.u))
+        values.append(INF if last is None else last[2])
+    return values
+
+
 CHOICES: dict[str, Choice] = {
     "epsilon-greedy": epsilon_greedy,
     "coop-se": coop_se,
     "adar-ucb": adar_ucb,
+    "alpha-ts": alpha_ts,
+    "dpe2": dpe2,
+    "robust-dirichlet": robust_dirichlet,
+    "rmm-ucb": rmm_ucb,
+    "klinf-ucb": klinf_ucb,
 }

@@ -13,7 +13,7 @@ from typing import Any
 import networkx as nx
 
 from helpers.oracle.estimators import LAZY, NOTHING, OWN_INDEX, clip, estimate, lazily, radius
-from helpers.oracle.families import CHOICES, WITH_ROWS, hub
+from helpers.oracle.families import CHOICES, WITH_ROWS, favourite, hub
 from helpers.oracle.rules import CORRUPT, DISCARD, INF, Choices, Floats, Found, Late, Rules, World, level
 
 Sample = tuple[int, int]  # (round of origin, origin): sorted, the oldest comes first, then the smallest id
@@ -127,7 +127,7 @@ class Talk:
             gamma = min(gamma, max(max(row.values()) for row in self.dist))
         self.near = [sum(1 <= d <= gamma for d in row.values()) for row in self.dist]  # |N_γ(v)|
         self.mate = {v: set(group) for group in r.cover or () for v in group}
-        self.leader = leaders_of(self.dist, r) if r.policy == "centralized" else []
+        self.leader = leaders_of(self.dist, r) if r.policy in ("centralized", "dpe2") else []
         self.agents = [Agent(v, self.K) for v in range(self.M)]
         self.post = Post(graph, gamma, world)
 
@@ -169,14 +169,17 @@ class Talk:
         follows = first is None and bool(self.leader) and self.follows(me, t)
         # Lazy estimators depend on when they are asked.
         asked = (t <= K and r.start == "shared") or (first is None and not (follows and r.quiet is None))
+        asked = asked or (first is None and r.policy == "dpe2")
         found = self.estimates(me, L) if asked or r.estimator not in LAZY else [NOTHING] * K
         row = [(0.0, 0.0)] * K
         if first is not None:
             arm = choices.make(t, v, first)
         elif follows:
-            arm = choices.make(t, v, me.newest[self.leader[v]].arm)
+            row = [(mean, n) for mean, _, n in found]
+            told = me.newest[self.leader[v]]
+            arm = choices.make(t, v, told.arm if r.policy == "centralized" else favourite(told.row))
         else:
-            by_index = r.estimator in OWN_INDEX and not r.guard
+            by_index = r.estimator in OWN_INDEX and not r.guard and r.policy != "dpe2"
             row = [(index if by_index else mean, n) for mean, index, n in found]
             rule = CHOICES.get(r.policy)
             best = indices(me, found, L, r) if r.prior is None else with_prior(me, found, L, r)
@@ -200,6 +203,8 @@ class Talk:
         leader = self.leader[me.v]
         distance = self.dist[me.v][leader]
         if leader == me.v or t <= distance or leader not in me.newest:
+            return False
+        if self.r.policy == "dpe2" and favourite(me.newest[leader].row) < 0:
             return False
         return t - me.newest[leader].made <= distance + self.r.patience
 

@@ -15,7 +15,7 @@ Samples = list[float]
 Found = tuple[float, float, float]
 """Of an arm: the mean, the index and the number of samples."""
 
-AVERAGING = ("consensus", "coop-ucb2", "robust-gossip", "dducb")
+AVERAGING = ("consensus", "coop-ucb2", "robust-gossip", "dducb", "decentralized-ts")
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,30 @@
 """Algorithms of other papers, and a robust variant of one, each in one file."""
 
 from rumormill.policies.baselines.adar_ucb import AdaRUCB
+from rumormill.policies.baselines.alpha_ts import AlphaStableTS
 from rumormill.policies.baselines.coop_se import CoopSE
 from rumormill.policies.baselines.coop_ucb2 import CoopUCB2
 from rumormill.policies.baselines.dducb import DDUCB, DelayedPlan
+from rumormill.policies.baselines.decentralized_ts import DecentralizedTS
+from rumormill.policies.baselines.dirichlet import RobustDirichlet
+from rumormill.policies.baselines.dpe2 import DPE2
 from rumormill.policies.baselines.ht_hmucb import HTHMUCB
+from rumormill.policies.baselines.klinf_ucb import KLInfUCB
+from rumormill.policies.baselines.rmm_ucb import RMMUCB
 from rumormill.policies.baselines.robust_gossip import RobustGossip
 
-__all__ = ["AdaRUCB", "HTHMUCB", "CoopSE", "CoopUCB2", "DDUCB", "DelayedPlan", "RobustGossip"]
+__all__ = [
+    "AdaRUCB",
+    "AlphaStableTS",
+    "CoopSE",
+    "CoopUCB2",
+    "DDUCB",
+    "DPE2",
+    "DecentralizedTS",
+    "DelayedPlan",
+    "HTHMUCB",
+    "KLInfUCB",
+    "RMMUCB",
+    "RobustDirichlet",
+    "RobustGossip",
+]

@@ -1,0 +1,130 @@
+"""DPE2 (Wang, Proutiere, Ariu, Jedra and Russo 2020), in the spirit of: only leaders explore.
+
+A leader knows its favourite f, the arm of the largest mean, and the candidates {k ≠ f : index_k >= mean_f}.
+If an arm must be pulled (index +inf) it pulls the first such arm; else, if there are candidates and
+U(THOMPSON; v, t, 0) < 1/2, candidate ⌊|candidates| U(THOMPSON; v, t, 1)⌋; else f. A follower pulls the
+favourite of its leader, as of the newest message of the leader that it heard. Messages carry (mean, N) of
+every arm.
+
+The paper's DPE2, where agents talk over a graph and only the leader explores by KL-UCB, has group regret Σ
+ln T Δ / kl up to constants of the graph: that of one agent alone (from memory).
+
+What differs from the printed text: one leader per agent within γ hops, as in Algorithm 2, instead of one
+for all; robust means and radii; leaders use all samples that they hear; messages are sent in every round,
+not only when the favourite changes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from rumormill.policies.base import Seat
+from rumormill.policies.centralized import CentralizedAgent, CentralizedMPUCB, LeaderPart
+from rumormill.policies.message_passing_agent import OwnDraws, Rows, first_best
+from rumormill.protocol import Message
+from rumormill.protocol.message import plain_rows, rows_from_plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class DPE2(CentralizedMPUCB):
+    """Leaders explore, followers pull what their leader thinks best.
+
+    Parameters
+    ----------
+    leaders : "independent" | "qubo" | "search" | "dominating" | Sequence[int], default "independent"
+        The leaders: an "independent" set of large weight, found by annealing a "qubo" or by local
+        "search"; a "dominating" set; or these agents.
+    patience : float | None, default PATIENCE
+        A follower decides as a leader while the newest message of its leader is older than the distance
+        to it plus so many rounds; None: never.
+    estimator : Estimator, default TrimmedMean()
+        Robust mean that the index is built on.
+    c : float | "theory" | None, default None
+        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
+    zeta : float | None, default None
+        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
+        given.
+    confidence : "paper" | "anytime", default "paper"
+        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime").
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+    gamma : int | "half-diameter", default "half-diameter"
+        Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
+    quiet : float | None, default None
+        Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times
+        the samples of another arm; None sends every pull.
+    start : "round-robin" | "shared", default "round-robin"
+        In the first K rounds all agents pull arm t - 1 ("round-robin"), or agents divide the arms and
+        pull only those without a sample ("shared").
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.DPE2(gamma=1, leaders="dominating").plan(rm.Network.star(6)).leaders.tolist()
+    [0]
+
+    References
+    ----------
+    Wang, Proutiere, Ariu, Jedra and Russo (2020), "Optimal algorithms for multiplayer multi-armed bandits".
+    """
+
+    label: ClassVar[str] = "DPE2"
+    shares_rows: ClassVar[bool] = True
+
+    def agent(self, seat: Seat) -> ExploringAgent:
+        return ExploringAgent(self, seat, seat.require_part(LeaderPart))
+
+
+def favourite(rows: Rows) -> int:
+    """The arm of the largest defined mean with samples behind it; -1 if there is none."""
+    known = [(mean, -arm) for arm, (mean, n) in enumerate(rows) if n > 0 and mean < math.inf]
+    return -max(known)[1] if known else -1
+
+
+class ExploringAgent(CentralizedAgent):
+    """One agent: a leader, or a follower while it hears its leader."""
+
+    def __init__(self, policy: DPE2, seat: Seat, part: LeaderPart) -> None:
+        super().__init__(policy, seat, part)
+        self.nothing: Rows = ((0.0, 0.0),) * seat.n_arms
+        self.rows = self.nothing
+        self.draws = OwnDraws(seat)
+
+    def choose(self, t: int) -> int:
+        self.rows = self.nothing
+        return super().choose(t)
+
+    def decide(self, t: int) -> int:
+        indices = self.samples.indices(t, self.samples.rows(t))
+        self.rows = self.samples.latest
+        if self.heard is not None and t > self.distance and not self._left_alone(t, self.heard.round):
+            best = favourite(self.heard.rows)
+            if best >= 0:
+                return best
+        if math.inf in indices:
+            return indices.index(math.inf)
+        means = [mean for mean, _ in self.rows]
+        best = first_best(means)
+        others = [k for k, index in enumerate(indices) if k != best and index >= means[best]]
+        if others and self.draws.uniform(t, 0) < 0.5:
+            return others[int(self.draws.uniform(t, 1) * len(others))]
+        return best
+
+    def message(self, t: int, arm: int, reward: float) -> Message:
+        return Message(self.agent, t, arm, reward, self.rows)
+
+    def use(self, message: Message) -> None:
+        self.take(message.origin, message.arm, message.reward)
+        if self.validator.overclaims(message):
+            self.relay.refused += 1
+        else:
+            self.hear(message)
+
+    def state(self) -> dict[str, Any]:
+        return {**super().state(), "rows": plain_rows(self.rows)}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        self.rows = rows_from_plain(state["rows"])
