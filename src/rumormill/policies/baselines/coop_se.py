@@ -66,6 +66,7 @@ class CoopSE(MessagePassingPolicy):
     """
 
     label: ClassVar[str] = "Coop-SE"
+    takes_prior: ClassVar[bool] = False
 
     def agent(self, seat: Seat) -> EliminationAgent:
         return EliminationAgent(self, seat, self.hops(seat))

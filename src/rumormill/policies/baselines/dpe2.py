@@ -71,6 +71,7 @@ class DPE2(CentralizedMPUCB):
     """
 
     label: ClassVar[str] = "DPE2"
+    takes_prior: ClassVar[bool] = False
     shares_rows: ClassVar[bool] = True
 
     def agent(self, seat: Seat) -> ExploringAgent:

@@ -67,6 +67,7 @@ class HTHMUCB(MessagePassingPolicy):
     """
 
     label: ClassVar[str] = "HT-HMUCB"
+    takes_prior: ClassVar[bool] = False
     shares_rows: ClassVar[bool] = True
     live_refusal: ClassVar[str] = "a node does not know how many nodes its neighbours reach"
     estimator: Estimator = field(default_factory=MedianOfMeans)
