@@ -17,12 +17,16 @@ from rumormill.experiments.analyse.claims import (
     below_zero,
     hardly_matters,
     matters,
+    too_few_for,
     verdict_row,
 )
+from rumormill.experiments.analyse.comparisons import Pair, too_few_to_compare
 from rumormill.experiments.analyse.summary import Summary, summarise, verdicts
+from rumormill.experiments.plan import plan_of
 from rumormill.experiments.run.runner import run
-from rumormill.experiments.spec.reading import parse_spec
+from rumormill.experiments.spec.reading import at_scale, named_spec, parse_spec, spec_names
 from rumormill.stats.bootstrap import Interval
+from rumormill.stats.intervals import least_trials
 
 LABELS = ("KMP", "Centralized", "Decentralized", "Consensus", "Robust")
 ORDER = [
@@ -253,3 +257,26 @@ def test_a_real_run(tmp_path: Path) -> None:
     found = summarise(run(parse_spec(text), tmp_path / "run")).verdicts
     assert [v.claim for v in found] == ["Decentralized beats Consensus", "Decentralized beats Robust"]
     assert all(v.trials == 7 and v.low <= v.high for v in found)
+
+
+@pytest.mark.parametrize("name", [name for name in spec_names() if name != "tuned"])
+def test_quick_experiments_have_enough_trials_for_their_claims(name: str) -> None:
+    """Even if every claim is asked at every sweep point, there are intervals; `tuned` says it has none."""
+    spec = at_scale(named_spec(name), "quick")
+    asked = max(len(spec.claims), 1) * len(plan_of(spec).points)
+    assert spec.size.trials >= least_trials(1 - 0.05 / asked)
+
+
+def test_many_claims_without_an_interval_are_one_sentence() -> None:
+    nan = float("nan")
+    open_ = [
+        Verdict(f"claim {i}", "here", "not decided at this size", 0.1, nan, nan, 0.1, 3, "") for i in range(8)
+    ]
+    assert too_few_for(open_) == "none of 8 claims can be decided: 3 trials played, 9 would be needed"
+    assert too_few_for(open_[:6]) == ""
+    known = Verdict("claim", "here", "holds", 0.1, 0.0, 0.2, 0.1, 3, "")
+    assert too_few_for([*open_, known]) == ""
+    pairs = [Pair({}, "a", "b", "too few trials: 11 trials would be needed", 0.1, nan, nan, 0.1, 3)] * 8
+    said = "8 comparisons of policies: too few trials: 11 trials would be needed, 3 played"
+    assert too_few_to_compare(pairs) == said
+    assert too_few_to_compare(pairs[:6]) == ""

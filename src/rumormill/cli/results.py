@@ -111,7 +111,7 @@ def present(
     reports: Sequence[str] = (),
 ) -> None:
     """The tables of the runs, then the verdicts over all of them, then how the policies compare."""
-    from rumormill.experiments.analyse.claims import verdict_row
+    from rumormill.experiments.analyse.claims import too_few_for, verdict_row
     from rumormill.experiments.analyse.summary import verdicts
 
     found = verdicts(summaries) if claims else []
@@ -148,7 +148,10 @@ def present(
             _print_tuning(each)
     tuned = {each.name for each in summaries if each.tuning is not None}
     listed = [verdict for verdict in found if verdict.scope.split(" (")[0] not in tuned]
-    if listed:
+    if too_few_for(listed):
+        say(f"The claims: {too_few_for(listed)} (--trials)")
+        say()
+    elif listed:
         rows = [verdict_row(verdict) for verdict in listed]
         for row in rows:  # for the report, where there is room
             row.pop("detail")
@@ -188,8 +191,11 @@ def _print_bounds(bounds: RunBounds) -> None:
 
 def _print_pairs(summary: Summary, pairs: Sequence[Pair]) -> None:
     """A table where it has a reader; else where to find it."""
-    from rumormill.experiments.analyse.comparisons import pair_row
+    from rumormill.experiments.analyse.comparisons import pair_row, too_few_to_compare
 
+    if too_few_to_compare(pairs):
+        say(f"{summary.name}: {too_few_to_compare(pairs)}")
+        return
     if len(pairs) > MOST_PAIRS:
         say(
             f"{summary.name}: {len(pairs):,} comparisons of policies are in the report and in --json; "
@@ -213,6 +219,7 @@ def _tuning_json(summary: Summary) -> dict[str, Any]:
 
 
 def _print_tuning(summary: Summary) -> None:
+    from rumormill.experiments.analyse.claims import too_few_for
     from rumormill.experiments.analyse.tuning import claims_by_column, shown_row, tuned_rows
 
     assert summary.tuning is not None
@@ -229,7 +236,11 @@ def _print_tuning(summary: Summary) -> None:
         )
         say()
     claims = claims_by_column(summary.tuning)
-    if claims:
+    few = too_few_for([verdict for column in summary.columns.values() for verdict in column.verdicts])
+    if few:
+        say(f"{summary.name}, the claims: {few} (--trials)")
+        say()
+    elif claims:
         print_table(claims, title=f"{summary.name}: the claims, at so many sweep points")
         say()
 

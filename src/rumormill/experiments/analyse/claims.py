@@ -10,7 +10,9 @@ beyond the margin.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,8 +23,8 @@ from rumormill.experiments.analyse.labels import LIMITS, Values, in_words, is_nu
 from rumormill.experiments.analyse.measured import Measurements
 from rumormill.experiments.spec import schema
 from rumormill.stats.bootstrap import Interval
-from rumormill.stats.intervals import change_of_means, median_interval, ratios
-from rumormill.text import rounded, setting, share, shares, times
+from rumormill.stats.intervals import change_of_means, least_trials, median_interval, ratios
+from rumormill.text import plural, rounded, setting, share, shares, times
 
 Word = Literal["holds", "does not hold", "not decided at this size"]
 HOLDS: Word = "holds"
@@ -32,6 +34,9 @@ OPEN: Word = "not decided at this size"
 CONFIDENCE = 0.95
 # A parameter "matters" if it changes regret by more than this share, and does not if it changes it by less.
 MATTERS = 0.10
+
+# So many rows are listed even if there are too few trials for all of them.
+SHORT_TABLE = 6
 
 Array = NDArray[np.float64]
 
@@ -125,6 +130,16 @@ def verdict_row(verdict: Verdict) -> dict[str, str]:
         "in the mean": share(verdict.mean),
         "detail": verdict.detail,
     }
+
+
+def too_few_for(found: Sequence[Verdict]) -> str:
+    """Where none of many claims has an interval: how many trials would be needed; else nothing."""
+    if len(found) <= SHORT_TABLE or any(not math.isnan(verdict.low) for verdict in found):
+        return ""
+    scopes = Counter(verdict.scope for verdict in found)
+    needed = max(least_trials(1 - (1 - CONFIDENCE) / count) for count in scopes.values())
+    played = plural(min(verdict.trials for verdict in found), "trial")
+    return f"none of {plural(len(found), 'claim')} can be decided: {played} played, {needed} would be needed"
 
 
 def _tested(scope: str, asked: list[Question]) -> list[Verdict]:

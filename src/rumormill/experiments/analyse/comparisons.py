@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.claims import CONFIDENCE, paired, same_chance
+from rumormill.experiments.analyse.claims import CONFIDENCE, SHORT_TABLE, paired, same_chance
 from rumormill.experiments.analyse.labels import Values
 from rumormill.experiments.analyse.measured import Measurements, Row, Series
 from rumormill.stats.bootstrap import Interval
@@ -89,6 +91,13 @@ def sentence_of(first: str, second: str, found: Interval, mean: float, margin: f
     if found.low >= -margin / (1 + margin):
         return f"{second} is at least as good as {first}"
     return "not decided at this size"
+
+
+def too_few_to_compare(pairs: Sequence[Pair]) -> str:
+    """Where none of many comparisons has an interval, a sentence instead of the table; else nothing."""
+    if len(pairs) <= SHORT_TABLE or any(not math.isnan(pair.low) for pair in pairs):
+        return ""
+    return f"{plural(len(pairs), 'comparison')} of policies: {pairs[0].words}, {pairs[0].trials} played"
 
 
 def pair_row(pair: Pair) -> Row:

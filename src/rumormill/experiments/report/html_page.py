@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from rumormill.experiments.analyse.claims import Verdict, verdict_row
-from rumormill.experiments.analyse.comparisons import pair_row
+from rumormill.experiments.analyse.claims import Verdict, too_few_for, verdict_row
+from rumormill.experiments.analyse.comparisons import pair_row, too_few_to_compare
 from rumormill.experiments.analyse.labels import ANY, axis_name, in_words, is_number
 from rumormill.experiments.figures.registry import FIGURES, caption_of, drawn, key_of
 from rumormill.experiments.figures.regret_by_parameter import scale_of
@@ -174,6 +174,8 @@ def _numbers(summary: Summary) -> str:
 def _verdicts(found: Sequence[Verdict]) -> str:
     if not found:
         return "<p>This experiment claims nothing that it could check alone.</p>"
+    if too_few_for(found):
+        return f"<p>{html.escape(too_few_for(found))}.</p>".replace("none", "None", 1)
     shown = ("claim", "verdict", "difference", "confidence interval", "detail")
     rows = [[verdict_row(verdict)[name] for name in shown] for verdict in found]
     return (
@@ -189,6 +191,8 @@ def _compared(summary: Summary) -> str:
         return ""
     if summary.manifest.trials == 1:
         return "<p>One trial has no band: nothing is compared.</p>"
+    if too_few_to_compare(summary.pairs):
+        return f"<p>{html.escape(too_few_to_compare(summary.pairs))}.</p>"
     rows = [[setting(value) for value in pair_row(pair).values()] for pair in summary.pairs]
     head = list(pair_row(summary.pairs[0]))
     words = len(summary.axes) + 2
