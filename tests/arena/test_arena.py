@@ -11,11 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from helpers.browser import chromium, needs_chromium
 from rumormill.arena import play
 from rumormill.arena.entries import EntryStore, Played
+from rumormill.arena.score import as_plain, leaderboard
 from rumormill.arena.suite import entry_of, read_suite
+from rumormill.engine.workers import Threads
 
 from .conftest import SUITE, Call
 
@@ -96,7 +100,7 @@ def test_ctrl_c_keeps_what_is_done_and_the_same_command_goes_on(
     monkeypatch.setattr(play, "play_todo", stop)
     code, _, said = arena("--entries", "KMP")
     assert code == 130
-    assert "7 of 12 cells are done and kept" in said
+    assert "7 of 12 trials are done and kept" in said
     monkeypatch.setattr(play, "play_todo", real)
     code, resumed, _ = arena("--entries", "KMP", "--json")
     assert code == 0
@@ -111,6 +115,15 @@ def test_more_trials_keep_the_first_ones(arena: Call) -> None:
     again = json.loads(arena("--entries", "KMP", "--trials", "6", "--json")[1])
     assert more["trials"] == 8
     assert again == few
+
+
+def test_a_changed_game_is_played_again(arena: Call, suite_file: Path) -> None:
+    before = json.loads(arena("--entries", "KMP", "--json")[1])
+    suite_file.write_text(SUITE.replace("p = 0.7", "p = 0.2"))
+    after = json.loads(arena("--entries", "KMP", "--json")[1])
+    cells = [next(e["by_cell"] for e in each["entries"] if e["entry"] == "KMP") for each in (before, after)]
+    assert cells[0]["ring/gauss/perfect"] == cells[1]["ring/gauss/perfect"]
+    assert cells[0]["ring/gauss/lossy"] != cells[1]["ring/gauss/lossy"]
 
 
 def test_entries_of_the_suite_are_played_and_wrong_names_refused(arena: Call) -> None:
@@ -226,3 +239,26 @@ def test_the_suite_of_the_page_is_played_as_printed(arena: Call, suite_file: Pat
         f"grid/{law}/{w}" for law in ("heavy", "costs") for w in ("perfect", "churn")
     }
     assert {each["entry"] for each in plain["entries"]} == {"KMP", "KMP, one hop", "Uniform (expected)"}
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    horizon=st.integers(2, 60), n=st.integers(1, 6), trials=st.integers(1, 8), change=st.floats(0.01, 0.99)
+)
+def test_any_ordinary_size_has_a_score(
+    tmp_path_factory: pytest.TempPathFactory, horizon: int, n: int, trials: int, change: float
+) -> None:
+    home = tmp_path_factory.mktemp("any")
+    text = SUITE.replace("horizon = 40", f"horizon = {horizon}").replace("\nn = 4", f"\nn = {n}")
+    text = text.replace('kind = "ring"', 'kind = "complete"')
+    text += f'\n[worlds.change]\nchanges = [{{ at = {change!r}, means = "uniform" }}]\n'
+    (home / "any.toml").write_text(text)
+    suite = read_suite(str(home / "any.toml"), "quick", "tuning", ["*/perfect", "*/change"], trials)
+    store = EntryStore(home / "out", None, print)
+    entry = store.open(entry_of("Alone", {"type": "robust", "zeta": 1.0}, None))
+    play.play_suite(suite, [entry], store, Threads(1))
+    found = leaderboard(suite, [store.open(entry_of("Alone", {"type": "robust", "zeta": 1.0}, None))])
+    alone = next(each for each in found.entries if each.label == "Alone")
+    assert len(alone.cells) == 2
+    assert 0 <= alone.score < np.inf
+    json.dumps(as_plain(found), allow_nan=False)

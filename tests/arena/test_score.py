@@ -58,6 +58,7 @@ def test_a_cell_by_hand() -> None:
     assert (cell.median.low, cell.median.estimate, cell.median.high) == (0.8, 1.0, 10.1)
     assert (cell.messages, cell.wire_bytes, cell.good) == (40, 400, False)
     assert not cell_score(played(1, 1, 1, 99, floor=10.0)).lost  # below 10 × the floor
+    assert cell_score([*played(10), *played(10, floor=30.0)]).ratio == 0.5  # of means, not the mean of ratios
     assert math.isnan(cell_score(played(1, 2)).median.low)  # too few trials for an interval
 
 

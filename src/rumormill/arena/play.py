@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -141,7 +140,7 @@ def play_suite(
             executor.run(range(total), PlayTodo(tuple(todo)), keep)
     except KeyboardInterrupt:
         flush()
-        raise RunInterrupted(Path(store.folder), done, total) from None
+        raise RunInterrupted(store.folder, done, total, "trials") from None
     finally:
         flush()
 

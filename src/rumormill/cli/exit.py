@@ -90,7 +90,7 @@ def _rumormill_error(error: RumormillError, again: str, stop: Stop) -> int:
     # Only a process that has imported the runner can raise it; a node without the lab has not.
     runner: Any = sys.modules.get("rumormill.experiments.run.runner")
     if runner is not None and isinstance(error, runner.RunInterrupted):
-        kept = f"{error.done:,} of {error.total:,} cells are done and kept in {error.path}"
+        kept = f"{error.done:,} of {error.total:,} {error.unit} are done and kept in {error.path}"
         return _say(f"stopped: {kept}; go on with: {again}", stop.code)
     return _say(f"error: {error}", WRONG_INPUT if isinstance(error, InputError | DataError) else FAILED)
 

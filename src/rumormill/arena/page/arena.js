@@ -12,9 +12,9 @@ const range = (low, high) => low === null || high === null ? "too few trials" : 
 
 // Bars on a logarithmic axis.
 const bars = document.getElementById("bars");
-const low = Math.min(0.5, ...data.entries.map((e) => Math.min(e.score, e.median_low ?? e.score)));
+const low = Math.max(1e-3, Math.min(0.5, ...data.entries.map((e) => Math.min(e.score, e.median_low ?? e.score))));
 const high = Math.max(2, ...data.entries.map((e) => Math.max(e.score, e.median_high ?? e.score)));
-const at = (x) => 100 * (Math.log(x) - Math.log(low * 0.8)) / (Math.log(high * 1.6) - Math.log(low * 0.8));
+const at = (x) => 100 * (Math.log(Math.max(x, low * 0.8)) - Math.log(low * 0.8)) / (Math.log(high * 2.5) - Math.log(low * 0.8));
 for (const e of data.entries) {
   bars.append(make("div", e.entry, e.entry === data.leader ? "leader" : ""));
   const track = make("div", undefined, "track"), bar = make("div", undefined, "bar");

@@ -51,9 +51,9 @@ LIBRARIES = ("numpy", "numba", "scipy", "networkx", "rustworkx", "polars")
 class RunInterrupted(RumormillError):
     """Ctrl-C: what is done is kept, and running again goes on."""
 
-    def __init__(self, path: Path, done: int, total: int) -> None:
-        super().__init__(f"stopped after {done} of {total} cells, all kept in {path}; run it again to go on")
-        self.path, self.done, self.total = path, done, total
+    def __init__(self, path: Path, done: int, total: int, unit: str = "cells") -> None:
+        super().__init__(f"stopped after {done} of {total} {unit}, all kept in {path}; run it again to go on")
+        self.path, self.done, self.total, self.unit = path, done, total, unit
 
 
 class Progress(Protocol):
