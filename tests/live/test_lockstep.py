@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,9 @@ import pytest
 
 import rumormill as rm
 from helpers.lockstep import Lockstep, RoundNode
+from helpers.oracle import channel_seed
 from live.making import GAME, node_config
+from rumormill.counter_rng import THOMPSON, key_of, key_with
 from rumormill.engine.reference import BLOCK
 from rumormill.seeds import Role, root_seed, stream_seed
 
@@ -98,3 +101,39 @@ def test_the_simulators_actions_with_a_prior(policy: str) -> None:
     wanted = by_the_simulator(made, on, 7, prior)
     assert np.array_equal(wanted, by_nodes(made, on, 7, prior))
     assert not np.array_equal(wanted, by_the_simulator(made, on, 7))
+
+
+class InTrial:
+    """A policy whose agents draw as in the first trial of a seed: a node by itself draws with seed 0."""
+
+    def __init__(self, policy: Any, seed: int) -> None:
+        self.policy, self.agent, self.seed = policy, policy.agent, seed
+
+    def plan(self, network: rm.Network) -> InTrial:
+        self.made = self.policy.plan(network)
+        return self
+
+    def part(self, v: int) -> Any:
+        draws = key_with(key_of(channel_seed(self.seed), THOMPSON), v)
+        return dataclasses.replace(self.made.part(v), draws=draws)
+
+    def __repr__(self) -> str:
+        return repr(self.policy)
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        rm.EpsilonGreedy(gamma=2, rate=0.3),
+        rm.CoopSE(gamma=2, zeta=0.1),
+        rm.AdaRUCB(gamma=2, zeta=0.02),
+        rm.RMMUCB(gamma=2, resamples=9),
+        rm.DPE2(gamma=2, zeta=0.3),
+        rm.AlphaStableTS(gamma=2),
+        rm.KLInfUCB(gamma=2),
+    ],
+    ids=lambda policy: policy.label,
+)
+def test_the_simulators_actions_of_other_families(policy: Any) -> None:
+    on = NETWORKS["random"]()
+    assert np.array_equal(by_the_simulator(policy, on, 7), by_nodes(InTrial(policy, 7), on, 7))

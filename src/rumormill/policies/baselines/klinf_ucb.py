@@ -92,20 +92,26 @@ class KLInfUCB(FloodingPolicy):
 def bounded_sup(z: Floats, weights: Floats, most: Floats, divergence: float, unit: float) -> Floats:
     """sup { E_Q Z : KL(F, Q) <= divergence, Z <= most }, row by row of z."""
 
-    def at(logs: Floats) -> tuple[Floats, Floats]:
-        away = (most + unit * np.exp(logs))[:, None] - z
-        inverse = (weights / away).sum(axis=1)
-        mean = (weights * z / away).sum(axis=1) / inverse
-        return (weights * np.log(away)).sum(axis=1) + np.log(inverse), mean
-
-    low, high = np.full(len(z), LEAST), np.full(len(z), -LEAST)
-    first, mean = at(low)
-    for _ in range(STEPS):
-        middle = (low + high) / 2.0
-        above = at(middle)[0] > divergence
-        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    first, mean = _at(z, weights, most + unit * math.exp(LEAST))
     spare = np.exp(np.minimum(first - divergence, 0.0))
-    return np.where(first <= divergence, spare * mean + (1.0 - spare) * most, at(high)[1])
+    found = spare * mean + (1.0 - spare) * most
+    rest = first > divergence
+    if rest.any():
+        low, high = np.full(rest.sum(), LEAST), np.full(rest.sum(), -LEAST)
+        for _ in range(STEPS):
+            middle = (low + high) / 2.0
+            above = _at(z[rest], weights, most[rest] + unit * np.exp(middle))[0] > divergence
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        found[rest] = _at(z[rest], weights, most[rest] + unit * np.exp(high))[1]
+    return found
+
+
+def _at(z: Floats, weights: Floats, nu: Floats) -> tuple[Floats, Floats]:
+    """f(ν) and the mean of Q, row by row."""
+    away = nu[:, None] - z
+    inverse = (weights / away).sum(axis=1)
+    mean = (weights * z / away).sum(axis=1) / inverse
+    return (weights * np.log(away)).sum(axis=1) + np.log(inverse), mean
 
 
 class OnlineKLInf(OnlineMean):
