@@ -76,6 +76,8 @@ def policy_of(r: Rules, world: World = NO_FAULTS) -> Any:
     table["confidence"] = r.schedule
     if r.estimator not in OWN_INDEX:
         table |= {"zeta": r.factor} if r.c is None else {"c": r.c}
+    if r.forget is not None:
+        table["forget"] = "restart" if r.forget[0] == "restart" else dict([r.forget])
     if r.policy != "robust":
         table |= {"gamma": r.gamma, "quiet": r.quiet, "start": r.start}
     if r.policy == "kmp":  # by default it withstands as many adversaries as there are

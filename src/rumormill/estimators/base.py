@@ -123,6 +123,8 @@ class Estimator(metaclass=NamedArguments):
     """Whether the number of rounds is required."""
     bounded_memory: bool = False
     """Whether a stream stores far fewer values than it has samples; a node accepts no other estimator."""
+    can_discount: bool = False
+    """Whether its samples can be summed with weights that shrink."""
     symmetric_only: bool = False
     """Whether the guarantee holds only for laws that are symmetric about their mean."""
     slack: float = 0.0
@@ -141,8 +143,8 @@ class Estimator(metaclass=NamedArguments):
         """Whether the concentration lemma covers n samples at confidence L."""
 
     def defined(self, n: float, L: float, moments: Moments) -> bool:
-        """Whether the estimate itself exists for n samples at confidence L."""
-        return n >= 1
+        """Whether the estimate itself exists for n samples (discounted: any number) at confidence L."""
+        return n > 0
 
     @abstractmethod
     def of(self, samples: Sequence[float], L: float, moments: Moments) -> float:

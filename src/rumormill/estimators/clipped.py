@@ -71,6 +71,7 @@ class ClippedMean(Estimator):
     """
 
     bounded_memory = True
+    can_discount = True
 
     def moment(self, moments: Moments) -> float:
         return moments.u

@@ -46,6 +46,7 @@ class EmpiricalMean(Estimator):
 
     has_lemma = False
     bounded_memory = True
+    can_discount = True
 
     def moment(self, moments: Moments) -> float:
         return moments.rho

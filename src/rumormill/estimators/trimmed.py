@@ -60,6 +60,7 @@ class TrimmedMean(Estimator):
     variant: Literal["exact", "literal"] = "exact"
 
     bounded_memory = True
+    can_discount = True
 
     def __post_init__(self) -> None:
         one_of("variant", self.variant, ("exact", "literal"))

@@ -89,6 +89,9 @@ class CentralizedMPUCB(MessagePassingPolicy):
         bound of the proofs holds.
     moments : Moments | None, default None
         Bounds on the moments; by default those of the seat.
+    forget : Forget | "restart" | None, default None
+        Which samples are forgotten, for rewards that change: {"window": W}, {"discount": phi} (both count
+        the samples taken in), "restart" (on an alarm), or None.
     gamma : int | "half-diameter", default "half-diameter"
         Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
     quiet : float | None, default None

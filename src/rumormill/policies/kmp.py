@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Literal
 from rumormill.errors import InputError
 from rumormill.estimators import ClippedMean, HuberSGD, SelfTuned
 from rumormill.policies.base import Seat
+from rumormill.policies.forgetting import Forget
 from rumormill.policies.message_passing_agent import MessagePassingAgent, Rows
 from rumormill.policies.message_passing_policy import HopPart, MessagePassingPolicy, RobustPolicy
 from rumormill.policies.origin_median import Count, OriginSamples
@@ -57,6 +58,9 @@ class KMPUCB(MessagePassingPolicy):
         bound of the proofs holds.
     moments : Moments | None, default None
         Bounds on the moments; by default those of the seat.
+    forget : Forget | "restart" | None, default None
+        Which samples are forgotten, for rewards that change: {"window": W}, {"discount": phi} (both count
+        the samples taken in), "restart" (on an alarm), or None.
     gamma : int | "half-diameter", default "half-diameter"
         Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
     quiet : float | None, default None
@@ -110,6 +114,9 @@ class KMPAgent(MessagePassingAgent):
     def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, samples: Any = None) -> None:
         super().__init__(policy, seat, gamma, samples)
         self.heard: dict[int, Message] = {}  # per origin, its newest message
+        self.heard_at: dict[
+            int, int
+        ] = {}  # and how many samples were taken in then, where some are forgotten
         self.nothing: Rows = ((0.0, 0.0),) * seat.n_arms
         self.rows = self.nothing
 
@@ -125,10 +132,19 @@ class KMPAgent(MessagePassingAgent):
     def _best_informed(self, arm: int) -> tuple[float, float]:
         mean, n = self.rows[arm]
         for origin in sorted(self.heard):
+            if self.forgotten(origin):
+                continue
             other_mean, other_n = self.heard[origin].rows[arm]
             if other_n > n:
                 mean, n = other_mean, other_n
         return mean, n
+
+    def forgotten(self, origin: int) -> bool:
+        """Whether the newest row of an origin is older than all samples that are not forgotten."""
+        clock, forget = self.samples.clock, self.samples.forget
+        if clock is None or not isinstance(forget, Forget) or forget.span is None:
+            return False
+        return clock.taken - self.heard_at[origin] >= forget.span
 
     def message(self, t: int, arm: int, reward: float) -> Message:
         return Message(self.agent, t, arm, reward, self.rows)
@@ -145,15 +161,19 @@ class KMPAgent(MessagePassingAgent):
         newest = self.heard.get(message.origin)
         if (newest is None or message.round > newest.round) and len(message.rows) == self.n_arms:
             self.heard[message.origin] = message
+            if self.samples.clock is not None:
+                self.heard_at[message.origin] = self.samples.clock.taken
 
     def state(self) -> dict[str, Any]:
         heard = [message.plain() for message in self.heard.values()]
-        return {**super().state(), "heard": heard, "rows": plain_rows(self.rows)}
+        at = {"heard_at": [list(each) for each in self.heard_at.items()]} if self.heard_at else {}
+        return {**super().state(), "heard": heard, "rows": plain_rows(self.rows), **at}
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         heard = [Message.from_plain(each) for each in state["heard"]]
         self.heard = {message.origin: message for message in heard}
+        self.heard_at = {int(origin): int(taken) for origin, taken in state.get("heard_at", ())}
         self.rows = rows_from_plain(state["rows"])
 
 

@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Any
 
 from rumormill.counter_rng import THOMPSON, key_of, key_with, uniform_at
-from rumormill.estimators import OnlineMean, Radius, Terms
+from rumormill.estimators import Estimator, OnlineMean, Radius, Terms
 from rumormill.formulas import log_confidence, shared_arm, worth_sending
 from rumormill.policies.base import Seat
+from rumormill.policies.forgetting import (
+    DiscountedMean,
+    Forget,
+    ForgetfulMean,
+    RestartedMean,
+    SampleClock,
+    WindowMean,
+)
 from rumormill.policies.message_passing_policy import FloodingPolicy, HopPart, RobustPolicy
 from rumormill.policies.prior import PriorState
 from rumormill.protocol import Message, MessageValidator, Relay
@@ -39,6 +48,9 @@ class Samples:
 
     def __init__(self, policy: RobustPolicy, seat: Seat) -> None:
         estimator = policy.estimator
+        self.forget = policy.forget
+        self.clock: SampleClock | None = None
+        """Counts samples, where some are forgotten."""
         self._schedule = policy.confidence
         self._n_agents = seat.require_agents() if policy.confidence == "anytime" else 1
         moments = policy.moments or seat.moments
@@ -59,7 +71,10 @@ class Samples:
             n_arms=seat.n_arms,
             group=seat.part.group if isinstance(seat.part, HopPart) else 1,
         )
-        self._arms = [estimator.stream_for(terms) for _ in range(seat.n_arms)]
+        self._arms: list[Any] = [estimator.stream_for(terms) for _ in range(seat.n_arms)]
+        if isinstance(self.forget, Forget):
+            self.clock = SampleClock()
+            self._arms = [self._forgetful(estimator, terms) for _ in range(seat.n_arms)]
         self.prior = prior_state(policy, seat)
         """None where the agent was born without one."""
 
@@ -69,15 +84,31 @@ class Samples:
         made = cls.__new__(cls)
         made._schedule, made._n_agents, made.radius = "paper", 1, None
         made.pending, made.latest, made._arms = [0] * len(arms), (), list(arms)
-        made.prior = None
+        made.prior = made.forget = made.clock = None
         return made
+
+    def _forgetful(self, estimator: Estimator, terms: Terms) -> ForgetfulMean:
+        """The samples of an arm that are not forgotten."""
+        forget, clock = self.forget, self.clock
+        assert isinstance(forget, Forget)
+        assert clock is not None
+        fresh = partial(estimator.stream_for, terms)
+        if forget.window is not None:
+            return WindowMean(clock, fresh, forget.window)
+        if forget.discount is not None:
+            moments = terms.moments if estimator.needs_moments else None
+            return DiscountedMean(clock, fresh, forget.discount, self.L(forget.span or 1), moments)
+        return RestartedMean(clock, fresh)
 
     def L(self, t: int) -> float:
         """ln(1/δ_t)."""
-        return log_confidence(self._schedule, t, self._n_agents)
+        span = self.forget.span if isinstance(self.forget, Forget) else None
+        return log_confidence(self._schedule, t if span is None else min(t, span), self._n_agents)
 
     def add(self, arm: int, reward: float) -> None:
         """One more sample of an arm."""
+        if self.clock is not None:
+            self.clock.taken += 1
         self._arms[arm].update(reward)
         if self.prior is not None:
             self.prior.taken += 1
@@ -136,11 +167,17 @@ class Samples:
 
     def state(self) -> list[dict[str, Any]]:
         """The samples of every arm as plain data."""
-        return [samples.state() for samples in self._arms]
+        taken = {} if self.clock is None else {"taken": self.clock.taken}
+        return [{**samples.state(), **taken} for samples in self._arms]
 
     def restore(self, state: Sequence[dict[str, Any]]) -> None:
         """Go on from what `state()` described."""
-        self._arms = [type(fresh).from_state(each) for fresh, each in zip(self._arms, state, strict=True)]
+        if self.clock is None:
+            self._arms = [type(fresh).from_state(each) for fresh, each in zip(self._arms, state, strict=True)]
+            return
+        self.clock.taken = int(state[0]["taken"])
+        for arm, each in zip(self._arms, state, strict=True):
+            arm.load(each)
 
 
 Rows = tuple[tuple[float, float], ...]

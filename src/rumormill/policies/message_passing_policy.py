@@ -11,6 +11,7 @@ from rumormill.estimators import Estimator, Radius, TrimmedMean
 from rumormill.formulas import CONFIDENCES, Confidence
 from rumormill.graphs import Neighbourhoods, Network
 from rumormill.policies.base import Policy, Seat
+from rumormill.policies.forgetting import Forget
 from rumormill.policies.prior import Prior
 from rumormill.validate import LARGEST_CONSTANT, between, is_whole, one_of, refused
 
@@ -88,6 +89,8 @@ class RobustPolicy(Policy):
     of the proofs holds."""
     moments: Moments | None = None
     """Bounds on the moments; by default those of the seat."""
+    forget: Forget | Literal["restart"] | None = None
+    """Which samples are forgotten: {window = W}, {discount = phi}, "restart", or None."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, Estimator):
@@ -95,6 +98,9 @@ class RobustPolicy(Policy):
         one_of("confidence", self.confidence, CONFIDENCES)
         if self.moments is not None and not isinstance(self.moments, Moments):
             raise refused("moments", self.moments, "rm.Moments(eps=, u=, rho=)")
+        object.__setattr__(self, "forget", Forget.of(self.forget, self.estimator))
+        if self.forget is not None and not self.takes_prior:
+            raise refused("forget", self.forget, f"leave it out, {type(self).__name__} does not forget")
         if not self.estimator.brings_index:
             # A trial build finds every bad constant now, before any round is played.
             self.radius(self.moments or Moments(eps=0.5, u=1.0, rho=1.0))

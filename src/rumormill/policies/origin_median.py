@@ -46,6 +46,8 @@ class OriginSamples:
     """
 
     def __init__(self, policy: RobustPolicy, seat: Seat, *, f: int, spare: int, count: Count) -> None:
+        if policy.forget is not None:
+            raise InputError("a median over origins does not forget: leave forget out")
         if seat.prior is not None:
             raise InputError(
                 "a median over origins takes no prior: leave prior out, or take KMPUCB without a guard"
@@ -62,7 +64,7 @@ class OriginSamples:
         """Pulls of every arm whose rewards are still out; in rounds there are none."""
         self.latest: tuple[Estimate, ...] = ()
         """The estimates of the last decision."""
-        self.prior, self.informed = None, False
+        self.prior, self.informed, self.clock, self.forget = None, False, None, None
         self._arms: list[dict[int, list[float]]] = [{} for _ in range(seat.n_arms)]
 
     def L(self, t: int) -> float:
@@ -155,6 +157,9 @@ class OriginMedianUCB(MessagePassingPolicy):
         bound of the proofs holds.
     moments : Moments | None, default None
         Bounds on the moments; by default those of the seat.
+    forget : Forget | "restart" | None, default None
+        Which samples are forgotten, for rewards that change: {"window": W}, {"discount": phi} (both count
+        the samples taken in), "restart" (on an alarm), or None.
     gamma : int | "half-diameter", default "half-diameter"
         Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
     quiet : float | None, default None

@@ -32,6 +32,9 @@ class RobustUCB(RobustPolicy):
         bound of the proofs holds.
     moments : Moments | None, default None
         Bounds on the moments; by default those of the seat.
+    forget : Forget | "restart" | None, default None
+        Which samples are forgotten, for rewards that change: {"window": W}, {"discount": phi} (both count
+        the samples taken in), "restart" (on an alarm), or None.
 
     Examples
     --------

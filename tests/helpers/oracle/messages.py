@@ -12,9 +12,21 @@ from typing import Any
 
 import networkx as nx
 
-from helpers.oracle.estimators import LAZY, NOTHING, OWN_INDEX, clip, estimate, lazily, radius
+from helpers.oracle.estimators import LAZY, NOTHING, OWN_INDEX, clip, clipping, estimate, lazily, radius
 from helpers.oracle.families import CHOICES, WITH_ROWS, favourite, hub
-from helpers.oracle.rules import CORRUPT, DISCARD, INF, Choices, Floats, Found, Late, Rules, World, level
+from helpers.oracle.rules import (
+    CORRUPT,
+    DISCARD,
+    INF,
+    Choices,
+    Floats,
+    Found,
+    Late,
+    Rules,
+    World,
+    level,
+    span,
+)
 
 Sample = tuple[int, int]  # (round of origin, origin): sorted, the oldest comes first, then the smallest id
 
@@ -100,9 +112,14 @@ class Agent:
         self.held: list[Message] = []
         self.newest: dict[int, Message] = {}  # by origin, of the newest origin round
         self.worked_out: list[Any] = [None] * n_arms  # of lazy estimators
+        self.log: list[list[tuple[int, float]]] = [[] for _ in range(n_arms)]  # by arm, (number, sample)
+        self.taken = 0
+        self.heard_at: dict[int, int] = {}  # by origin, when its newest message came
         self.dropped: set[int] = set()  # arms whose prior was contradicted
 
     def add(self, t: int, origin: int, arm: int, reward: float) -> None:
+        self.taken += 1
+        self.log[arm].append((self.taken, reward))
         self.samples[arm].append(reward)
         self.by_origin[arm].setdefault(origin, []).append((reward, t))
 
@@ -212,6 +229,8 @@ class Talk:
         r, budget = self.r, self.T * (self.near[me.v] + 1) / self.K
         if r.policy == "origin-median" or r.guard:
             return [by_origins(me, k, L, self.M, r) for k in range(self.K)]
+        if r.forget is not None:
+            return [remembered(log, me.taken, L, r, self.M) for log in me.log]
         if r.estimator not in LAZY:
             return [estimate(x, L, r, budget, level(self.T, self.M, r)) for x in me.samples]
         found = [lazily(x, L, r, budget, me.worked_out[k]) for k, x in enumerate(me.samples)]
@@ -247,7 +266,45 @@ class Talk:
             me.held.append(mine)
         for m in sorted((m for m in me.held if m.made + r.hold - 1 <= t), key=lambda m: m.age):
             me.add(t, m.origin, m.arm, m.reward)
+            me.heard_at[m.origin] = me.taken
             me.held.remove(m)
+
+
+def remembered(log: list[tuple[int, float]], taken: int, L: float, r: Rules, M: int) -> Found:
+    """(mean, index, n) of the samples of an arm that are not forgotten."""
+    assert r.forget is not None
+    kind, value = r.forget
+    if kind == "window":
+        half = math.ceil(value / 2)
+        begin = (max(taken - 1, 0) // half - 1) * half
+        return estimate([x for number, x in log if number > begin], L, r)
+    if kind == "discount":
+        n = total = 0.0
+        last, tau = 0, clipping(r.p)[0]
+        for number, x in log:
+            n, total, last = n * value ** (number - last), total * value ** (number - last), number
+            B = INF if r.estimator == "empirical" else (tau * r.u * (n + 1) / level(10**9, M, r)) ** (1 / r.p)
+            n, total = n + 1, total + clip(x, -B, B)
+        now = n * value ** (taken - last)
+        return (total / n, total / n + radius(now, L, r), now) if now > 0.5 else NOTHING
+    kept: list[float] = []
+    up = down = m = s = c = 0.0
+    for _, x in log:
+        kept.append(x)
+        if len(kept) == 64:
+            m = sorted(kept)[32]
+            s = 1.4826 * sorted(abs(y - m) for y in kept)[32]
+            c = sum(cusum_step(y, m, s) for y in kept) / 64
+        elif len(kept) > 64:
+            z = cusum_step(x, m, s) - c
+            up, down = max(0.0, up + z - 0.5), max(0.0, down - z - 0.5)
+            if max(up, down) > 40:
+                kept, up, down = [], 0.0, 0.0
+    return estimate(kept, L, r)
+
+
+def cusum_step(x: float, m: float, s: float) -> float:
+    return clip((x - m) / s, -2, 2) if s else 2.0 * ((x > m) - (x < m))
 
 
 def two_favourites(found: list[Found], perfect: bool) -> bool:
@@ -285,7 +342,7 @@ def shared_indices(me: Agent, found: list[Found], L: float, r: Rules) -> list[fl
         most = n
         for w in sorted(me.newest):
             value, count = me.newest[w].row[k]
-            if count > most:
+            if count > most and me.taken - me.heard_at[w] < span(r):
                 index, most = value if r.estimator in OWN_INDEX else value + width(count, L, r), count
         best.append(index)
     return best

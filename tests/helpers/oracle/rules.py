@@ -47,6 +47,7 @@ class Rules:
     prior: Sequence[Sequence[tuple[float, float, float]]] | None = None
     cap: int = 30
     probe: int = 100
+    forget: tuple[str, float] | None = None  # ("window", W), ("discount", phi), ("restart", 0)
     radius: str = "printed"  # consensus
     eps_v: float | Sequence[float] | None = None  # per agent or one number; None: by formula
     kappa: float | None = None
@@ -69,7 +70,15 @@ class Rules:
         return 1.0 if self.zeta is None else self.zeta
 
 
+def span(r: Rules) -> float:
+    """About how many samples are not forgotten."""
+    if r.forget is None or r.forget[0] == "restart":
+        return INF
+    return r.forget[1] if r.forget[0] == "window" else math.ceil(1 / (1 - r.forget[1]))
+
+
 def level(t: int, M: int, r: Rules) -> float:
+    t = int(min(t, span(r)))
     return 2 * math.log(t) if r.schedule == "paper" else math.log(M) + 3 * math.log(t)
 
 

@@ -98,6 +98,8 @@ def unsupported_reason(policy: Policy, world: World, prior: Prior | None = None)
         return f"the compiled engine does not support the channel {type(world.channel).__name__}"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
         return "the compiled engine runs the built-in policies only"
+    if getattr(policy, "forget", None) is not None:
+        return "the compiled engine does not support forgetting"
     estimator = getattr(policy, "estimator", None)
     if estimator is not None:
         known = MEANS.get(type(estimator))
