@@ -148,10 +148,11 @@ def test_refused(given: Any, word: str) -> None:
 def test_what_cannot_forget() -> None:
     with pytest.raises(rm.InputError, match="SelfTuned cannot be discounted"):
         rm.KMPUCB(estimator=rm.SelfTuned(), forget={"discount": 0.9})  # type: ignore[arg-type]
-    bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
-    policy = rm.OriginMedianUCB(forget="restart")
+    with pytest.raises(rm.InputError, match="OriginMedianUCB does not forget"):
+        rm.OriginMedianUCB(forget="restart")
+    guarded = rm.KMPUCB(gamma=1, guard=1, forget="restart", moments=MOMENTS)
     with pytest.raises(rm.InputError, match="median over origins does not forget"):
-        rm.simulate(bandit, rm.Network.ring(4), policy, horizon=5, rng=0, engine="reference")
+        guarded.agent(rm.Seat(agent=0, n_arms=2))
     assert "forgetting" in str(unsupported_reason(rm.KMPUCB(forget="restart"), rm.World()))
 
 
