@@ -231,7 +231,7 @@ def test_counters_have_all_their_digits() -> None:
 def test_openapi_names_every_route(made: Cluster) -> None:
     described = call(made, "/openapi.json", method="GET")[1]["paths"]
     assert set(described) == {
-        *("/v1/choose", "/v1/observe", "/v1/abandon", "/v1/status"),
+        *("/v1/choose", "/v1/observe", "/v1/abandon", "/v1/status", "/v1/history"),
         *("/healthz", "/readyz", "/metrics", "/events", "/openapi.json"),
     }
 

@@ -21,11 +21,12 @@ from rumormill.live.core.node_config import node_config
 from rumormill.live.core.records import Peer, Record
 from rumormill.live.core.signatures import Signer
 from rumormill.live.io.folder import pack, set_aside_damage
+from rumormill.live.io.history import History
 from rumormill.live.io.http import HttpConnection, HttpServer, Response
 from rumormill.live.io.items import named_segments
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.sidecar import Sidecar
-from rumormill.live.io.status import JsonLines
+from rumormill.live.io.status import JsonLines, note_history
 from rumormill.live.io.transport import Transport
 from rumormill.mesh.file import KEYS, Mesh, read_mesh, split_address
 from rumormill.mesh.keys import load_tls, signing_keys
@@ -106,6 +107,7 @@ class Runtime:
         self._since_snapshot = sum(cost(record) for record in self.journal.found.records)
         self.journal.forget_found()
         self.transport = Transport(self.node, mesh.ids, own, _log, self.fail)
+        self.history = History()
         self.sidecar = Sidecar(self)
         self.http = HttpServer(self.sidecar.respond, lambda why: self.transport.refuse("http", why))
         self.draining = False
@@ -215,6 +217,7 @@ class Runtime:
                 published = self.clock()
                 if self.http.watched:
                     self.http.publish(self.sidecar.status_event())
+            note_history(self, self.history)
             self.log_changes()
             self.ticked = self.clock()
 

@@ -19,6 +19,7 @@ from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.game import Refused
 from rumormill.live.core.node import Token
 from rumormill.live.io import status
+from rumormill.live.io.history import History
 from rumormill.live.io.http import BadRequest, Request, Response
 from rumormill.text import nearest
 
@@ -77,6 +78,7 @@ class Process(status.RunningNode, Protocol):
     token: str | None
     unix: str | None
     draining: bool
+    history: History
 
     def flush_if_full(self) -> None:
         """Write records that no request waits for, if there are many."""
@@ -98,6 +100,7 @@ class Sidecar:
             ("POST", "/v1/observe"): self._observe,
             ("POST", "/v1/abandon"): self._abandon,
             ("GET", "/v1/status"): self._status,
+            ("GET", "/v1/history"): self._history,
             ("GET", "/healthz"): self._healthy,
             ("GET", "/readyz"): self._ready,
             ("GET", "/metrics"): self._metrics,
@@ -277,6 +280,10 @@ class Sidecar:
 
     def _status(self, request: Request) -> Response:
         return _json(status.status(self._runtime))
+
+    def _history(self, request: Request) -> Response:
+        arms = {name: len(part.arms) for name, part in self._runtime.mesh.games.items()}
+        return _json({"now": round(self._runtime.clock(), 1), "games": self._runtime.history.columns(arms)})
 
     def _healthy(self, request: Request) -> Response:
         wrong = self._runtime.not_alive

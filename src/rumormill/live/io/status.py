@@ -14,6 +14,7 @@ from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node import Node
 from rumormill.live.core.streams import Stream
 from rumormill.live.core.verdicts import CONFIDENCE
+from rumormill.live.io.history import GamePoint, History
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.transport import Transport
 from rumormill.mesh.file import Mesh
@@ -99,12 +100,6 @@ def game_status(runtime: RunningNode, game: LiveGame) -> dict[str, Any]:
     part = runtime.mesh.games[game.config.name]
     sign = -1.0 if part.objective == "minimise" else 1.0
     arms = arm_rows(game, part.arms, sign)
-    best = max((row["mean"] * sign for row in arms if row["mean"] is not None), default=None)
-    regret = sum(
-        row["samples"] * (best - row["mean"] * sign)
-        for row in arms
-        if best is not None and row["mean"] is not None
-    )
     return {
         "objective": part.objective,
         "unit": part.unit,
@@ -115,11 +110,32 @@ def game_status(runtime: RunningNode, game: LiveGame) -> dict[str, Any]:
         "late": game.late,
         "open": len(game.decisions.open),
         "void": game.void,
-        "regret": regret,
+        "regret": regret_of(arms, sign),
         "verdict": verdict_of(game, part.arms),
         "arms": arms,
         "streams": stream_rows(runtime, game, part.arms),
     }
+
+
+def regret_of(arms: list[dict[str, Any]], sign: float) -> float:
+    """Regret against the best common arm, by the means known now, over all samples."""
+    known = [(row["samples"], row["mean"] * sign) for row in arms if row["mean"] is not None]
+    best = max((mean for _, mean in known), default=0.0)
+    return float(sum(n * (best - mean) for n, mean in known))
+
+
+def note_history(runtime: RunningNode, history: History) -> None:
+    """Add a point to the history, if one is due."""
+    now = runtime.clock()
+    if not history.due(now):
+        return
+    points = {}
+    for name, game in runtime.node.games.items():
+        part = runtime.mesh.games[name]
+        sign = -1.0 if part.objective == "minimise" else 1.0
+        regret = regret_of(arm_rows(game, part.arms, sign), sign)
+        points[name] = GamePoint(game.chosen, regret, tuple(game.adapter.samples))
+    history.add(now, points)
 
 
 def verdict_of(game: LiveGame, names: list[str]) -> dict[str, Any]:
