@@ -63,7 +63,8 @@ WORLDS = {
     "absences": {"absences": ((1, 5, 20), (0, 1, 4)), "p": 0.8},
     "a liar": {"liars": (4,), "attack": "promote"},
 }
-SMALL = {"rmm-ucb": {"resamples": 9}}  # the oracle takes its time
+# Fewer signs, since the oracle takes its time; a radius small enough that arms leave.
+SMALL: dict[str, dict[str, Any]] = {"rmm-ucb": {"resamples": 9}, "coop-se": {"zeta": 0.15}}
 TWO_WAY = {"loss": {"p": 0.6, "symmetric": True}, "absences": {"absences": ((1, 5, 20),)}}
 
 
