@@ -22,7 +22,7 @@ class GamePoint:
     samples: tuple[int, ...]
 
 
-class Ring:
+class PointRing:
     """Points at equal distances in time; the oldest leave."""
 
     def __init__(self, every: float, most: int) -> None:
@@ -56,7 +56,7 @@ class History:
     """The rings of all games of a node."""
 
     def __init__(self) -> None:
-        self._hour, self._day = Ring(*HOUR), Ring(*DAY)
+        self._hour, self._day = PointRing(*HOUR), PointRing(*DAY)
 
     def due(self, now: float) -> bool:
         """Whether the next point is due."""
