@@ -200,7 +200,8 @@ def test_a_folder_from_a_backup(tmp_path: Path, signed: bool) -> None:
                         client.observe(client.choose(GAME), float(n))
                         n -= 1
                     except NodeError as error:  # the epoch changed between the two
-                        assert error.status == 410
+                        if error.status != 410:
+                            raise
 
         reward(5)
         assert made.kill(0, signal.SIGTERM) == 0

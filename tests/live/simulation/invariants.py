@@ -47,7 +47,10 @@ class Invariants(Mesh):
         if game is None:
             return node._removed[SIDE].numbers if SIDE in node._removed else None
         streams = {key: stream.upto for key, stream in game.streams.items() if stream.upto}
-        return [game.numbers, game.decisions.first_t, game.adapter.samples, streams]
+        # Records of another revision are not replayed: what it learned is in its snapshot, or in a record.
+        samples = None if game._is_other_game else game.adapter.samples
+        counts = samples and [each.count for each in game.adapter.agent.samples._arms]
+        return [game.numbers, game.decisions.first_t, samples, counts, streams]
 
     def _remembers(self, game: LiveGame, sent: Sent) -> bool:
         if game.decisions.too_old(sent.token.t):

@@ -168,6 +168,8 @@ class Mesh:
             game,
             name=SIDE,
             n_arms=2 + side,
+            arms=(("middle", "left"), ("left", "right", "middle"))[side],
+            kind="side",
             fingerprint=f"{game.fingerprint} {side}",
             make_agent=maker(self.policy, self.network, v, 2 + side, MOMENTS),
         )

@@ -84,6 +84,23 @@ class AgentAdapter:
             "heard": [[origin, *each] for origin, each in self._heads.items()],
         }
 
+    def carry(self, state: dict[str, Any], places: Sequence[int | None]) -> bool:
+        """Take over what another revision of the game has learned; False if its agent does not allow it.
+
+        `places` has for every arm its number in that revision, None for a new arm.
+        """
+        fresh, earlier = self.agent.state(), state["agent"]
+        if not all(
+            isinstance(each, dict) and isinstance(each.get("samples"), list) for each in (fresh, earlier)
+        ):
+            return False
+        for arm, place in enumerate(places):
+            if place is not None:
+                fresh["samples"][arm] = earlier["samples"][place]
+                self.samples[arm] = int(state["samples"][place])
+        self.restore({**state, "agent": fresh | {"now": earlier.get("now", 0)}, "samples": self.samples})
+        return True
+
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` described."""
         self.agent.restore(state["agent"])

@@ -7,11 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from rumormill.live.core.agent_adapter import AgentAdapter
 from rumormill.live.core.decisions import Decisions, check_of
 from rumormill.live.core.frames import Head, Item, Key, Rows, head_from
 from rumormill.live.core.node_config import GameConfig
 from rumormill.live.core.records import (
+    REMOVED,
+    Carried,
     Decision,
     Expired,
     Hold,
@@ -89,6 +93,7 @@ class GameState:
         """Items that are no samples: arm out of range, reward not finite."""
         self.late = self.chosen = self.observed = 0
         self._is_other_game = False  # records of an earlier game of this name
+        self.is_carried = False  # whether what an earlier revision learned was taken over from its snapshot
         self.differing = 0
         """Decisions that a replay made differently: 0 if the agent is deterministic."""
 
@@ -123,6 +128,35 @@ class GameState:
             self.own.chain.digest = digest or BEGIN
         self._waiting.clear()
         self._publish_after(record, seq)
+
+    def learn_from(self, state: dict[str, Any]) -> bool:
+        """Take over what another revision has learned of the arms that stay, and how far it was."""
+        kind, *arms = state.get("arms", [""])
+        places = [arms.index(name) if name in arms else None for name in self.config.arms]
+        if kind != self.config.kind or not any(place is not None for place in places):
+            return False
+        if not self.adapter.carry(state["player"], places):
+            return False
+        self._continue([[*row[:2], last_item(row)[0], *row[5:6]] for row in state["streams"]])
+        return True
+
+    def _continue(self, reached: list[Any]) -> None:
+        """Go on with the streams of others behind the items that another revision has accepted."""
+        for origin, epoch, upto, *chain in reached:
+            stream = self.stream((int(origin), int(epoch)))
+            if stream is not None and stream is not self.own:
+                stream.retained.restart(int(upto))
+                if stream.chain is not None:  # its last point is proof that the items before it were
+                    digest, points = chain[0]
+                    stream.chain.restore([digest, [point for point in points if point[0] == upto]])
+
+    def log_carried(self, log: Callable[[Record], int]) -> None:
+        """Record what was taken over, after the first record of this revision."""
+        reached = [
+            [*stream.key, stream.upto, *([] if stream.chain is None else [stream.chain.state()])]
+            for stream in self.streams.values()
+        ]
+        log(Carried(self.config.name, msgspec.msgpack.encode([self.adapter.state(), reached])))
 
     # --- the disk -----------------------------------------------------------------------------------
 
@@ -193,6 +227,7 @@ class GameState:
         verdicts = {} if self.verdicts.moments is None else {"verdicts": self.verdicts.state()}
         return verdicts | {
             "fingerprint": self.config.fingerprint,
+            "arms": [self.config.kind, *self.config.arms],
             "player": self.adapter.state(),
             "choices": self.decisions.state(),
             "own": self.own.key[1],
@@ -209,6 +244,7 @@ class GameState:
             self._is_other_game = True
             own = next(each for each in state["streams"] if tuple(each[:2]) == self.own.key)
             self.follow((int(state["choices"]["reserved"]), *last_item(own)))
+            self.is_carried = self.learn_from(state)
             return
         self.adapter.restore(state["player"])
         self.decisions.restore(state["choices"])
@@ -573,6 +609,10 @@ class LiveGame(GameState):
             other = record.fingerprint not in ("", self.config.fingerprint)
             if other and not self._is_other_game:
                 self._start_anew()
+            if self.is_carried and (not other or record.fingerprint == REMOVED):
+                # What it learned, if anything, is in the next record.
+                self.adapter, self.is_carried = AgentAdapter(self.config, self.node), False
+                self.streams = {self.own.key: self.own}
             self._is_other_game = other
         if self._is_other_game:
             self._pass_by(record)
@@ -596,6 +636,10 @@ class LiveGame(GameState):
                 stream = self.stream((origin, epoch))
                 assert stream is not None
                 self._take(stream, items, head, signature)
+            case Carried(state=state):
+                player, reached = msgspec.msgpack.decode(state)
+                self.adapter.restore(player)
+                self._continue(reached)
             case Hold(held=held):
                 self._hold(held)
             case Renewed(epoch=epoch, upto=upto):

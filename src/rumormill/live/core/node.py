@@ -87,6 +87,8 @@ class Node(NodeState):
         self._log_removals()
         for game in self.games.values():
             game.reserve(self.log)
+            if game.is_carried:
+                game.log_carried(self.log)
             if self._is_restarted:
                 game.hold(self.log)
 
@@ -196,6 +198,8 @@ class Node(NodeState):
                 elif each.name in self._removed:
                     game.follow(self._removed.pop(each.name).numbers, record=self._records)
                 game.reserve(self.log)
+                if earlier is not None and game.learn_from(earlier.state()):
+                    game.log_carried(self.log)
                 if earlier is not None and earlier.held is not None:
                     game.hold(self.log)
             games[each.name] = game

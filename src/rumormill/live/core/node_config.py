@@ -34,6 +34,10 @@ class GameConfig:
     fingerprint: str
     """Neighbours exchange a game only if their fingerprints are equal."""
     make_agent: Callable[[], Agent]
+    arms: tuple[str, ...] = ()
+    """Their names: in another revision of the game, what was learned of those that stay is kept."""
+    kind: str = ""
+    """Objective and kind of policy: games of one name that differ in it have nothing in common."""
     leader: int | None = None
     """The node whose newest decision is copied; None for agents that decide for themselves."""
     patience: float = 30.0
@@ -87,6 +91,8 @@ def _game_config(mesh: Mesh, game: GamePart, name: str) -> GameConfig:
         gamma=gamma,
         fingerprint=fingerprint(mesh, game),
         make_agent=_maker(mesh, game, name, part),
+        arms=tuple(game.arms),
+        kind=fingerprint(mesh, game, of_arms=False),
         leader=part.leader if isinstance(part, LeaderPart) else None,
         patience=game.patience,
         reach={mesh.ids[other]: within(mesh, other, gamma) for other in mesh.ids},
@@ -110,9 +116,14 @@ def _maker(mesh: Mesh, game: GamePart, name: str, part: Any) -> Callable[[], Age
     return lambda: policy.agent(seat)
 
 
-def fingerprint(mesh: Mesh, game: GamePart) -> str:
+def fingerprint(mesh: Mesh, game: GamePart, *, of_arms: bool = True) -> str:
     """Neighbours exchange a game only if its arms, objective and kind of policy agree."""
-    hashed = [game.arms, game.objective, game.policy.get("type", ""), *["signed"] * mesh.file.signed]
+    hashed = [
+        game.arms if of_arms else [],
+        game.objective,
+        game.policy.get("type", ""),
+        *["signed"] * mesh.file.signed,
+    ]
     return hashlib.blake2b(msgspec.json.encode(hashed), digest_size=8).hexdigest()
 
 

@@ -111,7 +111,14 @@ class Renewed(_Record, tag="renewed", frozen=True):
     upto: int = 0
 
 
-Record = Reserve | Decision | Own | Weighted | Peer | Expired | Skipped | Hold | Renewed
+class Carried(_Record, tag="carried", frozen=True):
+    """The state in which the agent of a new revision of a game begins: what was learned of arms that stay."""
+
+    game: str
+    state: bytes
+
+
+Record = Reserve | Decision | Own | Weighted | Peer | Expired | Skipped | Hold | Renewed | Carried
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Record)
