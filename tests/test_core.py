@@ -86,6 +86,8 @@ POLICIES = {
     ),
     "coop-se": "play(rm.CoopSE(zeta=0.3, gamma=1), {})",
     "epsilon-greedy": "play(rm.EpsilonGreedy(gamma=1), {})",
+    "default": "play(rm.Default(gamma=1), {})",
+    "thompson-kmp": "play(rm.ThompsonKMP(gamma=1), {})",
     "centralized": (
         "play(rm.CentralizedMPUCB(gamma=1), "
         "{v: LeaderPart(gamma=1, leader=1, distance=int(v != 1)) for v in LINKS})"

@@ -91,6 +91,7 @@ if TYPE_CHECKING:
     from rumormill.policies import CoopUCB2 as CoopUCB2
     from rumormill.policies import DecentralizedMPUCB as DecentralizedMPUCB
     from rumormill.policies import DecentralizedTS as DecentralizedTS
+    from rumormill.policies import Default as Default
     from rumormill.policies import EpsilonGreedy as EpsilonGreedy
     from rumormill.policies import KLInfUCB as KLInfUCB
     from rumormill.policies import OriginMedianUCB as OriginMedianUCB
@@ -101,7 +102,8 @@ if TYPE_CHECKING:
     from rumormill.policies import RobustGossip as RobustGossip
     from rumormill.policies import RobustUCB as RobustUCB
     from rumormill.policies import Seat as Seat
-    from rumormill.policies.kmp import recommended as recommended
+    from rumormill.policies import ThompsonKMP as ThompsonKMP
+    from rumormill.policies import recommended as recommended
     from rumormill.protocol import Byzantine as Byzantine
     from rumormill.protocol import Carrier as Carrier
     from rumormill.protocol import Channel as Channel
@@ -136,8 +138,8 @@ _ROOMS = {
     "live.io.client": "Client",
     "policies": (
         "AdaRUCB Agent AlphaStableTS CentralizedMPUCB ConsensusUCB CoopSE CoopUCB2 DDUCB DPE2 "
-        "DecentralizedMPUCB DecentralizedTS EpsilonGreedy HTHMUCB KLInfUCB KMPUCB OriginMedianUCB Plan "
-        "Policy Prior RMMUCB RobustDirichlet RobustGossip RobustUCB Seat recommended"
+        "DecentralizedMPUCB DecentralizedTS Default EpsilonGreedy HTHMUCB KLInfUCB KMPUCB OriginMedianUCB "
+        "Plan Policy Prior RMMUCB RobustDirichlet RobustGossip RobustUCB Seat ThompsonKMP recommended"
     ),
     "protocol": "Byzantine Carrier Channel Churn Corruption Imperfect Message PerfectChannel Relay World",
 }

@@ -64,6 +64,8 @@ POLICIES = Names(
         "kmp": "kmp:KMPUCB",
         "consensus": "consensus:ConsensusUCB",
         "robust": "robust:RobustUCB",
+        "default": "default:Default",
+        "thompson-kmp": "thompson_kmp:ThompsonKMP",
         "origin-median": "origin_median:OriginMedianUCB",
         "epsilon-greedy": "epsilon_greedy:EpsilonGreedy",
         "coop-ucb2": "baselines.coop_ucb2:CoopUCB2",

@@ -81,6 +81,11 @@ def inverse_normal(u: float) -> float:
     return x if q < 0.0 else -x
 
 
+def thompson_draw(mean: float, n: float, scale: float, z: float) -> float:
+    """mean + scale z / √n."""
+    return mean + scale / math.sqrt(n) * z
+
+
 # --- schedules and radii --------------------------------------------------------------------------------
 
 
@@ -355,6 +360,17 @@ def sketch_clipsum(top: Any, filled: int, rest: float, low: float, high: float) 
     if above + below > 0:  # else the levels may be infinite
         total += (above - below) * low + above * (high - low)
     return total
+
+
+def sketch_clipsquares(top: Any, filled: int, squares: float, low: float, high: float) -> float:
+    """The sum of the squares of all samples clipped to [-low, high], as in sketch_clipsum."""
+    if filled == len(top):
+        least = abs(top[filled - 1])
+        low, high = max(low, least), max(high, least)
+    for j in range(filled - 1, -1, -1):
+        y = min(max(top[j], -low), high)
+        squares += y * y
+    return squares
 
 
 def sketch_root(top: Any, filled: int, squares: float, c: float) -> float:

@@ -60,6 +60,7 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "sigma": [0.5],
         "gamma_c": [1.5],
         "eta": [1.2],
+        "width": [0.5],
         "rate": [0.0, 0.5, 1.0],
         "resamples": [20],
     },

@@ -111,6 +111,7 @@ def rules_of(policy: Any, network: rm.Network, source: RewardSource) -> Rules:
         given["guard"] = policy.guard if getattr(policy, "guard", "auto") != "auto" else 0
         given["cover"] = plan.groups if isinstance(plan, CliquePlan) else None
     if name in CHOICES:
+        given["start"] = policy.start_and_quiet.start
         given["extra"] = {one.name: getattr(policy, one.name) for one in fields if one.name not in NOT_EXTRA}
     if hasattr(policy, "estimator") and name != "origin-median":
         given["estimator"] = catalogue.name_of("estimator", type(policy.estimator))

@@ -128,6 +128,8 @@ class InTrial:
     "policy",
     [
         rm.EpsilonGreedy(gamma=2, rate=0.3),
+        rm.Default(gamma=2),
+        rm.ThompsonKMP(gamma=2),
         rm.CoopSE(gamma=2, zeta=0.1),
         rm.AdaRUCB(gamma=2, zeta=0.02),
         rm.RMMUCB(gamma=2, resamples=9),

@@ -49,6 +49,8 @@ LIVE = {
     "rmm-ucb",
     "coop-se",
     "epsilon-greedy",
+    "default",
+    "thompson-kmp",
     "adar-ucb",
 }
 """Policies whose messages travel hops, or that send none."""

@@ -9,11 +9,11 @@ import rumormill as rm
 
 
 def test_by_what_is_known() -> None:
-    assert rm.recommended() == rm.KMPUCB(estimator=rm.SelfTuned())
-    assert rm.recommended(symmetric=True).estimator.symmetric_only
-    assert not rm.recommended().estimator.symmetric_only
+    assert rm.recommended() == rm.recommended(symmetric=True) == rm.Default()
     moments = rm.Bandit([rm.AlphaStable(alpha=1.9, loc=mean) for mean in (0.0, 1.0)]).moments()
-    assert rm.recommended(proven=True).radius(moments).covered
+    proven = rm.recommended(proven=True)
+    assert isinstance(proven, rm.KMPUCB)
+    assert proven.radius(moments).covered
     with pytest.raises(rm.InputError, match="symmetric = 1 is not allowed"):
         rm.recommended(symmetric=1)  # type: ignore[arg-type]
 
@@ -31,8 +31,8 @@ def test_the_paper_is_the_class_itself() -> None:
         )
 
 
-@pytest.mark.parametrize("policy", [rm.recommended(), rm.recommended(symmetric=True)])
-def test_it_plays_without_moments(policy: rm.KMPUCB) -> None:
+@pytest.mark.parametrize("policy", [rm.recommended(), rm.KMPUCB(estimator=rm.SelfTuned()), rm.ThompsonKMP()])
+def test_it_plays_without_moments(policy: rm.Policy) -> None:
     table = np.random.default_rng(1).standard_cauchy((60, 6, 2)) + np.array([0.0, 1.0])
     source = rm.Replay(table, means=[0.0, 1.0])
     played = [

@@ -92,6 +92,11 @@ class OnlineHuber(OnlineMean):
     def count(self) -> int:
         return self._count + len(self._pilot)
 
+    @property
+    def scale(self) -> float | None:
+        """The scale; None while it is not known."""
+        return self._scale
+
     def update(self, x: float) -> None:
         x = check_sample(x)
         if self._scale is not None:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import numba
 
-from rumormill import counter_rng, formulas
+from rumormill import counter_rng, default_rule, formulas
 from rumormill.errors import SlowEngineNotice
 from rumormill.kernels import simd
 
@@ -176,7 +176,7 @@ if register is not None:
 def _stamp() -> str:
     """A digest of the text of everything that kernels are compiled from."""
     digest = hashlib.sha256()
-    compiled_too = Path(formulas.__file__), Path(counter_rng.__file__)
+    compiled_too = Path(formulas.__file__), Path(counter_rng.__file__), Path(default_rule.__file__)
     for path in (*sorted(Path(__file__).parent.rglob("*.py")), *compiled_too):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -81,7 +81,7 @@ def choose_preferred(t: int, up: Flags, rules: Rules, memory: Memory, lossy: Los
         estimate_by_origins(t, rules, memory, lossy.origins)
     else:
         estimate(t, rules, memory)
-    values, guarded = row_values(rules.kind, memory), rules.kind == ORIGIN_MEDIAN
+    values, guarded = row_values(rules, memory), rules.kind == ORIGIN_MEDIAN
     if rules.shares_rows and not guarded:
         for arm in range(rules.n_arms):
             for v in range(up.shape[0]):
@@ -143,7 +143,7 @@ def send_rows(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState
     """Which agents send in round t, and the rows that they send."""
     state, rows, corruption = memory.state, memory.rows, lossy.corruption
     slot = t % memory.ring.sent.shape[0]
-    sent, values = memory.ring.sent[slot], row_values(rules.kind, memory)
+    sent, values = memory.ring.sent[slot], row_values(rules, memory)
     for v in range(up.shape[0]):
         sent[v] = up[v] and lossy.links.gamma > 0
         if sent[v] and rules.quiet >= 0.0 and lossy.now.arm[v] >= 0 and t > rules.n_arms:

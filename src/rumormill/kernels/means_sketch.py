@@ -11,10 +11,12 @@ import math
 import numpy as np
 
 from rumormill import formulas
+from rumormill.kernels.beliefs import add_to_beliefs
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.means_stored import select
 from rumormill.kernels.state import (
     CLIPPED,
+    DEFAULT,
     HUBER_SGD,
     MEDIAN_BOUND,
     ROBUST_MOSS,
@@ -69,6 +71,11 @@ def deliver_to_sketches(kind: int, t: int, reach: Reach, rules: Rules, memory: M
 def add_to_sketch(kind: int, count: int, arms: Ids, xs: Floats, j: int, rules: Rules, memory: Memory) -> None:
     """Samples (or their bins) into the means of learner j, in this order."""
     n, sketches, constants = memory.state.n, memory.general.sketches, memory.general.constants
+    if kind == DEFAULT:
+        add_to_beliefs(count, arms, xs, j, sketches.beliefs)
+        for i in range(count):
+            n[arms[i], j] += 1.0
+        return
     for i in range(count):
         memory.state.changed[arms[i]] = True
     if kind == CLIPPED:
@@ -247,6 +254,8 @@ def estimate_sketches(kind: int, t: int, rules: Rules, memory: Memory) -> None:
     L, state = rules.L[t], memory.state
     sketches, constants = memory.general.sketches, memory.general.constants
     n, mean, upper = state.n, state.mean, sketches.upper
+    if kind == DEFAULT:
+        return
     if kind == CLIPPED:
         clip_means(L, rules.p, constants.clip_budget, n, mean, memory.general.known, sketches)
     elif kind == SELF_TUNED:

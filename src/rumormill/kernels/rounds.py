@@ -12,6 +12,7 @@ from functools import cache
 
 import numpy as np
 
+from rumormill.kernels.beliefs import choose_by_beliefs, draw_by_rows
 from rumormill.kernels.decide import (
     choose_arms,
     choose_senders,
@@ -36,6 +37,7 @@ from rumormill.kernels.priors import check_priors, combine_indices, combine_rows
 from rumormill.kernels.state import (
     CATONI,
     CLIPPED,
+    DEFAULT,
     MEDIAN_OF_MEANS,
     ORIGIN_MEDIAN,
     RUNNING,
@@ -108,7 +110,7 @@ def block_kernel(plain: bool) -> Callable[..., None]:
                 if rules.quiet >= 0.0:
                     choose_senders(t, reach, rules, memory)
                 if rules.shares_rows and rows_depend_on_senders(t, rules):
-                    publish_sent_rows(t, row_values(rules.kind, memory), rules, memory)
+                    publish_sent_rows(t, row_values(rules, memory), rules, memory)
                 record_messages(t, memory, output)
             draw_rewards(draws[row], law, ring.arm[slot], ring.x[slot], state.pulls)
             if rules.trims:
@@ -180,7 +182,7 @@ def decide_any(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
     state = memory.state
     estimate(t, rules, memory)
     if rules.shares_rows:
-        values = row_values(rules.kind, memory)
+        values = row_values(rules, memory)
         if not rows_depend_on_senders(t, rules):
             publish_rows(t, t == rules.first_rounds + 1, values, state.n, state.changed, memory.rows)
         since = 0 if rules.shared_start else rules.first_rounds
@@ -195,7 +197,15 @@ def decide_any(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
 def choose_all(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
     """The arm of every learner, from the rows with most samples or from its own means."""
     state = memory.state
-    if rules.has_prior:
+    if rules.kind == DEFAULT:
+        sketches, groups = memory.general.sketches, memory.general.constants.budgets
+        needed = memory.general.needs_mean
+        choose_by_beliefs(t, needed, groups, sketches.keys, sketches.beliefs, state.action)
+    elif rules.width > 0.0:
+        sketches, needed = memory.general.sketches, memory.general.needs_mean
+        least = float(memory.general.constants.pilot)
+        draw_by_rows(t, rules.width, least, needed, sketches.keys, sketches.clip, state)
+    elif rules.has_prior:
         choose_with_priors(rows, t, rules, memory)
     elif rules.kind > CLIPPED:
         upper = state.best_mean if rows else memory.general.sketches.upper
@@ -269,9 +279,10 @@ def rows_depend_on_senders(t: int, rules: Rules) -> bool:
 
 
 @step
-def row_values(kind: int, memory: Memory) -> Floats:
+def row_values(rules: Rules, memory: Memory) -> Floats:
     """What a row carries besides the count: the mean, or the index where the estimator computes its own."""
-    return memory.general.sketches.upper if CLIPPED < kind < ORIGIN_MEDIAN else memory.state.mean
+    own_index = CLIPPED < rules.kind < ORIGIN_MEDIAN and rules.width == 0.0
+    return memory.general.sketches.upper if own_index else memory.state.mean
 
 
 @part

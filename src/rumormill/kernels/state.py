@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill import formulas
+from rumormill.default_rule import Beliefs
 from rumormill.kernels.jit import kernel, part, step
 
 Floats = NDArray[np.float64]
@@ -25,6 +26,7 @@ factor_scale = part(formulas.factor_scale)
 RUNNING, MEDIAN_OF_MEANS, CATONI = 0, 1, 2
 CLIPPED, SELF_TUNED, MEDIAN_BOUND, ROBUST_MOSS, HUBER_SGD = 3, 4, 5, 6, 7
 ORIGIN_MEDIAN = 8  # only in the kernel of lossy channels, which plays perfect ones too
+DEFAULT = 9  # the beliefs of rm.Default()
 
 
 class RewardLaw(NamedTuple):
@@ -107,6 +109,8 @@ class EstimatorConstants(NamedTuple):
     """Per learner, T group / K."""
     edges: Floats
     """Upper edges of the histogram's bins."""
+    store: int
+    """Samples stored per arm (DEFAULT)."""
     slack: float
     """By how much n or L may grow before a root is computed again (CATONI)."""
 
@@ -143,6 +147,8 @@ class Rules(NamedTuple):
     quiet: float
     """θ of quiet messaging; negative: every sample is sent."""
     has_prior: bool
+    width: float
+    """Thompson draws about the rows with most samples, so wide (HUBER_SGD); 0: indices."""
 
 
 class MessageRing(NamedTuple):
@@ -256,6 +262,10 @@ class SketchState(NamedTuple):
     arms: Ids
     """What a learner receives in a round: arms, and in `xs` the samples (or their bins)."""
     xs: Floats
+    keys: Words
+    """Per learner, the key of its draws (DEFAULT)."""
+    beliefs: Beliefs
+    """[learner, arm] and [learner, arm, .] (DEFAULT)."""
 
 
 class PriorArrays(NamedTuple):

@@ -30,13 +30,15 @@ from rumormill.policies.baselines import (
 from rumormill.policies.centralized import CentralizedMPUCB, LeaderPlan
 from rumormill.policies.consensus import ConsensusUCB
 from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
+from rumormill.policies.default import Default, recommended
 from rumormill.policies.epsilon_greedy import EpsilonGreedy
-from rumormill.policies.kmp import KMPUCB, recommended
+from rumormill.policies.kmp import KMPUCB
 from rumormill.policies.message_passing_policy import HopPart, HopPlan, RobustPolicy
 from rumormill.policies.mixed import MixedGroup
 from rumormill.policies.origin_median import OriginMedianUCB
 from rumormill.policies.prior import Prior
 from rumormill.policies.robust import RobustUCB
+from rumormill.policies.thompson_kmp import ThompsonKMP
 
 __all__ = [
     "KLInfUCB",
@@ -56,6 +58,7 @@ __all__ = [
     "CoopUCB2",
     "DDUCB",
     "DecentralizedMPUCB",
+    "Default",
     "DelayedPlan",
     "EpsilonGreedy",
     "HopPart",
@@ -73,6 +76,7 @@ __all__ = [
     "RobustPolicy",
     "RobustUCB",
     "Seat",
+    "ThompsonKMP",
     "as_policy",
     "policy_name",
     "recommended",

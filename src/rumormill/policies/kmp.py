@@ -21,16 +21,20 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from rumormill.errors import InputError
-from rumormill.estimators import ClippedMean, HuberSGD, SelfTuned
 from rumormill.policies.base import Seat
 from rumormill.policies.forgetting import Forget
 from rumormill.policies.message_passing_agent import MessagePassingAgent, Rows
-from rumormill.policies.message_passing_policy import HopPart, MessagePassingPolicy, RobustPolicy
+from rumormill.policies.message_passing_policy import (
+    FloodingPolicy,
+    HopPart,
+    MessagePassingPolicy,
+    RobustPolicy,
+)
 from rumormill.policies.origin_median import Count, OriginSamples
 from rumormill.policies.prior import Prior
 from rumormill.protocol import Message
 from rumormill.protocol.message import plain_rows, rows_from_plain
-from rumormill.validate import is_whole, refused, truth
+from rumormill.validate import is_whole, refused
 
 # How the guard keeps samples apart by origin.
 GUARD_SPARE = 1
@@ -111,7 +115,9 @@ class KMPUCB(MessagePassingPolicy):
 class KMPAgent(MessagePassingAgent):
     """The appendix's algorithm for one agent."""
 
-    def __init__(self, policy: RobustPolicy, seat: Seat, gamma: int, samples: Any = None) -> None:
+    def __init__(
+        self, policy: FloodingPolicy | RobustPolicy, seat: Seat, gamma: int, samples: Any = None
+    ) -> None:
         super().__init__(policy, seat, gamma, samples)
         self.heard: dict[int, Message] = {}  # per origin, its newest message
         self.heard_at: dict[
@@ -126,10 +132,10 @@ class KMPAgent(MessagePassingAgent):
 
     def decide(self, t: int) -> int:
         self.rows = self.samples.rows(t)
-        best = [self._best_informed(arm) for arm in range(self.n_arms)]
+        best = [self.best_informed(arm) for arm in range(self.n_arms)]
         return self.samples.best(t, best)
 
-    def _best_informed(self, arm: int) -> tuple[float, float]:
+    def best_informed(self, arm: int) -> tuple[float, float]:
         mean, n = self.rows[arm]
         for origin in sorted(self.heard):
             if self.forgotten(origin):
@@ -207,35 +213,3 @@ class GuardedAgent(KMPAgent):
 
     def take(self, origin: int, arm: int, reward: float) -> None:
         self.by_origin.add(origin, arm, reward, self.now)
-
-
-def recommended(*, symmetric: bool = False, proven: bool = False) -> KMPUCB:
-    """The policy that the tournament recommends, by what is known about the rewards.
-
-    Parameters
-    ----------
-    symmetric : bool, default False
-        The laws are symmetric about their means, with any tails: least regret, and wrong for skewed laws.
-    proven : bool, default False
-        Use the constant of a lemma; moment bounds are then required.
-
-    Returns
-    -------
-    KMPUCB
-        By default without moments, for skewed laws too. The paper's settings are those of `rm.KMPUCB()`.
-
-    Examples
-    --------
-    >>> import rumormill as rm
-    >>> rm.recommended().estimator.needs_moments
-    False
-
-    References
-    ----------
-    docs/decisions/009-recommended.md.
-    """
-    if truth("proven", proven):
-        return KMPUCB(estimator=ClippedMean(), c="theory")
-    if truth("symmetric", symmetric):
-        return KMPUCB(estimator=HuberSGD(), start="shared")
-    return KMPUCB(estimator=SelfTuned())

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from helpers.oracle.default import default
 from helpers.oracle.estimators import threshold, trimmed
 from helpers.oracle.rules import INF, THOMPSON, Floats, Found, Samples, World, uniform
 
 Choice = Callable[[Any, Any, int, list[Found]], int | list[float]]
 """rule(game, agent, t, estimates): what an agent chooses after the first K rounds."""
 
-WITH_ROWS = ("kmp", "ht-hmucb", "dpe2")
+WITH_ROWS = ("kmp", "thompson-kmp", "ht-hmucb", "dpe2")
 
 
 def first_best(values: list[float]) -> int:
@@ -203,7 +204,29 @@ def klinf_ucb(game: Any, me: Any, t: int, found: list[Found]) -> int | list[floa
     return values
 
 
+def thompson_kmp(game: Any, me: Any, t: int, found: list[Found]) -> list[float]:
+    values = []
+    for k, (mean, _, n) in enumerate(found):
+        for w in sorted(me.newest):
+            if me.newest[w].row[k][1] > n:
+                mean, n = me.newest[w].row[k]
+        x = np.array(me.samples[k])
+        if len(x) < 15:
+            values.append(INF)
+            continue
+        sizes = np.abs(x - np.median(x[:15]))
+        scale = 1.4826 * float(np.median(sizes[:15]))
+        if scale == 0:
+            seen = next((i for i in range(15, len(x) + 1) if sizes[:i].any()), len(x))
+            scale = math.sqrt(math.pi / 2) * float(sizes[:seen].mean())
+        z = normal(game.world, me.v, t, k)
+        values.append(mean + game.r.extra["width"] * scale / math.sqrt(n) * z)
+    return values
+
+
 CHOICES: dict[str, Choice] = {
+    "thompson-kmp": thompson_kmp,
+    "default": default,
     "epsilon-greedy": epsilon_greedy,
     "coop-se": coop_se,
     "adar-ucb": adar_ucb,

@@ -196,7 +196,7 @@ class Talk:
             told = me.newest[self.leader[v]]
             arm = choices.make(t, v, told.arm if r.policy == "centralized" else favourite(told.row))
         else:
-            by_index = r.estimator in OWN_INDEX and not r.guard and r.policy != "dpe2"
+            by_index = r.estimator in OWN_INDEX and not r.guard and r.policy not in ("dpe2", "thompson-kmp")
             row = [(index if by_index else mean, n) for mean, index, n in found]
             rule = CHOICES.get(r.policy)
             best = indices(me, found, L, r) if r.prior is None else with_prior(me, found, L, r)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from rumormill.engine.compiled.estimators import MEANS
+from rumormill.engine.compiled.estimators import BELIEFS, MEANS
 from rumormill.engine.compiled.layout_consensus import ConsensusLayout, DelayedLayout
 from rumormill.engine.compiled.layout_lossy import LARGEST_SCALE, LONGEST_DELAY, LossyLayout, OriginGroups
 from rumormill.engine.compiled.layout_messages import MessagePassingLayout
 from rumormill.engine.compiled.state import Layout, LayoutInputs
-from rumormill.estimators import TrimmedMean
+from rumormill.estimators import HuberSGD, TrimmedMean
 from rumormill.kernels.origins import ALL, CAUTIOUS, TRIMMED
 from rumormill.policies import (
     DDUCB,
@@ -23,6 +23,7 @@ from rumormill.policies import (
     ConsensusUCB,
     CoopUCB2,
     DecentralizedMPUCB,
+    Default,
     HopPlan,
     LeaderPlan,
     OriginMedianUCB,
@@ -31,8 +32,10 @@ from rumormill.policies import (
     Prior,
     RobustGossip,
     RobustUCB,
+    ThompsonKMP,
 )
 from rumormill.policies.kmp import GUARD_COUNT, GUARD_SPARE
+from rumormill.policies.thompson_kmp import ESTIMATOR
 from rumormill.protocol import Imperfect, PerfectChannel, World
 
 COUNTING = {"all": ALL, "trimmed": TRIMMED, "cautious": CAUTIOUS}
@@ -69,6 +72,24 @@ def _origin_median(policy: Any, plan: HopPlan, inputs: LayoutInputs) -> Layout:
     return LossyLayout.build_lossy(inputs, policy, plan, origin_groups=groups)
 
 
+def _default(policy: Default, plan: HopPlan, inputs: LayoutInputs) -> Layout:
+    """As any policy that floods samples and needs no moments, with beliefs in place of means."""
+    floods = DecentralizedMPUCB(
+        gamma=plan.gamma, clique_filter=False, start=policy.start_and_quiet.start, estimator=HuberSGD()
+    )
+    layout: Any = _message_passing(floods, plan, inputs)
+    found: Layout = replace(layout, mean=BELIEFS)
+    return found
+
+
+def _thompson(policy: ThompsonKMP, plan: HopPlan, inputs: LayoutInputs) -> Layout:
+    """KMP with Huber means; draws in place of indices."""
+    kmp = KMPUCB(gamma=plan.gamma, estimator=ESTIMATOR, guard=0)
+    layout: Any = _message_passing(kmp, plan, inputs, shares_rows=True)
+    found: Layout = replace(layout, width=float(policy.width))
+    return found
+
+
 def _message_passing(policy: Any, plan: HopPlan, inputs: LayoutInputs, **given: Any) -> Layout:
     """On a perfect channel arrivals depend on distance only; otherwise they are simulated."""
     selects = getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None
@@ -84,6 +105,8 @@ LAYOUTS: dict[type[Policy], Callable[[Any, Any, LayoutInputs], Layout]] = {
     CentralizedMPUCB: _centralized,
     KMPUCB: _kmp,
     RobustUCB: _message_passing,
+    Default: _default,
+    ThompsonKMP: _thompson,
     OriginMedianUCB: _origin_median,
     ConsensusUCB: ConsensusLayout,
     CoopUCB2: ConsensusLayout,

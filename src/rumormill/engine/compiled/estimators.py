@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Moments
+from rumormill.default_rule import TOP, store_room
 from rumormill.estimators import (
     Catoni,
     ClippedMean,
@@ -32,6 +33,7 @@ from rumormill.formulas import HISTOGRAM_BINS, Confidence, histogram_edge, log_c
 from rumormill.kernels.state import (
     CATONI,
     CLIPPED,
+    DEFAULT,
     HUBER_SGD,
     MEDIAN_BOUND,
     MEDIAN_OF_MEANS,
@@ -110,6 +112,7 @@ NO_CONSTANTS = EstimatorConstants(
     factor_root=0.0,
     budgets=np.zeros(0),
     edges=np.zeros(0),
+    store=0,
     slack=0.0,
 )
 
@@ -159,6 +162,11 @@ def _huber_sgd(estimator: HuberSGD, terms: Sequence[Terms], term_of: Ints) -> Gi
     return {"lam": float(estimator.lam), "coeff": float(estimator.coeff), "scale": scale, "pilot": pilot}
 
 
+def _default(estimator: Any, terms: Sequence[Terms], term_of: Ints) -> Given:
+    groups = np.array([float(each.group) for each in terms])[term_of]
+    return {"budgets": groups, "store": store_room(terms[0].n_arms)}
+
+
 def _moments(terms: Sequence[Terms]) -> Moments:
     moments = terms[0].moments
     assert moments is not None
@@ -187,6 +195,8 @@ class EstimatorLayout:
 
 BY_ORIGIN = EstimatorLayout(ORIGIN_MEDIAN, slow=8)
 """Medians over origins: a policy of its own, not an estimator."""
+BELIEFS = EstimatorLayout(DEFAULT, slow=8, fit=_default)
+"""The beliefs of `rm.Default()`, likewise."""
 
 MEANS: dict[type[Estimator], EstimatorLayout] = {
     TrimmedMean: EstimatorLayout(
@@ -205,4 +215,5 @@ MEANS: dict[type[Estimator], EstimatorLayout] = {
 
 def sketch_bytes(constants: EstimatorConstants) -> int:
     """Bytes that one arm of one learner needs: largest samples, pilot samples, bins."""
-    return 8 * (constants.top + constants.pilot) + 4 * len(constants.edges)
+    beliefs = constants.store + TOP + 16 if constants.store else 0
+    return 8 * (constants.top + constants.pilot + beliefs) + 4 * len(constants.edges)

@@ -15,6 +15,7 @@ from rumormill.engine.compiled.estimators import BY_ORIGIN, MEANS
 from rumormill.engine.compiled.layout_messages import (
     MessagePassingLayout,
     MessagePassingTrial,
+    fill_draw_keys,
     refuse_too_large,
 )
 from rumormill.engine.compiled.reach import as_bitmasks, build_reach, links_of
@@ -40,7 +41,7 @@ from rumormill.kernels.lossy_state import (
     RoundState,
 )
 from rumormill.kernels.origins import ALL, Origins
-from rumormill.kernels.state import RUNNING, EstimatorConstants, Output, RewardLaw, Rules
+from rumormill.kernels.state import DEFAULT, RUNNING, EstimatorConstants, Output, RewardLaw, Rules
 from rumormill.policies import HopPlan, RobustPolicy
 from rumormill.protocol import Conditions, Corruption, World
 from rumormill.protocol.adversary import CLAIMED_COUNT
@@ -161,7 +162,10 @@ class LossyLayout(MessagePassingLayout):
         if self.hold > most:
             policy: Any = self.policy
             layout = replace(layout, policy=replace(policy, hold=most))
-        return LossyTrial(layout, rules, constants, output, conditions)
+        trial = LossyTrial(layout, rules, constants, output, conditions)
+        if rules.kind == DEFAULT or rules.width > 0.0:
+            fill_draw_keys(trial.memory.general.sketches.keys, opening.seed)
+        return trial
 
 
 class LossyTrial(MessagePassingTrial):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Moments, RewardSource, RewardStream
+from rumormill.counter_rng import THOMPSON, key_of, key_with
 from rumormill.engine.compiled import layout_partitioned as partitioned
 from rumormill.engine.compiled.estimators import (
     MEANS,
@@ -42,6 +43,7 @@ from rumormill.kernels.means_stored import move_pool
 from rumormill.kernels.partitioned import MOST_ORIGINS, MOST_SAMPLES
 from rumormill.kernels.rounds import block_kernel, is_plain
 from rumormill.kernels.state import (
+    DEFAULT,
     RUNNING,
     EstimatorConstants,
     GeneralState,
@@ -52,6 +54,7 @@ from rumormill.kernels.state import (
     Sources,
 )
 from rumormill.policies import Prior, RobustPolicy
+from rumormill.seeds import Role, seed_word, stream_seed
 from rumormill.text import memory as in_memory
 
 # Bytes of samples that one trial may have to store before it is refused.
@@ -77,6 +80,8 @@ class MessagePassingLayout:
     shares_rows: bool
     has_leaders: bool
     prior: Prior | None
+    width: float = field(default=0.0, kw_only=True)
+    """Of Thompson draws about rows; 0: indices."""
 
     @classmethod
     def build(
@@ -166,9 +171,11 @@ class MessagePassingLayout:
     def _trial(
         self, rules: Rules, constants: EstimatorConstants, output: Output, opening: Opening
     ) -> CompiledTrial:
-        del opening  # only the rewards are random
         general = () if is_plain(rules) else self.general(rules, constants)
-        return MessagePassingTrial(self, rules, general, output)
+        trial = MessagePassingTrial(self, rules, general, output)
+        if rules.kind == DEFAULT or rules.width > 0.0:
+            fill_draw_keys(trial.memory.general.sketches.keys, opening.seed)
+        return trial
 
     def general(self, rules: Rules, constants: EstimatorConstants) -> GeneralState:
         """What running sums on a perfect channel do not need, before the first round."""
@@ -224,6 +231,7 @@ class MessagePassingLayout:
             shared_start=messaging.start == "shared" and self.prior is None,
             quiet=-1.0 if messaging.quiet is None else float(messaging.quiet),
             has_prior=self.prior is not None,
+            width=self.width,
         )
         return rules, constants
 
@@ -242,6 +250,12 @@ class MessagePassingLayout:
             for group in groups.tolist()
         ]
         return terms, term_of
+
+
+def fill_draw_keys(keys: NDArray[np.uint64], seed: np.random.SeedSequence) -> None:
+    """The keys of the agents' own draws in a trial."""
+    begin = np.full(len(keys), key_of(seed_word(stream_seed(seed, Role.CHANNEL)), THOMPSON), dtype=np.uint64)
+    keys[:] = key_with(begin, np.arange(len(keys), dtype=np.uint64))
 
 
 def refuse_too_large(estimator: str, needed: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import RewardStream
+from rumormill.default_rule import NOW, TOP, Beliefs
 from rumormill.engine.compiled.estimators import EstimatorLayout
 from rumormill.engine.compiled.reach import n_words
 from rumormill.engine.result import Opening, Trial
@@ -229,6 +230,17 @@ def prior_arrays(prior: Prior | None, learners: NDArray[np.int32]) -> PriorArray
     return PriorArrays(float(prior.probe), mean, weight, spread, np.zeros(len(each)), np.zeros_like(mean))
 
 
+def _empty_beliefs(shape: tuple[int, int], room: int) -> Beliefs:
+    n_arms, n_learners = shape
+
+    def zeros(*more: int) -> NDArray[np.float64]:
+        return np.zeros((n_learners, n_arms, *more))
+
+    found = {name: zeros() for name in Beliefs._fields}
+    found |= {"store": zeros(room), "top": zeros(TOP), "now": np.zeros((n_learners, NOW))}
+    return Beliefs(**{**found, "filled": zeros().astype(np.int64)})
+
+
 def _empty_sketches(shape: tuple[int, int], most_received: int, constants: EstimatorConstants) -> SketchState:
     return SketchState(
         upper=np.zeros(shape),
@@ -246,4 +258,6 @@ def _empty_sketches(shape: tuple[int, int], most_received: int, constants: Estim
         clip=np.full(shape, constants.scale),
         arms=np.zeros(most_received, dtype=np.int32),
         xs=np.zeros(most_received),
+        keys=np.zeros(shape[1], dtype=np.uint64),
+        beliefs=_empty_beliefs(shape if constants.store else (0, 0), constants.store),
     )

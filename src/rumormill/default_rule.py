@@ -1,0 +1,409 @@
+"""The rule of `rm.Default()` for one agent: docs/semantics.md, "The default".
+
+Plain functions over a `Beliefs`, whose fields are lists (agents) or arrays (kernels, which compile these very
+functions): both get the same bits.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from rumormill.formulas import (
+    huber_scale,
+    sketch_add,
+    sketch_clipsquares,
+    sketch_clipsum,
+    sketch_root,
+)
+
+ROOM, LEAST_ROOM, ROOM_OF_ALL = 400, 100, 8000
+TOP = 64
+GROWTH = 1.15
+LAMBDAS = (0.7, 1.0, 1.5, 2.0, 3.0, 4.5)
+FIRST_LAMBDA, LAMBDA_FROM = 2.0, 100.0
+HUBER_STEPS, HUBER_CLOSE = 20, 1e-7
+PRIOR, LEAST_SLOPE = 10.0, 0.2
+SHARE, SHARE_OF_SHAPES = 8.0, 16.0
+LARGE, WEIGHT, LEAST_WEIGHT = 4, 1.5, 0.1
+SHAPE_FROM = 8
+SHAPE_ENTER, SHAPE_LEAVE = 3.5, 2.5
+SKEWED, SCALE_ERROR, SCALE_LEVEL, DOUBT_LEAVE = 6.0, 1.2, 2.0, 1.5
+EXCEEDING, OMEGA, MEAN_GROWTH = 4.0, 16.0, 1.02
+# No draw of inverse_normal is larger.
+LARGEST_DRAW = 8.3
+
+# Places in Beliefs.now.
+FITTED, CLIP, NEXT_FIT, MEANS, POOLED_SQUARE, POOLED_INSIDE, SHAPE = 0, 1, 2, 3, 4, 5, 6
+NOW = 7
+
+
+class Beliefs(NamedTuple):
+    """What one agent knows of the arms; [arm] unless said otherwise."""
+
+    n: Any
+    """Samples in the estimates."""
+    store: Any
+    """[arm][.]: the first samples, sorted."""
+    centre: Any
+    """Location at the last fit; the sums of ψ, of ψ² and the number of samples inside are about it."""
+    psi: Any
+    square: Any
+    inside: Any
+    origin: Any
+    """Median at the first fit; the sketch is about it."""
+    top: Any
+    """[arm][.]: the largest |y|, y = x - origin, and the sums of y and y² over the rest."""
+    filled: Any
+    rest: Any
+    squares: Any
+    fitted_n: Any
+    """n at the last fit."""
+    known: Any
+    """n for which `value` and `spread` hold; -1: none."""
+    value: Any
+    spread: Any
+    share: Any
+    """f: at least f ln(1 + N) samples."""
+    now: Any
+    """[NOW]: numbers of the agent."""
+
+
+def store_room(n_arms: int) -> int:
+    """How many samples of an arm are stored."""
+    return max(LEAST_ROOM, min(ROOM, ROOM_OF_ALL // n_arms))
+
+
+def pilot_size(n_arms: int) -> int:
+    """Samples of every arm before the first fit."""
+    return max(2, min(5, (29 + n_arms) // n_arms))
+
+
+def clip_both(y: float, c: float) -> float:
+    """y, but at least -c and at most c."""
+    return min(max(y, -c), c)
+
+
+def insert_sorted(store: Any, filled: int, x: float) -> None:
+    """Put x into its place among the first `filled` sorted numbers."""
+    i = filled
+    while i > 0 and store[i - 1] > x:
+        store[i] = store[i - 1]
+        i -= 1
+    store[i] = x
+
+
+def add_samples(beliefs: Beliefs, count: int, arms: Any, xs: Any) -> None:
+    """So many more samples, in this order; before the first fit only as many of an arm as are stored."""
+    fitted, c = beliefs.now[FITTED] > 0.0, beliefs.now[CLIP]
+    counts, store, top, filled = beliefs.n, beliefs.store, beliefs.top, beliefs.filled
+    centre, psi, square, inside = beliefs.centre, beliefs.psi, beliefs.square, beliefs.inside
+    origin, rest, squares = beliefs.origin, beliefs.rest, beliefs.squares
+    room, last = len(store[0]), TOP - 1
+    for i in range(count):
+        arm, x = arms[i], xs[i]
+        n = counts[arm]
+        if n < room:
+            insert_sorted(store[arm], int(n), x)
+        elif not fitted:
+            continue
+        counts[arm] = n + 1.0
+        if not fitted:
+            continue
+        y = x - centre[arm]
+        clipped = min(max(y, -c), c)
+        psi[arm] += clipped
+        square[arm] += clipped * clipped
+        if clipped == y:
+            inside[arm] += 1.0
+        y = x - origin[arm]
+        if filled[arm] > last and abs(y) <= abs(top[arm][last]):  # nearly always, in the end
+            rest[arm] += y
+            squares[arm] += y * y
+        else:
+            add_to_sketch(beliefs, arm, y)
+
+
+def add_to_sketch(beliefs: Beliefs, arm: int, y: float) -> None:
+    """One more y of an arm."""
+    filled, rest, squares = sketch_add(
+        beliefs.top[arm], beliefs.filled[arm], y, beliefs.rest[arm], beliefs.squares[arm]
+    )
+    beliefs.filled[arm] = filled
+    beliefs.rest[arm] = rest
+    beliefs.squares[arm] = squares
+
+
+def median_of(store: Any, n: int) -> float:
+    """The median of n sorted numbers; of two in the middle their mean."""
+    half = n // 2
+    middle: float = store[half] if n % 2 == 1 else 0.5 * (store[half - 1] + store[half])
+    return middle
+
+
+def middle_distance(store: Any, n: int, centre: float) -> float:
+    """The (n + 1) // 2-th smallest distance of n sorted numbers from their median."""
+    low, high = n // 2 - 1, n // 2
+    found = 0.0
+    for _ in range((n + 1) // 2):
+        below = centre - store[low] if low >= 0 else math.inf
+        above = store[high] - centre if high < n else math.inf
+        if below <= above:
+            found = below
+            low -= 1
+        else:
+            found = above
+            high += 1
+    return found
+
+
+def pooled_clip(beliefs: Beliefs) -> float:
+    """The clipping point c = λ s of all stored samples about the medians of their arms."""
+    count, sizes, middles = 0.0, 0.0, 0.0
+    n_arms = len(beliefs.n)
+    for arm in range(n_arms):
+        n, store = int(beliefs.n[arm]), beliefs.store[arm]
+        centre = median_of(store, n)
+        for i in range(n):
+            sizes += abs(store[i] - centre)
+        middles += n * middle_distance(store, n, centre)
+        count += n
+    s = huber_scale(middles / count, sizes, count)
+    if s == 0.0 or count < LAMBDA_FROM:
+        return FIRST_LAMBDA * s
+    best, least = 0.0, math.inf
+    for lam in LAMBDAS:
+        c, total, inside = lam * s, 0.0, 0.0
+        for arm in range(n_arms):
+            n, store = int(beliefs.n[arm]), beliefs.store[arm]
+            centre = median_of(store, n)
+            for i in range(n):
+                size = abs(store[i] - centre)
+                if size <= c:
+                    total += size * size
+                    inside += 1.0
+                else:
+                    total += c * c
+        score = total * count / (inside * inside)
+        if score < least:
+            best, least = c, score
+    return best
+
+
+def fit_location(beliefs: Beliefs, arm: int) -> None:
+    """Huber's location of the stored samples of an arm, and the sums about it."""
+    n, store, c = int(beliefs.n[arm]), beliefs.store[arm], beliefs.now[CLIP]
+    theta = median_of(store, n)
+    total, square, inside = 0.0, 0.0, 0.0
+    for step in range(HUBER_STEPS + 1):
+        total, square, inside = 0.0, 0.0, 0.0
+        for i in range(n):
+            y = store[i] - theta
+            psi = clip_both(y, c)
+            total += psi
+            square += psi * psi
+            if -c <= y <= c:
+                inside += 1.0
+        move = total / max(inside, LEAST_SLOPE * n)
+        if step == HUBER_STEPS or abs(move) <= HUBER_CLOSE * c:
+            break
+        theta += move
+    beliefs.centre[arm] = theta
+    beliefs.psi[arm] = total
+    beliefs.square[arm] = square
+    beliefs.inside[arm] = inside
+
+
+def fit(beliefs: Beliefs) -> None:
+    """Clipping point, locations and shape test, from all that was stored."""
+    now, n_arms = beliefs.now, len(beliefs.n)
+    total, most, room = 0.0, 0.0, len(beliefs.store[0])
+    for arm in range(n_arms):
+        total += beliefs.n[arm]
+        most = max(most, beliefs.n[arm])
+    first = now[FITTED] == 0.0
+    if first or most <= room:
+        now[CLIP] = pooled_clip(beliefs)
+    for arm in range(n_arms):
+        n = beliefs.n[arm]
+        if n <= room and (most <= room or n > beliefs.fitted_n[arm]):
+            fit_location(beliefs, arm)
+        if first:
+            beliefs.origin[arm] = median_of(beliefs.store[arm], int(n))
+            for i in range(int(n)):
+                add_to_sketch(beliefs, arm, beliefs.store[arm][i] - beliefs.origin[arm])
+        beliefs.fitted_n[arm] = n
+        beliefs.known[arm] = -1.0
+    squares, inside = 0.0, 0.0
+    for arm in range(n_arms):
+        squares += beliefs.square[arm]
+        inside += beliefs.inside[arm]
+    now[POOLED_SQUARE] = squares / total
+    now[POOLED_INSIDE] = inside / total
+    now[FITTED] = 1.0
+    now[NEXT_FIT] = GROWTH * total
+    test_shapes(beliefs)
+
+
+def test_shapes(beliefs: Beliefs) -> None:
+    """Whether locations rank the arms as means do: sets MEANS and SHAPE.
+
+    The arm with most samples (the lowest on ties) is compared with every other. If its law is skewed, mean
+    and location differ by b; if scales differ by a factor e^d, so do differences of locations, by b d.
+    """
+    n_arms, room, now = len(beliefs.n), len(beliefs.store[0]), beliefs.now
+    most = 0
+    for arm in range(n_arms):
+        if beliefs.n[arm] > beliefs.n[most]:
+            most = arm
+        locate(beliefs, arm)
+    location, m = beliefs.value[most], min(int(beliefs.n[most]), room)
+    bias = 0.0
+    if skewed(beliefs):
+        update_mean(beliefs, most)
+        bias = abs(beliefs.value[most] - location)
+    largest, doubt = 0.0, 0.0
+    for arm in range(n_arms):
+        n = min(int(beliefs.n[arm]), room)
+        if arm != most and n >= SHAPE_FROM and m >= SHAPE_FROM:
+            score = aligned_score(beliefs.store[arm], n, beliefs.store[most], m)
+            largest = max(largest, score)
+            reach = bias * SCALE_ERROR * (score + SCALE_LEVEL) * math.sqrt(1.0 / n + 1.0 / m)
+            gap = location - beliefs.value[arm]
+            if bias > 0.0 and gap < reach:
+                doubt = 2.0
+            elif bias > 0.0 and gap < DOUBT_LEAVE * reach:
+                doubt = max(doubt, 1.0)
+    for arm in range(n_arms):
+        beliefs.known[arm] = -1.0
+    now[SHAPE] = largest
+    if largest > SHAPE_ENTER or doubt == 2.0:
+        now[MEANS] = 1.0
+    elif largest < SHAPE_LEAVE and doubt == 0.0:
+        now[MEANS] = 0.0
+
+
+def skewed(beliefs: Beliefs) -> bool:
+    """Whether the stored samples are skewed: the mean of the arms' octile skewness, weighted by samples.
+
+    (Q(7/8) + Q(1/8) - 2 median) / (Q(7/8) - Q(1/8)) has a standard deviation of about 1/√n for Gaussian
+    and 2/√n for Cauchy samples.
+    """
+    room, count, total = len(beliefs.store[0]), 0.0, 0.0
+    for arm in range(len(beliefs.n)):
+        n, store = min(int(beliefs.n[arm]), room), beliefs.store[arm]
+        low, high = store[(n - 1) // 8], store[n - 1 - (n - 1) // 8]
+        count += n
+        if high > low:
+            total += n * ((high + low - 2.0 * median_of(store, n)) / (high - low))
+    return abs(total) > SKEWED * math.sqrt(count)
+
+
+def aligned_score(a: Any, n: int, b: Any, m: int) -> float:
+    """The least score of two sorted samples over five shifts: their medians, quartiles, least, largest agree.
+
+    Two laws that differ by a shift alone agree under one of them: the medians where the density is largest in
+    the middle, the ends where there is an edge.
+    """
+    least = smooth_score(a, n, b, m, median_of(a, n) - median_of(b, m))
+    for quarter in range(0, 5, 1):
+        if least < SHAPE_LEAVE:
+            break
+        if quarter != 2:
+            shift = a[(n - 1) * quarter // 4] - b[(m - 1) * quarter // 4]
+            least = min(least, smooth_score(a, n, b, m, shift))
+    return least
+
+
+def smooth_score(a: Any, n: int, b: Any, m: int, shift: float) -> float:
+    """Neyman's smooth test of two sorted samples, the second shifted: the largest of three scores.
+
+    The mean over the first sample of the orthonormal Legendre polynomials of order 2, 3, 4 of its ranks among
+    all, in standard deviations; equal numbers have their middle rank.
+    """
+    i, j = 0, 0
+    count = float(n + m)
+    second, third, fourth = 0.0, 0.0, 0.0
+    while i < n:
+        x = a[i] - shift
+        ties_a, ties_b = 0, 0
+        while j < m and b[j] < x:
+            j += 1
+        while i + ties_a < n and a[i + ties_a] - shift == x:
+            ties_a += 1
+        while j + ties_b < m and b[j + ties_b] == x:
+            ties_b += 1
+        u = (i + j + 0.5 * (ties_a + ties_b)) / count
+        second += ties_a * (1.0 + u * (6.0 * u - 6.0))
+        third += ties_a * (u * (12.0 + u * (20.0 * u - 30.0)) - 1.0)
+        fourth += ties_a * (1.0 + u * (u * (90.0 + u * (70.0 * u - 140.0)) - 20.0))
+        i += ties_a
+        j += ties_b
+    second, third, fourth = 5.0 * second * second, 7.0 * third * third, 9.0 * fourth * fourth
+    return math.sqrt(max(second, third, fourth) * (count / (m * float(n))))
+
+
+def update_value(beliefs: Beliefs, arm: int) -> None:
+    """Location or mean of an arm, its standard deviation and its share, where n has changed."""
+    n, known = beliefs.n[arm], beliefs.known[arm]
+    if beliefs.now[MEANS] > 0.0:
+        if known < 0.0 or n > MEAN_GROWTH * known:
+            update_mean(beliefs, arm)
+    elif known != n:
+        locate(beliefs, arm)
+
+
+def locate(beliefs: Beliefs, arm: int) -> None:
+    """The location of an arm, its standard deviation and its share."""
+    n, inside, now = beliefs.n[arm], beliefs.inside[arm], beliefs.now
+    slope = (inside + 5.0 * now[POOLED_INSIDE]) / (n + 5.0)
+    beliefs.value[arm] = beliefs.centre[arm] + beliefs.psi[arm] / (n * max(slope, LEAST_SLOPE))
+    slope = (inside + PRIOR * now[POOLED_INSIDE]) / (n + PRIOR)
+    square = (beliefs.square[arm] + PRIOR * now[POOLED_SQUARE]) / (n + PRIOR)
+    beliefs.spread[arm] = math.sqrt(square / n) / max(slope, 0.5 * LEAST_SLOPE)
+    beliefs.share[arm] = SHARE
+    beliefs.known[arm] = n
+
+
+def update_mean(beliefs: Beliefs, arm: int) -> None:
+    """The mean of an arm, clipped below and hardly above, its standard deviation and its share."""
+    n, top, filled = beliefs.n[arm], beliefs.top[arm], beliefs.filled[arm]
+    low, unseen = sketch_root(top, filled, beliefs.squares[arm], EXCEEDING), 0.0
+    if low == 0.0:  # hardly a sample differs from the median: as if one more were as large as any
+        low = math.inf
+        for other in range(len(beliefs.n)):
+            unseen = max(unseen, abs(beliefs.top[other][0]))
+    total = sketch_clipsum(top, filled, beliefs.rest[arm], low, OMEGA * low)
+    square = sketch_clipsquares(top, filled, beliefs.squares[arm], low, OMEGA * low)
+    beliefs.value[arm] = beliefs.origin[arm] + total / n
+    beliefs.spread[arm] = math.sqrt(square + unseen * unseen) / n
+    largest = 0.0
+    for i in range(min(filled, LARGE)):
+        y = max(top[i], -low)
+        largest += y * y
+    weight = largest / square if square > 0.0 else 1.0
+    beliefs.share[arm] = SHARE_OF_SHAPES * min(1.0, max(LEAST_WEIGHT, WEIGHT * weight))
+    beliefs.known[arm] = n
+
+
+def pilot_arm(t: int, agent: int, counts: Any, pilot: int) -> int:
+    """The first arm with fewer than `pilot` samples from (t - 1 + agent) mod K on, in a circle; -1: none."""
+    n_arms = len(counts)
+    for i in range(n_arms):
+        arm = (t - 1 + agent + i) % n_arms
+        if counts[arm] < pilot:
+            return arm
+    return -1
+
+
+def scarce_arm(beliefs: Beliefs, counts: Any, group: float, u: float) -> int:
+    """The arm that misses most of its share of samples, if the coin u says so; else -1."""
+    total = 0.0
+    for arm in range(len(counts)):
+        total += counts[arm]
+    level, scarce, missing = math.log(1.0 + total), -1, 0.0
+    for arm in range(len(counts)):
+        short = beliefs.share[arm] * level - counts[arm]
+        if short > missing:
+            scarce, missing = arm, short
+    return scarce if u * group < missing else -1

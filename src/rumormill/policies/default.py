@@ -1,0 +1,208 @@
+"""The default: cooperative Thompson sampling that decides from the data what it may trust.
+
+While the arms' residuals share a shape, locations (Huber's mean, clipped where the data say) are compared:
+arm k's draw is location_k + sd_k Z. Once a smooth test says that shapes differ, means are compared: clipped
+below, hardly above. Every arm gets at least f ln(1 + N) of the N samples that an agent has. No moments, no
+horizon, no constants to set. The exact rule: docs/semantics.md, "The default"; what is known about its
+regret: docs/theory.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from rumormill import default_rule as rule
+from rumormill.default_rule import Beliefs
+from rumormill.estimators import ClippedMean
+from rumormill.formulas import inverse_normal
+from rumormill.graphs import Network
+from rumormill.policies.base import Seat
+from rumormill.policies.kmp import KMPUCB
+from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, first_best
+from rumormill.policies.message_passing_policy import FloodingPolicy, HopPart, HopPlan, StartAndQuiet
+from rumormill.validate import is_whole, refused, truth
+
+# Beyond so many agents in reach on average, "auto" takes a smaller hop budget than the diameter.
+MOST_IN_REACH = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class Default(FloodingPolicy):
+    """Cooperative Thompson sampling without constants: what to take if nothing is known.
+
+    Parameters
+    ----------
+    gamma : int | "auto", default "auto"
+        Hop budget of messages; "auto" is the diameter where agents have at most 512 others in reach on
+        average, else the largest budget for which that holds (at least 1).
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> bandit = rm.Bandit([rm.Pareto(tail=1.5).at_mean(mean) for mean in (3.0, 4.0)])
+    >>> result = rm.simulate(bandit, rm.Network.ring(5), rm.Default(), horizon=400, rng=1)
+    >>> bool(result.regret[0, -1] < 200)
+    True
+
+    References
+    ----------
+    docs/semantics.md, "The default"; docs/decisions/017-default.md.
+    """
+
+    label: ClassVar[str] = "Default"
+    gamma: int | Literal["auto"] = "auto"  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        named = isinstance(self.gamma, str) and self.gamma == "auto"
+        if not (named or (is_whole(self.gamma) and int(self.gamma) >= 0)):
+            raise refused("gamma", self.gamma, 'a whole number >= 0, or "auto"')
+
+    @property
+    def start_and_quiet(self) -> StartAndQuiet:
+        return StartAndQuiet(start="shared")
+
+    def plan(self, network: Network) -> HopPlan:
+        gamma = widest_reach(network) if isinstance(self.gamma, str) else network.resolve_gamma(self.gamma)
+        return HopPlan(gamma, near=network.neighbourhoods(gamma))
+
+    def agent(self, seat: Seat) -> DefaultAgent:
+        return DefaultAgent(self, seat)
+
+
+def widest_reach(network: Network) -> int:
+    """The diameter; of large networks the largest hop budget with few enough agents in reach, at least 1."""
+    if network.n_agents <= MOST_IN_REACH + 1:
+        return network.diameter
+    gamma = 1
+    while True:
+        wider = network.neighbourhoods(gamma + 1).sizes
+        if wider.mean() > MOST_IN_REACH or (wider == network.neighbourhoods(gamma).sizes).all():
+            return network.resolve_gamma(gamma)
+        gamma += 1
+
+
+class BeliefSamples:
+    """The samples of one agent: `Beliefs` of lists, and what agents and live nodes ask of samples."""
+
+    informed, prior = False, None
+
+    def __init__(self, n_arms: int) -> None:
+        self.beliefs = empty_beliefs(n_arms)
+        self.pending: Sequence[int] = [0] * n_arms
+        self.latest: tuple[tuple[float, float], ...] = ()
+
+    def add(self, arm: int, reward: float) -> None:
+        rule.add_samples(self.beliefs, 1, (arm,), (reward,))
+
+    def estimates(self, t: int) -> tuple[tuple[float, float], ...]:
+        """(location or mean, count) of every arm."""
+        del t
+        return tuple(zip(self.beliefs.value, self.beliefs.n, strict=True))
+
+    def state(self) -> list[dict[str, Any]]:
+        return [{name: list(map(_plain, values)) for name, values in self.beliefs._asdict().items()}]
+
+    def restore(self, state: Sequence[dict[str, Any]]) -> None:
+        self.beliefs = Beliefs(
+            **{name: [_numbers(each) for each in values] for name, values in state[0].items()}
+        )
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, list) else value
+
+
+def _numbers(value: Any) -> Any:
+    return [float(x) for x in value] if isinstance(value, list) else value
+
+
+def empty_beliefs(n_arms: int) -> Beliefs:
+    """Before the first sample."""
+    room = rule.store_room(n_arms)
+
+    def zeros() -> list[float]:
+        return [0.0] * n_arms
+
+    return Beliefs(
+        n=zeros(),
+        store=[[0.0] * room for _ in range(n_arms)],
+        centre=zeros(),
+        psi=zeros(),
+        square=zeros(),
+        inside=zeros(),
+        origin=zeros(),
+        top=[[0.0] * rule.TOP for _ in range(n_arms)],
+        filled=[0] * n_arms,
+        rest=zeros(),
+        squares=zeros(),
+        fitted_n=zeros(),
+        known=[-1.0] * n_arms,
+        value=zeros(),
+        spread=zeros(),
+        share=zeros(),
+        now=[0.0] * rule.NOW,
+    )
+
+
+class DefaultAgent(MessagePassingAgent):
+    """The rule for one agent."""
+
+    samples: Any
+
+    def __init__(self, policy: Default, seat: Seat) -> None:
+        super().__init__(policy, seat, policy.hops(seat), BeliefSamples(seat.n_arms))
+        self.group = seat.part.group if isinstance(seat.part, HopPart) else 1
+        self.pilot = rule.pilot_size(seat.n_arms)
+        self.draws = OwnDraws(seat)
+
+    def decide(self, t: int) -> int:
+        beliefs: Beliefs = self.samples.beliefs
+        counts = [n + out for n, out in zip(beliefs.n, self.samples.pending, strict=True)]
+        arm = rule.pilot_arm(t, self.agent, counts, self.pilot)
+        if arm >= 0:
+            return arm
+        if min(beliefs.n) < self.pilot:  # rewards are still out
+            return first_best([-count for count in counts])
+        if sum(beliefs.n) >= beliefs.now[rule.NEXT_FIT]:
+            rule.fit(beliefs)
+        for k in range(self.n_arms):
+            rule.update_value(beliefs, k)
+        arm = rule.scarce_arm(beliefs, counts, float(self.group), self.draws.uniform(t, self.n_arms))
+        if arm >= 0:
+            return arm
+        draws = [inverse_normal(self.draws.uniform(t, arm)) for arm in range(self.n_arms)]
+        drawn = zip(beliefs.value, beliefs.spread, draws, strict=True)
+        return first_best([value + spread * z for value, spread, z in drawn])
+
+
+def recommended(*, symmetric: bool = False, proven: bool = False) -> Default | KMPUCB:
+    """The policy to take, by what is known about the rewards.
+
+    Parameters
+    ----------
+    symmetric : bool, default False
+        Accepted and without effect: `rm.Default()` finds out by itself whether laws are skewed.
+    proven : bool, default False
+        Use the constant of a lemma; moment bounds are then required.
+
+    Returns
+    -------
+    Default | KMPUCB
+        `rm.Default()`; with `proven` a KMPUCB. The paper's settings are those of `rm.KMPUCB()`.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> rm.recommended()
+    Default(gamma='auto')
+
+    References
+    ----------
+    docs/decisions/017-default.md.
+    """
+    truth("symmetric", symmetric)
+    if truth("proven", proven):
+        return KMPUCB(estimator=ClippedMean(), c="theory")
+    return Default()
