@@ -1,4 +1,4 @@
-"""The published leaderboard: stored entries into the package, and the tables of docs/arena.md from there.
+"""The published leaderboard: stored entries into the package, and the tables of docs/arena.md and docs/tournament.md.
 
 python -m scripts.arena_page runs/arena     # copy what `rumormill arena` stored, then print the tables
 python -m scripts.arena_page                # print the tables of the entries in the package
@@ -6,6 +6,7 @@ python -m scripts.arena_page                # print the tables of the entries in
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,8 @@ from rumormill.text import number
 
 # Scale, cells and trials of every published table.
 TABLES = {
-    "full, perfect channel": ("full", ["*/*/perfect"], 16),
-    "quick": ("quick", [], 8),
+    "full": ("full", ["*/*/perfect"], 8),
+    "quick": ("quick", ["er/*/perfect"], 8),
 }
 HEAD = (
     "entry",
@@ -46,6 +47,29 @@ def table(plain: dict[str, Any]) -> str:
     lines = [f"| {' | '.join(HEAD)} |", f"|---|{'---:|' * (len(HEAD) - 1)}"]
     lines += [f"| {' | '.join(_row(each, plain['leader']))} |" for each in plain["entries"]]
     return "\n".join([*lines, "", f"sha256 of its trials: `{plain['sha256']}`"])
+
+
+# Laws that a user can tell apart.
+GROUPS = {
+    "symmetric": ("stable-1.2", "stable-1.5", "stable-1.9", "gauss", "student-2.5"),
+    "one skewed shape": ("pareto-1.5", "pareto-1.8"),
+    "mixed shapes": ("pareto-mixed", "lognormal-mixed"),
+    "coins": ("two-point", "bernoulli"),
+}
+
+
+def verdicts(plain: dict[str, Any]) -> str:
+    """Score, worst cell and lost trials of every entry by groups of laws, as Markdown."""
+    lines = [f"| entry | {' | '.join(GROUPS)} |", f"|---|{'---:|' * len(GROUPS)}"]
+    for each in plain["entries"]:
+        cells = []
+        for laws in GROUPS.values():
+            found = [cell for name, cell in each["by_cell"].items() if name.split("/")[1] in laws]
+            score = math.exp(math.fsum(math.log(cell["ratio"]) for cell in found) / len(found))
+            worst, lost = max(cell["ratio"] for cell in found), sum(cell["lost"] for cell in found)
+            cells.append(f"{_short(score)} ({_short(worst)}; {lost})")
+        lines.append(f"| {each['entry']} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def publish(runs: Path) -> None:
@@ -109,6 +133,7 @@ def main(arguments: list[str]) -> None:
         publish(Path(arguments[0]))
     for name, asked in TABLES.items():
         print(f"<!-- {name} -->\n{table(published(*asked))}\n<!-- end -->\n")
+    print(f"<!-- verdicts -->\n{verdicts(published(*TABLES['full']))}\n<!-- end -->")
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from rumormill.engine.trial import play_trial, prepare
 from rumormill.errors import DataError
 from rumormill.experiments.spec.building import build_policy
 from rumormill.experiments.spec.errors import own_errors
+from rumormill.experiments.spec.nesting import default_of
 from rumormill.experiments.spec.reading import own_sources
 from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.files import read_bytes, write_atomically
@@ -127,7 +128,7 @@ class EntryStore:
     @staticmethod
     def _name(entry: Entry) -> str:
         slug = re.sub(r"[^a-z0-9]+", "-", entry.label.lower()).strip("-") or "entry"
-        key = checksum([entry.part.type, _settings(entry.part), entry.rules])
+        key = checksum([entry.part.type, _settings(entry.part, entry.folder), entry.rules])
         return f"{slug}-{key[:12]}.json"
 
 
@@ -150,15 +151,22 @@ def shipped_folder(suite: Suite) -> Path:
     return Path(__file__).parent / "published" / f"{suite.name}-{suite.scale}-{suite.seeds}"
 
 
-def _settings(part: PolicyPart) -> str:
-    return json.dumps(part.settings, sort_keys=True, default=repr)
+def _settings(part: PolicyPart, folder: str | None) -> dict[str, Any]:
+    """The settings that are not the defaults: a new setting of a class leaves its entries as they are."""
+    kept = {
+        key: value
+        for key, value in part.settings.items()
+        if value != default_of("policies", part, key, folder)
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(kept, sort_keys=True, default=repr))
+    return plain
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
     return {
         "label": entry.label,
         "type": entry.part.type,
-        "settings": json.loads(_settings(entry.part)),
+        "settings": _settings(entry.part, entry.folder),
         "rules": entry.rules,
         "engine": entry.engine,
         "cells": {

@@ -123,7 +123,13 @@ def _entries(suite: Suite, store: EntryStore, own: list[str], wanted: list[str] 
             raise InputError(f"two entries are called {label!r}: give one of them another label=…")
     found = [store.open(spec) for spec in specs]
     asked = {*(wanted or ()), *suite.entries, *labels[len(specs) - len(own) :]}
-    return [entry for entry in found if entry.label in asked or _worth_playing(entry, suite)]
+    kept = [entry for entry in found if entry.label in asked or _worth_playing(entry, suite)]
+    slow = [entry.label for entry in found if entry not in kept]
+    if slow:
+        note(
+            f"not played, since on the reference engine: {', '.join(slow)}; --entries NAME or all plays them"
+        )
+    return kept
 
 
 def _worth_playing(entry: Entry, suite: Suite) -> bool:
@@ -132,13 +138,7 @@ def _worth_playing(entry: Entry, suite: Suite) -> bool:
 
     if not any(entry.missing(cell, suite.trials) for cell in suite.cells):
         return True
-    reason = next((why for why in (refusal(cell, entry) for cell in suite.cells) if not why), None)
-    if reason == "" and entry.engine == "fast":
-        return True
-    note(
-        f"{entry.label} is not played: it runs on the reference engine; --entries {shlex.quote(entry.label)}"
-    )
-    return False
+    return any(not refusal(cell, entry) for cell in suite.cells) and entry.engine == "fast"
 
 
 def _progress() -> Any:
