@@ -1,4 +1,4 @@
-"""The published leaderboard: stored entries into the package, and the tables of docs/arena.md and docs/tournament.md.
+"""The published leaderboard: stored entries into the package, and the tables of the docs from there.
 
 python -m scripts.arena_page runs/arena     # copy what `rumormill arena` stored, then print the tables
 python -m scripts.arena_page                # print the tables of the entries in the package
