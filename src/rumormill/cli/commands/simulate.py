@@ -18,6 +18,7 @@ from rumormill.cli.arguments import (
     part_of_spec,
     split,
 )
+from rumormill.cli.printing import note
 from rumormill.cli.results import conclude, play, present
 
 POLICIES = ("kmp zeta=1", "decentralized zeta=1", "robust zeta=1")
@@ -80,14 +81,16 @@ def simulate(
 
 def _of_mesh(mesh: Path, arms: dict[str, Any], policies: list[str] | None) -> dict[str, Any]:
     """The parts of a spec that a mesh file has: its setting first, beside agents that never talk."""
-    from rumormill.advice.mesh_output import read_setting
+    from rumormill.mesh.file import read_mesh
 
-    given = read_setting(mesh)
+    game = read_mesh(mesh).file.games[0]
     # Without the moments, which are those of the recorded rewards: here the law says what they are.
-    played = {**given.game.policy, "label": "the mesh"}
+    played = {**game.policy, "label": "the mesh"}
+    if game.prior is not None:
+        note("the prior of the mesh file is left out: it is about its own arms, not about this law")
     others = [part_of_spec(split(each), "type") for each in policies or ("robust zeta=1",)]
     return {
         "network": {"kind": "mesh", "file": str(mesh)},
-        "arms": {**arms, "K": len(given.game.arms)} if "means" not in arms else arms,
+        "arms": {**arms, "K": len(game.arms)} if "means" not in arms else arms,
         "policies": [played, *others],
     }
