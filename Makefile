@@ -42,9 +42,9 @@ chaos: $(VENV)/.node
 reproduce: $(VENV)/.lab
 	$(BIN)/rumormill reproduce all --quick --out runs/quick
 
-# The arena at its small scale with a few entries: every kind of cell, about a minute with compilation.
+# The arena at its small scale with a few entries: every kind of cell, about two minutes with compilation.
 arena: $(VENV)/.lab
-	$(BIN)/rumormill arena --quick --entries KMP --entries Alone --entries coop-UCB2 --out runs/arena
+	$(BIN)/rumormill arena --quick --entries Default --entries KMP --entries Alone --entries coop-UCB2 --out runs/arena
 
 # The site, in build/site/html; no network, and every warning is an error.
 docs: $(VENV)/.docs
