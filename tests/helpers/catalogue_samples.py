@@ -133,6 +133,8 @@ def samples(kind: str, name: str) -> list[dict[str, Any]]:
 
 
 def _values(kind: str, name: str, setting: catalogue.Setting) -> list[Any]:
+    if setting.name == "forget" and not getattr(catalogue.KINDS[kind].classes[name], "takes_prior", True):
+        return []  # refused in words
     words: list[Any] = [w for w in catalogue.choices(setting.type) if w not in ("a number", "a list")]
     named = [known for known in catalogue.KINDS.values() if known.base is setting.type]
     if setting.type is bool:
