@@ -20,6 +20,7 @@ from rumormill.policies import (
     CoopUCB2,
     DecentralizedMPUCB,
     DecentralizedTS,
+    Default,
     EpsilonGreedy,
     KLInfUCB,
     OriginMedianUCB,
@@ -27,6 +28,7 @@ from rumormill.policies import (
     RobustDirichlet,
     RobustGossip,
     RobustUCB,
+    ThompsonKMP,
 )
 from rumormill.theory.bounds.consensus import Consensus, Delayed
 from rumormill.theory.bounds.family import Family
@@ -57,6 +59,8 @@ UNBOUNDED: dict[type[Policy], str] = {
     AlphaStableTS: "the published one is for Bayes regret, of another sampler",
     RobustDirichlet: "nothing is proven for heavy tails",
     KLInfUCB: "the published one is asymptotic, for another threshold",
+    Default: "nothing is proven for its Thompson draws; docs/theory.md says what holds",
+    ThompsonKMP: "nothing is proven for Thompson sampling under heavy tails",
     CoopUCB2: "the published one has a constant of the network that is nowhere given in numbers",
     RobustGossip: "its argument is a sketch, without constants",
 }
