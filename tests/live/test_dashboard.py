@@ -56,7 +56,7 @@ def test_the_page_shows_the_mesh(made: Cluster, tmp_path: Path, width: int, sche
 
 
 def test_history_and_verdict_are_there_when_the_page_opens(made: Cluster, tmp_path: Path) -> None:
-    """A page that opens late draws what was before; the proven arm stands in a sentence; a wall shows less."""
+    """A page that opens late draws what was before; the proven arm is in a sentence; a wall shows less."""
     with made.client(0) as client:
         for i in range(10):
             choices = [client.choose() for _ in range(15)]
