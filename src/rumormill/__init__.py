@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from rumormill.errors import SlowEngineNotice as SlowEngineNotice
     from rumormill.errors import SolverError as SolverError
     from rumormill.estimators import MRUCB as MRUCB
+    from rumormill.estimators import BucketMedian as BucketMedian
     from rumormill.estimators import Catoni as Catoni
     from rumormill.estimators import CatoniBound as CatoniBound
     from rumormill.estimators import ClippedMean as ClippedMean
@@ -130,8 +131,8 @@ _ROOMS = {
         "ContractError DataError InputError RumormillError SimplifiedGraphNotice SlowEngineNotice SolverError"
     ),
     "estimators": (
-        "Catoni CatoniBound ClippedMean ConfidenceSequence EmpiricalMean Estimator HuberSGD MRUCB "
-        "MedianBound MedianOfMeans OnlineMean RobustMOSS SelfTuned TrimmedMean"
+        "BucketMedian Catoni CatoniBound ClippedMean ConfidenceSequence EmpiricalMean Estimator HuberSGD "
+        "MRUCB MedianBound MedianOfMeans OnlineMean RobustMOSS SelfTuned TrimmedMean"
     ),
     "experiments.run.store": "load open_run",
     "graphs": "Network Topology",

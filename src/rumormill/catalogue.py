@@ -88,6 +88,7 @@ ESTIMATORS = Names(
     {
         "trimmed": "trimmed:TrimmedMean",
         "median-of-means": "median_of_means:MedianOfMeans",
+        "bucket-median": "bucket_median:BucketMedian",
         "catoni": "catoni:Catoni",
         "empirical": "empirical:EmpiricalMean",
         "clipped": "clipped:ClippedMean",

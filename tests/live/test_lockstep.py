@@ -35,6 +35,7 @@ SPECIAL: dict[str, Any] = {
     "self-tuned": rm.DecentralizedMPUCB(gamma=2, clique_filter=False, estimator=rm.SelfTuned()),
     "clipped": rm.KMPUCB(gamma=2, estimator=rm.ClippedMean()),
     "origin median": rm.OriginMedianUCB(gamma=2),
+    "bucket median": rm.KMPUCB(gamma=2, estimator=rm.BucketMedian()),
     "window": rm.KMPUCB(gamma=2, forget={"window": 120}),  # type: ignore[arg-type]
     "discount": rm.KMPUCB(gamma=2, estimator=rm.ClippedMean(), forget={"discount": 0.99}),  # type: ignore[arg-type]
     "restart": rm.DecentralizedMPUCB(gamma=2, clique_filter=False, forget="restart"),

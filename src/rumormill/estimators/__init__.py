@@ -1,6 +1,7 @@
 """Robust means: each file has the definition over a list, the online form and the theory constants."""
 
 from rumormill.estimators.base import Estimator, OnlineMean, OwnIndexEstimator, Terms, Theory
+from rumormill.estimators.bucket_median import BucketMedian
 from rumormill.estimators.catoni import Catoni
 from rumormill.estimators.catoni_bound import CatoniBound
 from rumormill.estimators.clipped import ClippedMean
@@ -17,6 +18,7 @@ from rumormill.estimators.storage import TopSketch
 from rumormill.estimators.trimmed import TrimmedMean
 
 __all__ = [
+    "BucketMedian",
     "MRUCB",
     "Catoni",
     "CatoniBound",

@@ -36,6 +36,14 @@ def median_of_means(x: Samples, L: float, r: Rules) -> float:
     return float(np.median([sum(x[g * N : (g + 1) * N]) / N for g in range(k)]))
 
 
+def bucket_median(x: Samples, L: float, r: Rules) -> float:
+    k = min(512, max(1, math.floor(min(1 + 8 * L, len(x) / 2))))
+    groups: list[list[float]] = [[] for _ in range(k)]
+    for i, v in enumerate(x):
+        groups[i % 1024 % k].append(v)
+    return float(np.median([sum(group) / len(group) for group in groups]))
+
+
 def catoni(samples: Samples, L: float, r: Rules) -> float:
     n, p, x = len(samples), r.p, np.array(samples)
     if r.eps == 1:
@@ -107,6 +115,7 @@ MEANS: dict[str, Any] = {
     "trimmed": trimmed,
     "empirical": empirical,
     "median-of-means": median_of_means,
+    "bucket-median": bucket_median,
     "catoni": catoni,
     "clipped": clipped,
 }
@@ -131,6 +140,9 @@ def radius(n: float, L: float, r: Rules, m: float | None = None) -> float:
         return root * float((clipping(p)[1] * L / n) ** (eps / p))
     if name == "median-of-means":
         return INF if n < 16 * L + 2 else root * float((16 * 12 ** (1 / eps) * (L + 1 / 8) / n) ** (eps / p))
+    if name == "bucket-median":
+        outside = n < 16 * L + 2 or 1 + 8 * L > 512
+        return INF if outside else root * float((48 * 12 ** (1 / eps) * (L + 1 / 8) / n) ** (eps / p))
     if name == "catoni" and eps == 1:
         return INF if n < 4 * L else root * float((4 * L / n) ** (eps / p))
     if name == "catoni":
