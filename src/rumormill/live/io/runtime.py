@@ -63,7 +63,7 @@ class Settings:
     name: str
     data: Path
     http: str = "127.0.0.1:7480"
-    """HOST:PORT, or unix:PATH."""
+    """HOST:PORT, or unix:PATH; empty for a node in an application, which has no sidecar."""
     listen: str | None = None  # plain-words: allow
     """The listen address for neighbours; by default the one in the mesh file."""
     token: str | None = None
@@ -132,7 +132,7 @@ class Runtime:
     async def run(self) -> int:
         """Run until SIGTERM, Ctrl-C or the failure of a background task; the exit code."""
         with self._signals():
-            return await self._run()
+            return await self.serve()
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
@@ -150,9 +150,17 @@ class Runtime:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    async def _run(self) -> int:
+    async def serve(self) -> int:
+        """Run until `stop` or the failure of a background task; the exit code."""
         loop = asyncio.get_running_loop()
+        before = loop.get_exception_handler()
         loop.set_exception_handler(self._callback_failed)
+        try:
+            return await self._serve(loop)
+        finally:
+            loop.set_exception_handler(before)
+
+    async def _serve(self, loop: asyncio.AbstractEventLoop) -> int:
         self.node.tick(self.clock())
         self.ticked = self.clock()
 
@@ -170,9 +178,10 @@ class Runtime:
         )
         await self.transport.serve(host, port)
         self.transport.dial(self._addresses())
-        await self.http.start(self.host, self.port, self.unix)
+        if self.settings.http:
+            await self.http.start(self.host, self.port, self.unix)
         self.schedule_flush()
-        where = self.settings.http if self.unix else f"{self.host}:{self.http.port}"
+        where = f"{self.host}:{self.http.port}" if self.host else self.settings.http
         revision, certificate = self.mesh.file.revision, self.transport.keys.serial
         known = {"version": VERSION, "revision": revision, "certificate": certificate}
         _log("info", "ready", http=where, epoch=self.epoch, **known)
@@ -431,8 +440,8 @@ def load_signer(mesh: Mesh, name: str, folder: Path, serial: str = "") -> Signer
 
 def _sidecar_address(settings: Settings) -> tuple[str | None, int, str | None]:
     """(host, port, path of the Unix socket) of the sidecar."""
-    if settings.http.startswith("unix:"):
-        return None, 0, settings.http.removeprefix("unix:")
+    if settings.http.startswith("unix:") or not settings.http:
+        return None, 0, settings.http.removeprefix("unix:") or None
     any_port = settings.http.endswith(":0")
     host, port = split_address(settings.http[:-1] + "1" if any_port else settings.http, "--http")
     local = host in ("127.0.0.1", "localhost", "::1")
