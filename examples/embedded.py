@@ -10,12 +10,12 @@ import random
 import sys
 from pathlib import Path
 
-import rumormill as rm
+from rumormill.live import EmbeddedNode
 
 WORKERS, REQUESTS = 4, 25
 
 
-async def worker(node: rm.live.EmbeddedNode) -> None:
+async def worker(node: EmbeddedNode) -> None:
     for _ in range(REQUESTS):
         choice = node.choose("mirrors")  # from memory: no await
         latency = random.expovariate(1 / 40.0)  # in its place: the request to the mirror choice.arm
@@ -24,7 +24,7 @@ async def worker(node: rm.live.EmbeddedNode) -> None:
 
 
 async def main(mesh: Path, name: str, data: Path) -> None:
-    async with rm.live.EmbeddedNode(mesh, name, data) as node:
+    async with EmbeddedNode(mesh, name, data) as node:
         await asyncio.gather(*(worker(node) for _ in range(WORKERS)))
         for row in node.status()["games"]["mirrors"]["arms"]:
             print(row["arm"], row["samples"], row["mean"])

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import rumormill as rm
 from live.processes import GAME, Cluster, cluster, wait_until
+from rumormill.live import EmbeddedNode, NodeError
 from rumormill.live.io.folder import read_log
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "embedded.py"
@@ -30,7 +30,7 @@ def test_the_example(tmp_path: Path) -> None:
 
 def test_refusals_are_those_of_the_sidecar(tmp_path: Path) -> None:
     made = Cluster(tmp_path, [(0, 1)])
-    node = rm.live.EmbeddedNode(made.mesh, "n0", made.data(0))
+    node = EmbeddedNode(made.mesh, "n0", made.data(0))
 
     async def live() -> None:
         async with node:
@@ -38,16 +38,16 @@ def test_refusals_are_those_of_the_sidecar(tmp_path: Path) -> None:
             assert choice.game == GAME
             assert await node.observe(choice, 12.0) == await node.observe(choice.token, 12.0) == 1
             for status, reward in ((409, 13.0), (422, float("inf"))):
-                with pytest.raises(rm.live.NodeError) as refused:
+                with pytest.raises(NodeError) as refused:
                     await node.observe(choice, reward)
                 assert refused.value.status == status
-            with pytest.raises(rm.live.NodeError, match="one of mirrors"):
+            with pytest.raises(NodeError, match="one of mirrors"):
                 node.choose("chess")
             assert node.abandon(node.choose(ttl=5.0))
             assert node.status()["games"][GAME]["observed"] == 1
             node.reload()  # the same file: not taken
 
     asyncio.run(live())
-    with pytest.raises(rm.live.NodeError, match="not running"):
+    with pytest.raises(NodeError, match="not running"):
         node.choose()
     assert len(read_log(made.data(0))[1]) == 1

@@ -10,11 +10,10 @@ from __future__ import annotations
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from rumormill.live.io.client import AsyncClient as AsyncClient
-    from rumormill.live.io.client import Client as Client
     from rumormill.live.io.client import NodeError as NodeError
     from rumormill.live.io.embedded import EmbeddedNode as EmbeddedNode
 
-_PLACES = {"AsyncClient": "client", "Client": "client", "NodeError": "client", "EmbeddedNode": "embedded"}
+_PLACES = {"AsyncClient": "client", "NodeError": "client", "EmbeddedNode": "embedded"}
 
 __all__ = sorted(_PLACES)
 
