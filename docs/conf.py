@@ -30,3 +30,10 @@ html_show_sourcelink = False
 html_show_sphinx = False
 pygments_style = "default"
 pygments_dark_style = "github-dark"
+
+
+def setup(app):
+    """The names of the public API, for links from other projects."""
+    from scripts.docs.names import register
+
+    app.connect("env-updated", register)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+from scripts.docs.pictures import shown_at_half
 from scripts.notebooks import read, text_of
 
 INLINE_IMAGE = re.compile(r'src="data:image/png;base64,([^"]+)"')
@@ -37,7 +38,7 @@ def _output(output: dict[str, Any], path: Path, name: str) -> str:
         return f"```text\n{''.join(output['text']).rstrip()}\n```"
     data = output["data"]
     if "image/png" in data:
-        return f"![What the cell above draws]({_picture(path, name, data['image/png'])})"
+        return _picture(path, name, data["image/png"])
     if "text/html" not in data:
         return f"```text\n{''.join(data['text/plain'])}\n```"
     html = "".join(data["text/html"])
@@ -45,11 +46,11 @@ def _output(output: dict[str, Any], path: Path, name: str) -> str:
     table = re.sub(r"<img [^>]*>", "", html)
     # Table heads that do not stand in <thead> are of polars and of rumormill alike: the theme styles both.
     parts = [f'```{{raw}} html\n<div class="table-wrapper">{table}</div>\n```']
-    return "\n\n".join([*parts, *(f"![What the cell above shows]({picture})" for picture in pictures)])
+    return "\n\n".join([*parts, *pictures])
 
 
 def _picture(path: Path, name: str, encoded: str) -> str:
-    """The image as a file beside the notebook; its name there."""
+    """The image as a file beside the notebook, and shown."""
     file = path.with_name(f"{path.stem}-{name}.png")
     file.write_bytes(base64.b64decode(encoded))
-    return file.name
+    return shown_at_half(file, file.name, "What the cell above shows")

@@ -9,6 +9,8 @@ from pathlib import Path, PurePosixPath
 
 from scripts.docs import api_pages, commands_page, gallery_page, notebook_pages, spec_page
 from scripts.docs.excerpts import with_code
+from scripts.docs.names import with_links
+from scripts.docs.pictures import with_pictures
 
 ROOT = Path(__file__).parents[2]
 # Pages that lie beside docs/ because whoever opens the repository looks for them there.
@@ -27,7 +29,12 @@ def stage(folder: Path) -> None:
     for page in pages:
         text = (ROOT / page).read_text("utf-8")
         target = folder / place(page.as_posix())
-        target.write_text(with_code(linked(text, page.as_posix())), "utf-8")
+        pieces = FENCE.split(linked(text, page.as_posix()))
+        named = (
+            each if each.startswith("```") else with_links(each, place(page.as_posix())) for each in pieces
+        )
+        ready = with_code("".join(named))
+        target.write_text(with_pictures(ready, target.parent / "drawn"), "utf-8")
     notebook_pages.pages(folder)
     for name, text in {**generated(), "gallery.md": gallery_page.page(folder)}.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 from scripts import notebooks
+from scripts.docs.names import places, with_links
+from scripts.docs.pictures import BLOCK
+from scripts.docs.stage import FENCE
 
 NOTEBOOKS = sorted(notebooks.FOLDER.glob("*.ipynb"))
 
@@ -60,3 +63,49 @@ def test_a_cell_shows_what_a_kernel_would() -> None:
         for cell in notebooks.executed(notebooks.from_text(text))["cells"]
     ]
     assert kinds == [["stream", "execute_result"], [], ["display_data"]]
+
+
+# --- pages ----------------------------------------------------------------------------------------------
+
+DOCS = notebooks.ROOT / "docs"
+PROSE = [*sorted(DOCS.rglob("*.md")), notebooks.ROOT / "CHANGELOG.md", notebooks.ROOT / "CONTRIBUTING.md"]
+
+
+def test_the_cookbook_is_executed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    text = (DOCS / "cookbook.md").read_text("utf-8")
+    recipes = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(recipes) >= 21
+    names: dict[str, Any] = {}
+    for recipe in recipes:
+        exec(compile(recipe, "cookbook.md", "exec"), names)
+
+
+def test_index_and_tutorials_have_pictures() -> None:
+    for path in [DOCS / "index.md", *sorted((DOCS / "tutorials").glob("*.md"))]:
+        shown = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", path.read_text("utf-8"))
+        assert shown, path.name
+        assert all((path.parent / name).is_file() for name in shown), path.name
+    assert len(BLOCK.findall((DOCS / "heavy-tails.md").read_text("utf-8"))) == 4
+
+
+def test_prose_links_into_the_api() -> None:
+    """At least a hundred links, each to a heading that is there."""
+    linked = 0
+    for path in PROSE:
+        pieces = FENCE.split(path.read_text("utf-8"))
+        text = "".join(with_links(each, "page.md") for each in pieces if not each.startswith("```"))
+        linked += len(re.findall(r"\]\(reference/api/\w+\.md#rm\w+\)", text))
+    assert linked >= 100
+    assert with_links("`rm.KMPUCB(gamma=1)`", "tutorials/a.md") == (
+        "[`rm.KMPUCB(gamma=1)`](../reference/api/policies.md#rmkmpucb)"
+    )
+    assert with_links("# `rm.KMPUCB`", "a.md") == "# `rm.KMPUCB`"
+    assert with_links("[`rm.KMPUCB`](x.md) `rm.nothing`", "a.md") == "[`rm.KMPUCB`](x.md) `rm.nothing`"
+    assert len(places()) > 80
+
+
+def test_the_glossary_has_every_symbol_of_the_tables() -> None:
+    text = (DOCS / "glossary.md").read_text("utf-8")
+    for symbol in (r"\varepsilon", "u", r"\rho", r"\zeta", r"\gamma", "L", r"\alpha", r"\Delta"):
+        assert f"| ${symbol}$" in text, symbol

@@ -24,8 +24,19 @@ AXIS_NAMES = {
     "M": "agents",
     "K": "arms K",
     "gap": "gap Δ",
+    "tail": "tail index",
+    "channel.p": "share of bundles that arrive, p",
+    "channel.delay": "longest delay (rounds)",
+    "churn.up": "mean rounds present",
+    "churn.down": "mean rounds away",
+    "corruption.rate": "share of false messages",
+    "byzantine.agents": "liars",
+    "byzantine.attack": "attack",
+    "network.n": "agents",
+    "network.p": "link probability p",
 }
 SYMBOLS = {"gamma": "γ", "alpha": "α", "zeta": "ζ", "eps": "ε", "rho": "ρ", "sigma": "σ", "tau": "τ"}
+SHORT = {"channel.p": "p", "channel.delay": "delay", "churn.down": "rounds away", "network.p": "p"}
 # Parameters with a limit: named instead of "falls" or "grows".
 LIMITS = {("alpha", "low"): "1"}
 
@@ -51,13 +62,21 @@ def in_one_line(constants: dict[str, Any]) -> str:
 
 
 def axis_name(parameter: str) -> str:
-    """What a swept parameter is called on an axis."""
-    return AXIS_NAMES.get(parameter.removeprefix("policies."), parameter.replace("_", " "))
+    """What a swept parameter is called on an axis; never a raw key of a spec."""
+    part, _, key = parameter.rpartition(".")
+    for known in (parameter, key):
+        if known in AXIS_NAMES:
+            return AXIS_NAMES[known]
+    name = key.replace("_", " ")
+    return f"{name} ({part.replace('.', ' ')})" if part and part != "policies" else name
 
 
 def symbol(parameter: str) -> str:
-    """What a swept parameter is called in a sentence."""
-    return SYMBOLS.get(parameter.removeprefix("policies."), parameter)
+    """What a swept parameter is called in a sentence; never a raw key of a spec."""
+    part, _, key = parameter.rpartition(".")
+    if not part:
+        return SYMBOLS.get(key, key)
+    return SYMBOLS.get(key) or SHORT.get(parameter) or (axis_name(parameter) if part != "policies" else key)
 
 
 def is_number(value: Any) -> bool:

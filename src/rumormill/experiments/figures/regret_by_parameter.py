@@ -95,7 +95,10 @@ def finish(panels: list[Axes], *, log: bool) -> None:
 def along_parameter(
     axes: Axes, summary: Summary, axis: str, group: Values, room: float, look: dict[str, Look] | None = None
 ) -> None:
-    """All policies along one axis; lines and markers stand where they belong, only their bars step aside."""
+    """All policies along one axis: side by side at words, a little aside at numbers.
+
+    A marker stands with its interval: none hides under another one.
+    """
     here = [values for values in summary.points if group.items() <= values.items()]
     swept = [values[axis] for values in here]
     numeric = all(is_number(value) for value in swept)
@@ -103,11 +106,12 @@ def along_parameter(
     scale, there, back = _scale(places)
     step = float(np.min(np.diff(np.sort(there(places))))) if len(places) > 1 else 1.0
     look = look or looks(summary.policies)
+    apart = min(0.05, 0.2 / len(summary.policies)) if numeric else min(0.14, 0.8 / len(summary.policies))
     for index, policy in enumerate(summary.policies):
         mark = look[policy]
         ends = [summary.of(policy, values).at_end for values in here]
         means = np.array([end.estimate for end in ends])
-        aside = back(there(places) + (index - (len(summary.policies) - 1) / 2) * 0.05 * step)
+        aside = back(there(places) + (index - (len(summary.policies) - 1) / 2) * apart * step)
         axes.errorbar(
             aside,
             means,
@@ -118,7 +122,7 @@ def along_parameter(
             elinewidth=0.9,
         )
         axes.plot(
-            places,
+            aside,
             means,
             color=mark.colour,
             linestyle=mark.line if numeric else "none",
