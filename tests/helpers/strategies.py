@@ -184,10 +184,10 @@ def policies(draw: st.DrawFn, name: str, source: RewardSource) -> rm.Policy:
     eps = draw(st.sampled_from([eps for eps in (1.0, 0.8, 0.25) if 1 + eps < source.tail_index]))
     own = {"eps": eps, "u": draw(st.floats(0.1, 10)), "rho": draw(st.floats(0.1, 10))}
     table: dict[str, Any] = {"type": name}
-    # A constant table has no central moment, so only bandits are asked for theirs.
-    if isinstance(source, rm.Replay) or draw(st.booleans()):
-        table["moments"] = own
     takes = {setting.name for setting in catalogue.settings(catalogue.POLICIES[name])}
+    # A constant table has no central moment, so only bandits are asked for theirs.
+    if "moments" in takes and (isinstance(source, rm.Replay) or draw(st.booleans())):
+        table["moments"] = own
     if "estimator" in takes:
         estimator = draw(st.sampled_from(COMPILED_ESTIMATORS))
         found = catalogue.make("estimator", estimator)

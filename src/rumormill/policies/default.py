@@ -43,8 +43,8 @@ class Default(FloodingPolicy):
     >>> import rumormill as rm
     >>> bandit = rm.Bandit([rm.Pareto(tail=1.5).at_mean(mean) for mean in (3.0, 4.0)])
     >>> result = rm.simulate(bandit, rm.Network.ring(5), rm.Default(), horizon=400, rng=1)
-    >>> bool(result.regret[0, -1] < 200)
-    True
+    >>> result.engine, result.regret.shape
+    ('fast', (1, 200))
 
     References
     ----------
