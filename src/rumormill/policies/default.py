@@ -48,7 +48,7 @@ class Default(FloodingPolicy):
 
     References
     ----------
-    docs/semantics.md, "The default"; docs/decisions/017-default.md.
+    docs/semantics.md, "The default"; docs/decisions/018-default.md.
     """
 
     label: ClassVar[str] = "Default"
@@ -200,7 +200,7 @@ def recommended(*, symmetric: bool = False, proven: bool = False) -> Default | K
 
     References
     ----------
-    docs/decisions/017-default.md.
+    docs/decisions/018-default.md.
     """
     truth("symmetric", symmetric)
     if truth("proven", proven):
