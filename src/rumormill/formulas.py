@@ -522,6 +522,11 @@ def prior_contradicted(mean: float, prior: float, fresh_radius: float, prior_rad
     return abs(mean - prior) > fresh_radius + prior_radius
 
 
+def prior_doubt(zeta: float | None) -> float:
+    """What radii are multiplied by before they contradict a prior: 1/zeta where zeta < 1, else 1."""
+    return 1.0 if zeta is None else max(1.0, 1.0 / zeta)
+
+
 def prior_mean(mean: float, n: float, prior: float, w: float) -> float:
     """The mean of n fresh samples and w of the prior."""
     return (w * prior + n * mean) / (w + n)

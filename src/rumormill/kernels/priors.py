@@ -44,8 +44,10 @@ def check_priors(
             if own_index:
                 fresh, before = upper[arm, j] - value, prior_reach(prior.spread[arm, j], L, w)
             else:
-                fresh = scale * to_power(count, powers, exponent) if count >= least else np.inf
-                before = scale * to_power(w, powers, exponent) if w >= least else np.inf
+                fresh = (
+                    prior.doubt * (scale * to_power(count, powers, exponent)) if count >= least else np.inf
+                )
+                before = prior.doubt * (scale * to_power(w, powers, exponent)) if w >= least else np.inf
             if prior_contradicted(value, prior.mean[arm, j], fresh, before):
                 prior.weight[arm, j] = 0.0
 

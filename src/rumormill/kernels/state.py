@@ -272,6 +272,8 @@ class PriorArrays(NamedTuple):
     """Priors, [arm, learner]; empty where there are none."""
 
     probe: float
+    doubt: float
+    """What radii are multiplied by before they contradict a prior."""
     mean: Floats
     weight: Floats
     """In samples; 0 once it is dropped."""

@@ -22,6 +22,7 @@ from rumormill.formulas import (
     needs_probe,
     pooled_index,
     prior_contradicted,
+    prior_doubt,
     prior_floor,
     prior_mean,
     prior_reach,
@@ -177,7 +178,8 @@ class PriorState:
             if not w or not n or not math.isfinite(mean):
                 continue
             if radius is not None:
-                fresh, before = radius.at(n, L), radius.at(w, L)
+                doubt = prior_doubt(radius.zeta)
+                fresh, before = doubt * radius.at(n, L), doubt * radius.at(w, L)
             else:
                 fresh, before = own_index[arm][0] - mean, prior_reach(self._spread[arm], L, w)
             if prior_contradicted(mean, self._mean[arm], fresh, before):

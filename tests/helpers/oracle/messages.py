@@ -359,7 +359,8 @@ def with_prior(me: Agent, found: list[Found], L: float, r: Rules) -> list[float]
         w = math.floor(min(n0, r.cap))
         held = mean  # of the samples that the agent has itself
         reach = (spread * math.sqrt(2 * L / w) if own else width(w, L, r)) if w else INF
-        if n and mean < INF and abs(mean - m0) > index - mean + reach:
+        doubt = 1.0 if own or r.zeta is None or r.zeta > 1 else 1 / r.zeta
+        if n and mean < INF and abs(mean - m0) > doubt * (index - mean + reach):
             me.dropped.add(k)
         for origin in sorted(me.newest) if r.policy == "kmp" else ():
             value, count = me.newest[origin].row[k]

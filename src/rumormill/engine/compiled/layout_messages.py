@@ -188,7 +188,7 @@ class MessagePassingLayout:
             self.sources,
             leads,
             copies,
-            prior_arrays(self.prior, self.reach.learners),
+            prior_arrays(self.prior, self.reach.learners, self.policy.zeta),
         )
 
     def _rules(self, source: RewardSource, horizon: int) -> tuple[Rules, EstimatorConstants]:

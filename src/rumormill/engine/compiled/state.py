@@ -13,6 +13,7 @@ from rumormill.default_rule import NOW, TOP, Beliefs
 from rumormill.engine.compiled.estimators import EstimatorLayout
 from rumormill.engine.compiled.reach import n_words
 from rumormill.engine.result import Opening, Trial
+from rumormill.formulas import prior_doubt
 from rumormill.graphs import Network
 from rumormill.kernels.state import (
     CATONI,
@@ -216,18 +217,19 @@ def empty_general(
     )
 
 
-def prior_arrays(prior: Prior | None, learners: NDArray[np.int32]) -> PriorArrays:
+def prior_arrays(prior: Prior | None, learners: NDArray[np.int32], zeta: float | None) -> PriorArrays:
     """The priors of all learners before the first round."""
     if prior is None:
         none = np.zeros((0, 0))
-        return PriorArrays(1.0, none, none, none, np.zeros(0), none)
+        return PriorArrays(1.0, 1.0, none, none, none, np.zeros(0), none)
     each = [prior.of(v) for v in learners.tolist()]
     mean = np.array([one.mean for one in each], dtype=float).T.copy()
     weight = np.array([one.weights for one in each], dtype=float).T.copy()
     spread = np.zeros_like(mean)
     if prior.spread is not None:
         spread = np.array([one.spread for one in each], dtype=float).T.copy()
-    return PriorArrays(float(prior.probe), mean, weight, spread, np.zeros(len(each)), np.zeros_like(mean))
+    constants = (float(prior.probe), prior_doubt(zeta))
+    return PriorArrays(*constants, mean, weight, spread, np.zeros(len(each)), np.zeros_like(mean))
 
 
 def _empty_beliefs(shape: tuple[int, int], room: int) -> Beliefs:
