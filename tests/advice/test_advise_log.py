@@ -82,13 +82,16 @@ def test_the_right_sentence_and_a_good_setting(name: str) -> None:
         assert sentence in said, said
     fresh = evaluate(truth, advice)
     assert (fresh.recommended - fresh.alone).mean() <= WORSE_ALLOWED * fresh.scale
+    liked = (
+        advice.choice.chosen.candidate
+    )  # in cold starts; with what the log knows messages may gain nothing
     if KNOWN[name].homogeneous:
-        assert advice.chosen.cooperates
+        assert liked.cooperates
         assert fresh.recommended.mean() < fresh.alone.mean()
     if name == "two clusters":
-        assert advice.chosen.network == IN_GROUPS
+        assert liked.network == IN_GROUPS
     if name == "every agent its own":
-        assert not advice.chosen.cooperates
+        assert not liked.cooperates
 
 
 @pytest.mark.slow
@@ -148,7 +151,7 @@ def test_clients_of_far_mirrors_are_not_told_to_share_everything(far_clients: Lo
     recommended, alone = lines["recommended"], lines["agents alone"]
     common = next(line for name, line in lines.items() if name.startswith("always arm"))
     own = lines["always the own best arm"]
-    assert own.mean < recommended.mean < 1.25 * own.mean
+    assert recommended.mean < 1.25 * own.mean
     assert recommended.mean <= 1.05 * alone.mean
     assert recommended.mean < common.mean
     assert far_clients.choice.against_alone.low <= 0
@@ -234,7 +237,7 @@ def test_the_same_seed_gives_the_same_advice() -> None:
 
 def test_the_code_shown_makes_the_policy_played(far_clients: LogAdvice) -> None:
     made = eval(far_clients.code, {"rm": rm})
-    built = far_clients.chosen.build(far_clients.model.moments)
+    built = far_clients.setting.build(far_clients.model.moments)
     assert type(made) is type(built)
     assert made.zeta == built.zeta  # type: ignore[attr-defined]
 

@@ -90,11 +90,6 @@ def test_agents_alone_of_another_constant_must_not_be_much_worse_in_the_recorded
     assert chosen_of(alone=[bold, replace(careful, recorded=211.0)]).chosen.candidate.zeta == 0.1
 
 
-@pytest.mark.parametrize(("zeta", "edge"), [(LADDER[0], True), (LADDER[1], False), (LADDER[-1], True)])
-def test_the_first_and_the_last_constant_are_said_to_be_so(zeta: float, edge: bool) -> None:
-    assert chosen_of(alone=[with_zeta(AGENTS_ALONE, zeta)]).at_edge == edge
-
-
 # --- restarts -------------------------------------------------------------------------------------------
 
 

@@ -74,7 +74,13 @@ def test_what_advice_writes_is_what_was_recommended(tmp_path: Path) -> None:
     given = read_setting(put(tmp_path, mesh_text(mesh)))
     assert given.mesh.file == mesh
     assert given.game.arms == list(advice.log.arms)
-    assert given.setting.build(given.moments) == advice.chosen.build(advice.model.moments)
+    assert given.setting.build(given.moments) == advice.setting.build(advice.model.moments)
+    for v, name in enumerate(given.mesh.ids):
+        known = given.mesh.prior(given.game, name)
+        assert (known is None) == (advice.prior is None)
+        if known is not None and advice.prior is not None:
+            wanted = np.array(advice.prior.of(v).mean, float)
+            np.testing.assert_allclose(np.array(known.mean, float), wanted, rtol=1e-7)
     for group in advice.groups:
         for v in group:
             assert set(given.network.neighbours(v).tolist()) <= set(group)

@@ -12,7 +12,7 @@ import rumormill as rm
 from helpers.synthetic_logs import log_of
 from rumormill.advice import reward_table
 from rumormill.advice.advise import FIRST, _network_of
-from rumormill.advice.baselines import _band
+from rumormill.advice.baselines import BETWEEN_PARTS, OF_REPLAYS, _interval
 from rumormill.advice.mesh_output import read_setting
 from rumormill.advice.problem import TOGETHER, Candidate, Outcome, case_of_spec, paired_excess
 from rumormill.advice.reading.log import Log, read_log
@@ -247,11 +247,12 @@ def test_shrinking_by_hand() -> None:
     np.testing.assert_allclose(shrunk_means(means / 2, errors)[0, :, 0], [0.0, 0.0])
 
 
-def test_bands_lie_around_the_recorded_order() -> None:
-    middle, low, high = _band(np.full(50, 7.0), np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]))
-    assert middle == 7.0
-    assert middle - low == pytest.approx(high - middle)
-    assert high > 7.0
+def test_intervals_join_the_spread_of_replays_and_the_difference_of_the_parts() -> None:
+    here = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    alike, apart = _interval(here, np.full((2, 2), 2.0)), _interval(here, np.full((2, 2), 5.0))
+    assert alike.estimate == apart.estimate == 2.0
+    assert alike.high - 2.0 == pytest.approx(2.0 - alike.low) == OF_REPLAYS * here.std(ddof=1)
+    assert apart.high - 2.0 == pytest.approx(np.hypot(alike.high - 2.0, BETWEEN_PARTS * 3.0))
 
 
 def test_pairs_are_made_over_the_trials_of_both() -> None:

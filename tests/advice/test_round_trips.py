@@ -59,7 +59,7 @@ def check(seed: int, clients: int, mirrors: int, slices: int) -> None:
     values = round_trips(seed, clients, mirrors, slices)
     advice = advise(log_of(values, objective="minimise", unit="s"), seed=seed)
     assert recommendation(advice)[0].startswith("The arms are not the same for all agents")
-    recommended = paid(advice, values, advice.chosen)
+    recommended = paid(advice, values, advice.choice.chosen.candidate)
     alone = paid(advice, values, advice.choice.alone.candidate)
     assert recommended[0] <= 1.05 * alone[0]
     assert recommended.mean() <= 1.05 * alone.mean()

@@ -23,12 +23,14 @@ class Given(Problem):
         light: bool = False,
         fresh: Sequence[Outcome] | None = None,
         against: bool = False,
+        after: Sequence[Outcome] | None = None,
     ) -> None:
         moments = rm.Moments(eps=1.0, u=1.0, rho=1.0)
         super().__init__({TOGETHER: rm.Network.complete(3)}, moments, 2, light=light)
         self._played = {each.candidate: each for each in outcomes}
         self._fresh = outcomes if fresh is None else fresh
         self._against = against
+        self._after = None if after is None else Given(after, light)
 
     @property
     def played(self) -> dict[Candidate, Outcome]:
@@ -37,6 +39,10 @@ class Given(Problem):
     @property
     def hold_out(self) -> Given:
         return Given(self._fresh, self.light)
+
+    @property
+    def later(self) -> Given | None:
+        return self._after
 
     def play(self, candidates: Sequence[Candidate], *, look: bool = False) -> list[Outcome]:
         return [self._played[each] for each in candidates]

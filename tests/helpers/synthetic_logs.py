@@ -182,7 +182,7 @@ def evaluate(truth: Truth, advice: Any, fresh: int = 4, first: int = 10_000) -> 
         for here, there in (halves, halves[::-1])
     ]
     return FreshLosses(
-        all_losses[advice.chosen],
+        all_losses[advice.choice.chosen.candidate],
         all_losses[advice.choice.alone.candidate],
         float(np.mean(others)),
         float(np.abs(best).mean()),

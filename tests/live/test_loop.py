@@ -55,18 +55,22 @@ def explore(path: Path) -> None:
     advised = file.games[0].policy
     kept: dict[str, Any] = {key: advised[key] for key in ("estimator", "gamma") if key in advised}
     file.games[0].policy = {"type": "decentralized", "clique_filter": False, "zeta": 1.0, **kept}
+    assert file.games[0].prior is not None  # the log knows; here everything is to be tried again
+    file.games[0].prior = None
     write_mesh(path, file)
 
 
-def play(ports: list[int], rounds: int) -> None:
-    """In turns: a follower copies what its leader does meanwhile."""
-    rng = random.Random(2)
+def play(ports: list[int], rounds: int) -> list[str]:
+    """In turns: a follower copies what its leader does meanwhile. The arms that were chosen."""
+    rng, arms = random.Random(2), []
     with ExitStack() as stack:
         clients = [stack.enter_context(Client(f"http://127.0.0.1:{port}", timeout=60.0)) for port in ports]
         for _ in range(rounds):
             for client in clients:
                 choice = client.choose()
                 client.observe(choice, cost(choice.arm, rng))
+                arms.append(choice.arm)
+    return arms
 
 
 def is_ready(port: int) -> bool:
@@ -77,38 +81,48 @@ def is_ready(port: int) -> bool:
         return False
 
 
-@pytest.mark.slow
-def test_from_a_log_to_nodes_and_back(tmp_path: Path) -> None:
-    write_log(tmp_path / "yesterday.csv")
-    asked = ("--minimise", "--unit", "ms", "--estimator", "clipped")  # a mean that needs little memory
-    call(tmp_path, "advise", "yesterday.csv", *asked, "--write", "mesh.toml")
-    assert "3 nodes with keys" in call(tmp_path, "mesh", "adopt", "--address", "127.0.0.1:{port}")
-    path = tmp_path / "mesh.toml"
-    ports, http = free_ports(6)[:3], free_ports(6)[3:]
-    for name, port in zip(NODES, ports, strict=True):
-        move(path, name, f"127.0.0.1:{port}")
-    explore(path)
-    mesh = read_mesh(path)
-    assert list(mesh.ids) == NODES
-    assert mesh.file.games[0].objective == "minimise"
+def adopt(folder: Path) -> list[int]:
+    """Addresses and keys for the mesh file of a folder; the HTTP ports of its nodes."""
+    assert "3 nodes with keys" in call(folder, "mesh", "adopt", "--address", "127.0.0.1:{port}")
+    ports = free_ports(6)
+    for name, port in zip(NODES, ports[:3], strict=True):
+        move(folder / "mesh.toml", name, f"127.0.0.1:{port}")
+    return ports[3:]
+
+
+def run_nodes(folder: Path, http: list[int], rounds: int) -> list[str]:
+    """Start the nodes of a mesh, play, stop them; the arms that were chosen."""
     processes = []
     try:
         for name, port in zip(NODES, http, strict=True):
             words = ["node", "--name", name, "--http", f"127.0.0.1:{port}"]
-            with (tmp_path / f"{name}.log").open("wb") as log:
+            with (folder / f"{name}.log").open("wb") as log:
                 processes.append(
                     subprocess.Popen(
-                        [sys.executable, "-c", COMMAND, *words], cwd=tmp_path, stderr=log, stdout=log
+                        [sys.executable, "-c", COMMAND, *words], cwd=folder, stderr=log, stdout=log
                     )
                 )
         for port in http:
             wait_until(lambda port=port: is_ready(port))  # type: ignore[misc]
-        play(http, ROUNDS)
+        return play(http, rounds)
     finally:
         for process in processes:
             process.terminate()
         for process in processes:
             process.wait(120)
+
+
+@pytest.mark.slow
+def test_from_a_log_to_nodes_and_back(tmp_path: Path) -> None:
+    write_log(tmp_path / "yesterday.csv")
+    asked = ("--minimise", "--unit", "ms", "--estimator", "clipped")  # a mean that needs little memory
+    call(tmp_path, "advise", "yesterday.csv", *asked, "--write", "mesh.toml")
+    http = adopt(tmp_path)
+    explore(tmp_path / "mesh.toml")
+    mesh = read_mesh(tmp_path / "mesh.toml")
+    assert list(mesh.ids) == NODES
+    assert mesh.file.games[0].objective == "minimise"
+    assert set(run_nodes(tmp_path, http, ROUNDS)) == set(ARMS)
     call(tmp_path, "mesh", "export", *(f"{name}.data" for name in NODES), "--out", "today.csv")
     rows = list(csv.DictReader((tmp_path / "today.csv").read_text().splitlines()))
     assert len(rows) == 3 * ROUNDS
@@ -117,4 +131,17 @@ def test_from_a_log_to_nodes_and_back(tmp_path: Path) -> None:
     assert "3 agents, 3 arms" in said
     assert "Recommended: " in said
     again = " ".join(call(tmp_path, "advise", "--like", "mesh.toml", "today.csv").split())
-    assert "setting in the file" in again
+    assert "setting in the file is still right: keep it" in again
+    # The second mesh starts where the first ended: it knows the arms, and takes the best from the start.
+    (tmp_path / "second").mkdir()
+    call(tmp_path, "advise", "today.csv", *asked, "--write", "second/mesh.toml")
+    second = read_mesh(tmp_path / "second" / "mesh.toml")
+    (game,) = second.file.games
+    assert game.prior is not None
+    for name in NODES:
+        known = dict(zip(game.arms, game.prior.nodes[name].mean, strict=True))
+        assert min(known, key=lambda arm: known[arm]) == "fra"
+        for arm, mean in known.items():
+            tried = [float(row["cost"]) for row in rows if row["arm"] == arm]
+            assert mean == pytest.approx(sum(tried) / len(tried), rel=0.25)
+    assert set(run_nodes(tmp_path / "second", adopt(tmp_path / "second"), 5)) == {"fra"}

@@ -10,7 +10,8 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.advice.baselines import baselines_of
+from rumormill.advice.baselines import baselines_of, gain_of
+from rumormill.advice.knowledge import Knowledge
 from rumormill.advice.model_checks import ModelChecks, check_model
 from rumormill.advice.model_checks.homogeneity import group_numbers, groups_of_table
 from rumormill.advice.problem import (
@@ -154,6 +155,7 @@ def _advise_log(
     first = log_problem(table, model, network, values, cut, root, jobs, on_play)
     choice = choose(first, explore(first, estimators))
     all_agents = (tuple(range(network.n_agents)),)
+    groups = group_numbers(model.homogeneity.groups, network.n_agents)
     return LogAdvice(
         table.log,
         table,
@@ -161,6 +163,8 @@ def _advise_log(
         model,
         choice,
         tuple(baselines_of(table, first, choice, cut)),
+        gain_of(first, choice, table.log.unit, table.rounds),
+        Knowledge(values, recorded_cells(table, values), groups, table.log.sign, model.moments),
         model.homogeneity.groups if model.homogeneity.tested else all_agents,
         (*table.log.notes, *table.notes, *notes),
         (cut, table.rounds - cut),
@@ -191,10 +195,15 @@ def log_problem(
     networks = {TOGETHER: network}
     if len(groups) > 1:
         networks[IN_GROUPS] = restricted(network, group_of)
+    recorded = recorded_cells(table, values)
     counts = table.recorded.sum(axis=0) if table.log.agents is not None else None
 
     def problem(
-        part: NDArray[np.float64], number: int, count_from: int = 0, like: LogProblem | None = None
+        part: NDArray[np.float64],
+        number: int,
+        count_from: int = 0,
+        like: LogProblem | None = None,
+        known: Knowledge | None = None,
     ) -> LogProblem:
         """One part of the log as a problem."""
         return LogProblem(
@@ -208,6 +217,8 @@ def log_problem(
             light=model.light,
             count_from=count_from,
             recorded=None if counts is None else counts * (len(part) / table.rounds),
+            known=known,
+            length=None if known is None else table.rounds,
             seed=stream_seed(root, number),
             jobs=jobs,
             on_play=on_play,
@@ -218,7 +229,15 @@ def log_problem(
     first = whole if drifts else problem(values[:cut], 1, like=whole)
     first.rest = problem(values, 2, cut, whole) if drifts else problem(values[cut:], 2, like=whole)
     first.whole = whole
+    whole_log = Knowledge(values, recorded, group_of, table.log.sign, model.moments)
+    first.after = problem(values[cut:], 4, like=whole, known=whole_log.part(slice(None, cut)))
+    first.exchanged = problem(values[:cut], 5, like=whole, known=whole_log.part(slice(cut, None)))
     return first
+
+
+def recorded_cells(table: RewardTable, values: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which of the values were recorded; all, where a log without agents is read by several."""
+    return table.recorded if table.log.agents is not None else np.ones(values.shape, dtype=np.bool_)
 
 
 def _network_of(table: RewardTable, network: Network | None) -> Network:

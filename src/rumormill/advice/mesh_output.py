@@ -1,21 +1,25 @@
 """Advice as a mesh file, and the setting of a mesh file as advice compares it.
 
-The file holds one game (arms, objective, unit, policy with its settings, moments) and the agents of the log
-as nodes; links between groups are left out. `rumormill node`, `rumormill simulate --mesh` and specs read it.
+The file holds one game (arms, objective, unit, policy and settings, moments, prior) and the agents of the
+log as nodes; links between groups are left out. `rumormill node`, `rumormill simulate --mesh` and specs
+read it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from rumormill.advice.problem import LABELS, Candidate
 from rumormill.advice.report_text import LogAdvice
 from rumormill.arms import Moments
 from rumormill.errors import DataError, InputError
 from rumormill.graphs import Network
-from rumormill.mesh.file import GamePart, Mesh, MeshFile, NodePart, read_mesh
+from rumormill.mesh.file import GamePart, Mesh, MeshFile, NodePart, PriorPart, read_mesh
 from rumormill.text import shown
 
 # The default port of a node.
@@ -34,11 +38,11 @@ class MeshSetting:
 
 
 def mesh_of(advice: LogAdvice) -> MeshFile:
-    """The recommended setting as a mesh file: links between groups are left out.
+    """The recommended setting that learns as a mesh file, with its prior; no links between groups.
 
     A log has no addresses: each agent gets its name and port 7400.
     """
-    setting, log = advice.chosen, advice.log
+    setting, log = advice.setting, advice.log
     names = log.agents or tuple(f"node{v}" for v in range(advice.network.n_agents))
     network = advice.networks[setting.network]
     moments = advice.model.moments
@@ -53,6 +57,7 @@ def mesh_of(advice: LogAdvice) -> MeshFile:
         unit=log.unit,
         policy=policy,
         moments={"eps": moments.eps, "u": moments.u, "rho": moments.rho},
+        prior=_prior_part(advice, names),
     )
     nodes = [
         NodePart(
@@ -64,6 +69,18 @@ def mesh_of(advice: LogAdvice) -> MeshFile:
         for v in range(len(names))
     ]
     return MeshFile(name=log.name, games=[game], nodes=nodes)
+
+
+def _prior_part(advice: LogAdvice, names: Sequence[str]) -> PriorPart | None:
+    """What every node knows of the arms, in the unit of the log."""
+    if advice.prior is None:
+        return None
+    mean, n = advice.log.sign * np.asarray(advice.prior.mean), np.asarray(advice.prior.n)
+    each = {
+        name: PriorPart(mean=[float(f"{value:.8g}") for value in mean[v]], n=n[v].tolist())
+        for v, name in enumerate(names)
+    }
+    return PriorPart(nodes=each)
 
 
 def read_setting(path: str | Path) -> MeshSetting:

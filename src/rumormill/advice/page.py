@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,13 +21,14 @@ from rumormill.advice.report_text import (
     asked,
     basis,
     findings,
+    gain_sentence,
     group_lines,
     headline,
     in_short,
     recommendation,
     reported_on,
+    what_could_be_wrong,
 )
-from rumormill.advice.search import kind_of
 from rumormill.catalogue import label_of
 from rumormill.experiments.report.markup import picture, table
 from rumormill.files import write_atomically
@@ -72,7 +74,7 @@ def price_figure(advice: LogAdvice) -> Figure:
         axes = figure.subplots()
         looked = looks(KINDS.values())
         for kind, name in KINDS.items():
-            here = [each for each in advice.losses.values() if kind_of(each.candidate) == kind]
+            here = [each for each in advice.losses.values() if each.candidate.kind == kind]
             if here:
                 axes.plot(
                     [each.messages for each in here],
@@ -83,7 +85,7 @@ def price_figure(advice: LogAdvice) -> Figure:
                     alpha=0.8,
                     label=name,
                 )
-        chosen = advice.choice.chosen
+        chosen = advice.losses.get(replace(advice.setting, warm=False), advice.choice.chosen)
         axes.plot(
             [chosen.messages],
             [chosen.score],
@@ -177,14 +179,12 @@ def _enough(advice: LogAdvice, axes: Any) -> None:
 
 
 def _baselines(advice: LogAdvice, axes: Any) -> None:
-    """Means and intervals of the baselines on the hold-out."""
+    """Means of the baselines after the first part; their intervals are not calibrated, so none is drawn."""
     lines = advice.baselines[::-1]
-    middle = np.array([line.mean for line in lines])
-    reach = np.abs(np.array([[line.mean - line.low, line.high - line.mean] for line in lines]).T)
-    axes.errorbar(middle, range(len(lines)), xerr=reach, fmt="o", capsize=2, color=LOOKS[2].colour)
+    axes.plot([line.mean for line in lines], range(len(lines)), "o", color=LOOKS[2].colour)
     axes.set_yticks(range(len(lines)), [_short(line.name) for line in lines])
     axes.set_xlabel(_with_unit(advice, f"per request, {advice.log.better} is better"))
-    axes.set_title(f"on the last {advice.rounds[1]:,} rounds", loc="left")
+    axes.set_title(f"after the first {advice.rounds[0]:,} rounds", loc="left")
 
 
 def _short(name: str) -> str:
@@ -273,17 +273,54 @@ def _recommended(axes: Axes, rows: Rows) -> None:
 # --- the page -------------------------------------------------------------------------------------------
 
 
-def write_page(advice: LogAdvice, path: Path) -> Path:
-    """Write the page; it gets its name only when it is whole."""
+def write_page(text: str, path: Path) -> Path:
+    """Write a page; it gets its name only when it is whole."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, page_html(advice).encode())
+    write_atomically(path, text.encode())
     return path
+
+
+def summary_html(advice: LogAdvice, command: str) -> str:
+    """One page to forward: the recommendation, a picture, the gain, what could be wrong, the next command."""
+    log = advice.log
+    wrong = "".join(f"<li>{html.escape(text)}</li>" for text in what_could_be_wrong(advice))
+    arms = advice.kept_arms or {}
+    kept = table(["agent", "arm"], [[*pair] for pair in arms.items()], ["", ""]) if arms else ""
+    told = f"Outcome per request by way of choosing, {log.better} is better."
+    what = f"What it would have {'saved' if log.better == 'less' else 'gained'} on this log"
+    return f"""{_head(f"Advice in short: {log.name}")}
+<header><p class="kicker">{html.escape(log.name)} · {len(log.value):,} values, {log.n_agents} agents,
+{log.n_arms} arms</p>
+<h1>{html.escape(in_short(advice))}.</h1></header>
+<section id="picture">{picture(ways_figure(advice), "svg", told)}</section>
+<section id="gain"><h2>{what}</h2><p>{html.escape(gain_sentence(advice))}</p>{kept}</section>
+<section id="wrong"><h2>What could be wrong</h2><ul>{wrong}</ul></section>
+<section id="next"><h2>The next command</h2><pre><code>{html.escape(command)}</code></pre></section>
+</main></body></html>
+"""
+
+
+def ways_figure(advice: LogAdvice) -> Figure:
+    """The outcome of every way of choosing, the recommended one first."""
+    with style():
+        figure = new_figure(WIDTH + 1.5, 0.6 + 0.42 * len(advice.baselines))
+        _baselines(advice, figure.subplots())
+    return figure
+
+
+def _head(title: str) -> str:
+    """The beginning of a page, up to its content."""
+    css = (resources.files("rumormill.experiments.report") / "template" / "report.css").read_text("utf-8")
+    return f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html.escape(title)}</title><style>{css}</style></head>
+<body><main>"""
 
 
 def page_html(advice: LogAdvice) -> str:
     """The page as text."""
     log = advice.log
-    css = (resources.files("rumormill.experiments.report") / "template" / "report.css").read_text("utf-8")
     said = recommendation(advice)
     tried = f"Every setting that was tried on {basis(advice)}."
     unit = f", in {html.escape(log.unit)} per request" if log.unit else ""
@@ -291,19 +328,16 @@ def page_html(advice: LogAdvice) -> str:
     first = "".join(f'<p class="notice">{html.escape(text)}</p>' for text in said[:failing])
     rest = "".join(f"<p>{html.escape(text)}</p>" for text in said[failing:])
     notes = "".join(f"<li>{html.escape(note)}</li>" for note in (*advice.notes, *advice.model.why_moments))
-    return f"""<!doctype html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>Advice: {html.escape(log.name)}</title><style>{css}</style></head>
-<body><main>
+    return f"""{_head(f"Advice: {log.name}")}
 <header><p class="kicker">rumormill · advice · {html.escape(log.name)}</p>
 <h1>{html.escape(in_short(advice))}</h1>
 <p class="question">{html.escape(headline(advice))}</p></header>
 <section id="advice"><h2>Advice</h2>{first}{rest}{_group_list(advice)}
 <pre><code>{html.escape(advice.code)}</code></pre></section>
 <section id="lines"><h2>Outcome per way of choosing{unit}</h2>
-<p>Chosen on {basis(advice)}, reported on {reported_on(advice)}. Winsorised
-means; intervals of 95 % from a block bootstrap over time.</p>{_baseline_table(advice)}</section>
+<p>Chosen on {basis(advice)}, reported in {reported_on(advice)}. Means of values winsorised
+by agent and arm.</p>
+{_baseline_table(advice)}</section>
 <section id="model"><h2>The model, tested</h2>{_findings_table(advice)}
 {picture(model_figure(advice), "svg", "The checks of the model, one by one.")}
 <div class="pictures">{picture(price_figure(advice), "svg", tried)}</div></section>
@@ -326,18 +360,17 @@ def _group_list(advice: LogAdvice) -> str:
 
 def _baseline_table(advice: LogAdvice) -> str:
     """The baselines as an HTML table."""
-    head = ["way", "mean", "95 % band", "median", "p90"]
+    head = ["way", "mean", "median", "p90"]
     rows = [
         [
             line.name,
             number(line.mean),
-            f"{number(line.low)} – {number(line.high)}",
             number(line.median),
             number(line.p90),
         ]
         for line in advice.baselines
     ]
-    return table(head, rows, ["", "number", "number", "number", "number"])
+    return table(head, rows, ["", "number", "number", "number"])
 
 
 def _findings_table(advice: LogAdvice) -> str:

@@ -28,7 +28,7 @@ from rumormill.experiments.plan import plan_of
 from rumormill.experiments.spec.building import build_common_bandit, build_laws
 from rumormill.experiments.spec.schema import Spec
 from rumormill.graphs import Network
-from rumormill.policies import Plan, Policy
+from rumormill.policies import Plan, Policy, Prior
 from rumormill.seeds import root_seed, stream_seed
 from rumormill.stats.bootstrap import Interval, bootstrap_interval, relative_difference
 from rumormill.text import nearest
@@ -36,7 +36,9 @@ from rumormill.text import nearest
 Array = NDArray[np.float64]
 
 ALONE, TOGETHER, IN_GROUPS = "alone", "all", "groups"
+FIXED, OWN = "fixed", "own"
 LABELS = {"robust": "Alone", "decentralized": "Decentralized", "centralized": "Centralized", "kmp": "KMP"}
+KEPT = {OWN: "the own best arm", IN_GROUPS: "the best arm of the group", TOGETHER: "the best common arm"}
 ZETAS = (0.03, 0.1, 0.3, 1.0)
 SHARING = ("decentralized", "centralized", "kmp")
 # Catoni's mean solves an equation over all samples every round: too slow to be tried by default. The trimmed
@@ -63,20 +65,45 @@ class Candidate:
     network: str = TOGETHER
     restart: int | None = None
     """Length in rounds after which agents are reset; None: never."""
+    warm: bool = False
+    """Whether agents are born with what the log before knows of the arms."""
 
     def __str__(self) -> str:
+        if self.fixed:
+            return f"Always {self.kept}"
         where = " in groups" if self.network == IN_GROUPS else ""
         if self.estimator is None:
             return f"{self.policy.capitalize()}{where}"
         reach = f" γ={self.gamma}" if self.cooperates else ""
         restart = "" if self.restart is None else f", restart every {self.restart}"
         label = LABELS.get(self.policy, self.policy)
-        return f"{label}{where}{reach}, {self.estimator}, ζ={self.zeta:g}{restart}"
+        start = ", warm start" if self.warm else ""
+        return f"{label}{where}{reach}, {self.estimator}, ζ={self.zeta:g}{restart}{start}"
+
+    @property
+    def fixed(self) -> bool:
+        """Whether agents keep the arm that was best before."""
+        return self.policy == FIXED
+
+    @property
+    def kept(self) -> str:
+        """Which arm agents keep, in words."""
+        return KEPT[self.network]
+
+    @property
+    def kept_by_all(self) -> bool:
+        """Whether all agents keep the same arm."""
+        return self.fixed and self.network == TOGETHER
 
     @property
     def cooperates(self) -> bool:
         """Whether agents exchange messages."""
-        return self.policy != "robust"
+        return self.policy not in ("robust", FIXED)
+
+    @property
+    def kind(self) -> str:
+        """Fixed, alone, all together, or in groups."""
+        return FIXED if self.fixed else self.network if self.cooperates else ALONE
 
     def settings(self, moments: Moments) -> dict[str, Any]:
         """The arguments of the policy's class, in the order in which they are shown."""
@@ -219,6 +246,11 @@ class Problem(ABC):
         """Whether the recorded order of the whole log contradicts `chosen`."""
         return False
 
+    @property
+    def later(self) -> Problem | None:
+        """Games that begin after a part of the data that is known by then; None where there are none."""
+        return None
+
     def extras(self, estimators: Sequence[str]) -> list[Candidate]:
         """Candidates beside the grid; those without a lemma are played for comparison only."""
         return []
@@ -232,7 +264,7 @@ class Problem(ABC):
 
     def policy(self, candidate: Candidate) -> Policy:
         """The policy of a candidate, built once; restarts and networks share it."""
-        key = dataclasses.replace(candidate, network=TOGETHER, restart=None)
+        key = dataclasses.replace(candidate, network=TOGETHER, restart=None, warm=False)
         if key not in self._policies:
             self._policies[key] = key.build(self.moments)
         return self._policies[key]
@@ -242,9 +274,15 @@ class Problem(ABC):
         policy = self.policy(candidate)
         key = (candidate.network, policy.plan_key())
         network = self.networks[candidate.network]
-        made = prepare(policy, network, self.n_arms, plan=self._plans.get(key), quiet=True)
+        made = prepare(
+            policy, network, self.n_arms, plan=self._plans.get(key), prior=self.prior(candidate), quiet=True
+        )
         self._plans[key] = made.plan
         return made
+
+    def prior(self, candidate: Candidate) -> Prior | None:
+        """What the agents of a candidate know at the start."""
+        return None
 
 
 def restricted(network: Network, group_of: NDArray[np.int64]) -> Network:

@@ -13,7 +13,7 @@ from rumormill.advice.mesh_output import MeshSetting
 from rumormill.advice.problem import Candidate
 from rumormill.advice.reading.log import Log
 from rumormill.advice.replay import LogProblem
-from rumormill.advice.report_text import LogAdvice, compared
+from rumormill.advice.report_text import AS_WELL, LogAdvice, compared
 from rumormill.advice.search import MARGIN
 from rumormill.arms import Moments
 from rumormill.errors import DataError
@@ -24,7 +24,7 @@ from rumormill.stats.bootstrap import Interval
 
 @dataclass(frozen=True)
 class Recheck:
-    """Loss of the old candidate against the new one, on the whole new log."""
+    """Loss of the old candidate against the new one, after the first part of the new log."""
 
     advice: LogAdvice
     old: Candidate
@@ -41,10 +41,10 @@ class Recheck:
     def sentence(self) -> str:
         """The result as a sentence."""
         than = compared(self.advice, self.excess)
-        right = "still right" if self.still_right else "no longer right"
+        right = "still right: keep it" if self.still_right else "no longer right"
         return (
-            f"The setting in the file is {right}: it loses {than} per request than what would be "
-            "recommended now."
+            f"The setting in the file is {right}. It loses {than} per request than what would be recommended "
+            "now."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Recheck:
         return {
             "still_right": self.still_right,
             "old": str(self.old),
-            "new": str(self.advice.chosen),
+            "new": str(self.advice.setting),
             "excess": {"estimate": self.excess.estimate, "low": self.excess.low, "high": self.excess.high},
             "sentence": self.sentence,
         }
@@ -66,7 +66,10 @@ def recheck(
     jobs: int | None = None,
     on_play: Callable[[int], None] = lambda plays: None,
 ) -> Recheck:
-    """Play the candidate of the mesh on its own network, and fresh advice, on the same log."""
+    """Play the candidate of the mesh on its own network, and fresh advice, after the first part of the log.
+
+    A mesh with a prior is played with what the first part knows: its own prior is about another time.
+    """
     if sorted(log.arms) != sorted(given.game.arms):
         raise DataError(
             f"the log has the arms {', '.join(log.arms)}, the mesh {', '.join(given.game.arms)}: they must "
@@ -77,28 +80,32 @@ def recheck(
     table = advice.table
     if table.n_agents != network.n_agents:
         raise DataError("some nodes of the mesh have too few values in the log to be replayed")
-    networks = {"old": network, **advice.networks}
+    networks, cut = {"old": network, **advice.networks}, advice.rounds[0]
 
     def problem(moments: Moments) -> LogProblem:
         """Two problems with the same seed have the same resamples, so outcomes are paired."""
+        known = replace(advice.known, moments=moments, _priors={}, _kept={}).part(slice(None, cut))
         return LogProblem(
-            table.values,
+            table.values[cut:],
             log.objective,
             networks,
             moments,
             advice.model.homogeneity.group_of,
             drifts=advice.model.drift.drifts,
             remembers=advice.model.dependence.remembers,
-            recorded=table.recorded.sum(axis=0),
+            recorded=table.recorded[cut:].sum(axis=0),
+            known=known,
+            length=table.rounds,
             seed=stream_seed(root_seed(seed), 3),
             jobs=jobs,
             on_play=on_play,
         )
 
     then, today = problem(given.moments), problem(advice.model.moments)
-    (was,) = then.play([replace(given.setting, network="old")])
-    now, lone = today.play([advice.chosen, advice.choice.alone.candidate])
-    return Recheck(advice, given.setting, today.excess(was, now), MARGIN * lone.mean)
+    (was,) = then.play([replace(given.setting, network="old", warm=given.game.prior is not None)])
+    now, lone = today.play([advice.setting, advice.start.cold.candidate])
+    margin = max(MARGIN * lone.mean, AS_WELL * abs(float(now.paid.mean())))
+    return Recheck(advice, given.setting, today.excess(was, now), margin)
 
 
 def _in_mesh_order(given: MeshSetting, log: Log) -> tuple[Log, Network]:

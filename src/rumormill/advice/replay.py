@@ -17,12 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from rumormill.advice.knowledge import Knowledge
 from rumormill.advice.problem import Candidate, Outcome, Problem
 from rumormill.arms import Moments, Replay
 from rumormill.arms.objective import Objective, sign_of
 from rumormill.engine import Contender, play_trial
 from rumormill.engine.workers import Tick, no_tick
 from rumormill.graphs import Network
+from rumormill.policies import Prior
 from rumormill.seeds import stream_seed
 from rumormill.stats.bootstrap import Interval
 from rumormill.stats.winsorize import cell_means, winsorised
@@ -65,7 +67,9 @@ class LogProblem(Problem):
 
     `remembers`: rewards depend on the last ones, so blocks are resampled. Outcomes count from round
     `count_from` on. `recorded`: number of values of every (agent, arm) that were recorded, not imputed.
-    The caller sets `rest` (the hold-out) and `whole`.
+    `known`: what is known at the start, for warm starts and fixed arms. `length`: rounds of a resample,
+    default as many as recorded. The caller sets `rest` (the hold-out), `whole`, `after` (the rest, with the
+    first part known) and `exchanged` (the first part, with the rest known).
     """
 
     def __init__(
@@ -81,6 +85,8 @@ class LogProblem(Problem):
         light: bool = False,
         count_from: int = 0,
         recorded: Array | None = None,
+        known: Knowledge | None = None,
+        length: int | None = None,
         seed: np.random.SeedSequence,
         jobs: int | None = None,
         on_play: Callable[[int], None] = lambda plays: None,
@@ -88,6 +94,7 @@ class LogProblem(Problem):
     ) -> None:
         super().__init__(networks, moments, values.shape[2], light=light, jobs=jobs, like=like)
         self.values, self.objective, self.rounds = values, objective, len(values)
+        self.known, self.length = known, length or len(values)
         self.count_from = count_from
         self.recorded = np.full(values.shape[1:], len(values)) if recorded is None else recorded
         self.group_of, self.on_play, self._seed = group_of, on_play, seed
@@ -97,10 +104,23 @@ class LogProblem(Problem):
         self.look, self.logs = (LOOK // 2, LOGS // 2) if large else (LOOK, LOGS)
         self.block = block_length(len(values)) if drifts or remembers else 1
         self.segments, self.near = (DRIFT_SEGMENTS, NEAR) if drifts else (1, 1.0)
-        self._logs: dict[tuple[int, int], tuple[Array, Array]] = {}
+        self._logs: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
         self._played: dict[Candidate, ReplayOutcome] = {}
         self.rest: LogProblem | None = None
         self.whole: LogProblem | None = None
+        self.after: LogProblem | None = None
+        self.exchanged: LogProblem | None = None
+
+    @property
+    def later(self) -> LogProblem | None:
+        return self.after
+
+    def prior(self, candidate: Candidate) -> Prior | None:
+        if not candidate.warm:
+            return None
+        assert self.known is not None
+        assert candidate.estimator is not None
+        return self.known.prior(candidate.estimator)
 
     @property
     def played(self) -> Mapping[Candidate, ReplayOutcome]:
@@ -111,19 +131,23 @@ class LogProblem(Problem):
         assert self.rest is not None
         return self.rest
 
-    def log(self, number: int, time: int) -> tuple[Array, Array]:
-        """Rewards of a resample, and its means [segment, agent, arm]; number 0 is the recorded log."""
+    def log(self, number: int, time: int) -> tuple[Array, Array, Array]:
+        """Rewards of a resample, its means [segment, agent, arm], its rewards winsorised by agent and arm.
+
+        Number 0 is the recorded log. (Winsorised over all that was pulled, rare pulls of a bad arm would
+        count as outliers.)
+        """
         key = (number, time)
         if key not in self._logs:
             rows = np.arange(self.rounds)
             if number:
                 outer = np.random.default_rng(stream_seed(self._seed, number))
-                rows = rows[resampled(self.rounds, self.block, self.near, outer)]
+                rows = resampled(self.rounds, self.block, self.near, outer, self.length)
                 if time:
                     inner = np.random.default_rng(stream_seed(self._seed, number, time))
-                    rows = rows[resampled(self.rounds, self.block, self.near, inner)]
+                    rows = rows[resampled(self.length, self.block, self.near, inner)]
             values = self.values[rows]
-            self._logs[key] = values, self._means(values)
+            self._logs[key] = values, self._means(values), _winsorised_table(values)
         return self._logs[key]
 
     def play(self, candidates: Sequence[Candidate], *, look: bool = False) -> list[ReplayOutcome]:
@@ -147,8 +171,10 @@ class LogProblem(Problem):
             self.on_play(1)
 
         if waiting:
-            for candidate in waiting:
-                self.policy(candidate)
+            for candidate in waiting:  # built once, before the threads
+                if not candidate.fixed:
+                    self.policy(candidate)
+                    self.prior(candidate)
             self.workers.run(waiting, work, keep)
         # In the order of the request, not of the workers: ties must not depend on scheduling.
         self._played.update({candidate: done[candidate] for candidate in waiting})
@@ -169,13 +195,14 @@ class LogProblem(Problem):
 
     def in_order(self, candidate: Candidate) -> tuple[float, float]:
         """Loss and winsorised mean outcome per request in the recorded order."""
-        values, means = self.log(0, 0)
+        values, means, tame = self.log(0, 0)
         actions, _ = self.actions_on(candidate, values)
-        return self._loss(actions, means), self._paid(actions, values)
+        return self._loss(actions, means), self._paid(actions, tame)
 
     def actions_on(self, candidate: Candidate, values: Array) -> tuple[Actions, tuple[float, float]]:
         """The actions (round, agent) on these rewards, and messages and bytes per round."""
-        return self._actions(self.contender(candidate), candidate.restart, values)
+        contender = None if candidate.fixed else self.contender(candidate)
+        return self._actions(candidate, contender, values)
 
     # --- one candidate ----------------------------------------------------------------------------------
 
@@ -183,25 +210,28 @@ class LogProblem(Problem):
         self, candidate: Candidate, keys: Sequence[tuple[int, int]], shape: tuple[int, int], tick: Tick
     ) -> ReplayOutcome:
         """The outcome on the resamples `keys`, of which the first is the recorded log."""
-        contender = self.contender(candidate)
+        contender = None if candidate.fixed else self.contender(candidate)
         losses, paid, first, sent = [], [], None, (0.0, 0.0)
         for key in keys:
-            values, means = self.log(*key)
-            actions, sent = self._actions(contender, candidate.restart, values, tick)
+            values, means, tame = self.log(*key)
+            actions, sent = self._actions(candidate, contender, values, tick)
             first = actions if first is None else first
             losses.append(self._loss(actions, means))
-            paid.append(self._paid(actions, values))
+            paid.append(self._paid(actions, tame))
         assert first is not None
         loss, outcome = np.array(losses[1:]).reshape(shape), np.array(paid[1:]).reshape(shape)
         return ReplayOutcome(candidate, loss, outcome, *sent, losses[0], first)
 
     def _actions(
-        self, contender: Contender, restart: int | None, values: Array, tick: Tick = no_tick
+        self, candidate: Candidate, contender: Contender | None, values: Array, tick: Tick = no_tick
     ) -> tuple[Actions, tuple[float, float]]:
-        """Actions, messages and bytes per round; a restart begins a new game."""
-        pieces, messages, wire_bytes = [], 0.0, 0.0
-        length = restart or self.rounds
-        for start in range(0, self.rounds, length):
+        """Actions, messages and bytes per round; a restart begins a new game. No contender: fixed arms."""
+        pieces, messages, wire_bytes, rounds = [], 0.0, 0.0, len(values)
+        if contender is None:
+            assert self.known is not None
+            return np.tile(self.known.best_arms(candidate), (rounds, 1)), (0.0, 0.0)
+        length = candidate.restart or rounds
+        for start in range(0, rounds, length):
             part = values[start : start + length]
             trial = play_trial(
                 [contender],
@@ -216,20 +246,19 @@ class LogProblem(Problem):
             pieces.append(trial.actions)
             messages += float(trial.messages[-1])
             wire_bytes += float(trial.wire_bytes[-1])
-        return np.concatenate(pieces), (messages / self.rounds, wire_bytes / self.rounds)
+        return np.concatenate(pieces), (messages / rounds, wire_bytes / rounds)
 
     def _loss(self, actions: Actions, means: Array) -> float:
         """Mean gap of the arms pulled, over rounds and agents."""
         best = means.max(axis=2) if self.objective == "maximise" else means.min(axis=2)
-        segment = np.arange(self.rounds) * len(means) // self.rounds
+        segment = np.arange(len(actions)) * len(means) // len(actions)
         chosen = means[segment[:, None], np.arange(means.shape[1])[None, :], actions]
         return float(np.abs(best[segment] - chosen)[self.count_from :].mean())
 
-    def _paid(self, actions: Actions, values: Array) -> float:
-        """Winsorised mean of the rewards of the arms pulled."""
+    def _paid(self, actions: Actions, tame: Array) -> float:
+        """Mean of the winsorised rewards of the arms pulled."""
         start = self.count_from
-        pulled = np.take_along_axis(values[start:], actions[start:, :, None], axis=2)
-        return float(winsorised(pulled.ravel()).mean())
+        return float(np.take_along_axis(tame[start:], actions[start:, :, None], axis=2).mean())
 
     def _means(self, values: Array) -> Array:
         """The means [segment, agent, arm]: the agent's own, shrunk towards those of its group."""
@@ -239,13 +268,21 @@ class LogProblem(Problem):
         shape = (self.segments, n_agents, n_arms)
         flat = cell_means(values.ravel(), cell.ravel(), math.prod(shape))
         # Imputed cells add no information: the error is that of the values recorded.
-        thin = np.sqrt(rounds / np.clip(self.recorded, 1, rounds))
+        thin = np.sqrt(rounds / np.clip(self.recorded, 1, self.rounds))
         own, errors = flat[0].reshape(shape), flat[1].reshape(shape) * thin
         made = np.empty_like(own)
         for group in range(int(self.group_of.max()) + 1):
             here = self.group_of == group
             made[:, here] = shrunk_means(own[:, here], errors[:, here])
         return made
+
+
+def _winsorised_table(values: Array) -> Array:
+    """The values [round, agent, arm], winsorised for every agent and arm."""
+    made = np.empty_like(values)
+    for v, k in np.ndindex(*values.shape[1:]):
+        made[:, v, k] = winsorised(values[:, v, k])
+    return made
 
 
 def shrunk_means(means: Array, errors: Array) -> Array:
@@ -283,10 +320,13 @@ def block_length(rounds: int) -> int:
     return max(LEAST_BLOCK, round(2 * math.cbrt(rounds)))
 
 
-def resampled(rounds: int, length: int, near: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The rounds of a bootstrap resample: blocks from within a share `near` of the log."""
-    starts, last = np.arange(0, rounds, length), max(0, rounds - length)
+def resampled(
+    rounds: int, length: int, near: float, rng: np.random.Generator, wanted: int | None = None
+) -> NDArray[np.int64]:
+    """The rounds of a bootstrap resample, `wanted` of them: blocks from within a share `near` of the log."""
+    wanted = wanted or rounds
+    starts, last = np.arange(0, wanted, length) * rounds // wanted, max(0, rounds - length)
     reach = max(length, round(near * rounds))
     low, high = np.clip(starts - reach, 0, last), np.minimum(starts + reach, last)
     drawn = low + (rng.random(len(starts)) * (high - low + 1)).astype(np.int64)
-    return np.asarray((drawn[:, None] + np.arange(length)).ravel()[:rounds])
+    return np.asarray((drawn[:, None] + np.arange(length)).ravel()[:wanted])

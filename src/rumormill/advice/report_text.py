@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from rumormill.advice.baselines import Baseline
+from rumormill.advice.baselines import Baseline, Gain
+from rumormill.advice.knowledge import Knowledge
 from rumormill.advice.model_checks import ModelChecks
 from rumormill.advice.model_checks.homogeneity import PERMUTATIONS, group_numbers
-from rumormill.advice.problem import IN_GROUPS, TOGETHER, Candidate, restricted
+from rumormill.advice.problem import IN_GROUPS, TOGETHER, Candidate, Outcome, restricted
 from rumormill.advice.reading.log import Log
 from rumormill.advice.replay import ReplayOutcome
 from rumormill.advice.reward_table import RewardTable
-from rumormill.advice.search import MARGIN, Recommendation
+from rumormill.advice.search import LADDER, MARGIN, Recommendation, Start
 from rumormill.graphs import Network
+from rumormill.policies import Prior
 from rumormill.stats.bootstrap import Interval
 from rumormill.text import plural
 
 MOST_NAMES = 6
+# A kept arm does as well if its outcome differs by no more than this share.
+AS_WELL = 0.02
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,9 @@ class LogAdvice:
     model: ModelChecks
     choice: Recommendation
     baselines: tuple[Baseline, ...]
+    gain: Gain
+    known: Knowledge
+    """What the whole log knows of the arms."""
     groups: tuple[tuple[int, ...], ...]
     notes: tuple[str, ...]
     rounds: tuple[int, int]
@@ -41,9 +48,26 @@ class LogAdvice:
     losses: dict[Candidate, ReplayOutcome]
 
     @property
+    def start(self) -> Start:
+        """Warm or cold, or fixed arms."""
+        assert self.choice.start is not None
+        return self.choice.start
+
+    @property
     def chosen(self) -> Candidate:
         """The recommended candidate."""
-        return self.choice.chosen.candidate
+        return self.start.chosen.candidate
+
+    @property
+    def setting(self) -> Candidate:
+        """The recommended setting of agents that learn: `chosen`, unless that is to keep an arm."""
+        return self.start.learner.candidate
+
+    @property
+    def prior(self) -> Prior | None:
+        """What the agents of `setting` are born with: what the whole log knows; None for a cold start."""
+        name = self.setting.estimator
+        return self.known.prior(name) if self.setting.warm and name is not None else None
 
     @property
     def networks(self) -> dict[str, Network]:
@@ -53,32 +77,60 @@ class LogAdvice:
 
     def rows(self) -> list[dict[str, Any]]:
         """Every candidate of the final, best score first."""
+        return [self._row(each, self.choice.excess[each.candidate]) for each in self.choice.finals]
+
+    def _row(self, each: Outcome, worse: Interval) -> dict[str, Any]:
+        """One setting that learns."""
+        return {
+            "setting": str(each.candidate),
+            "policy": each.candidate.policy,
+            "gamma": each.candidate.gamma,
+            "estimator": each.candidate.estimator,
+            "zeta": each.candidate.zeta,
+            "network": each.candidate.network,
+            "loss": each.mean,
+            "loss_in_recorded_order": each.recorded,
+            "score": each.score,
+            "worse": worse.estimate,
+            "worse_low": worse.low,
+            "worse_high": worse.high,
+            "messages_per_round": each.messages,
+            "bytes_per_round": each.wire_bytes,
+            "recommended": replace(each.candidate, warm=False) == replace(self.setting, warm=False),
+            "lemma": each.candidate.covered(self.model.moments),
+        }
+
+    def candidates(self) -> list[dict[str, Any]]:
+        """How agents may start: cold, warm, or with an arm that they keep; best score first."""
         return [
             {
                 "setting": str(each.candidate),
-                "policy": each.candidate.policy,
-                "gamma": each.candidate.gamma,
-                "estimator": each.candidate.estimator,
-                "zeta": each.candidate.zeta,
-                "network": each.candidate.network,
+                "kind": each.candidate.kind,
+                "warm": each.candidate.warm,
+                "outcome": float(each.paid.mean()),
                 "loss": each.mean,
-                "loss_in_recorded_order": each.recorded,
                 "score": each.score,
-                "worse": self.choice.excess[each.candidate].estimate,
-                "worse_low": self.choice.excess[each.candidate].low,
-                "worse_high": self.choice.excess[each.candidate].high,
+                "above_recommended": self.start.above[each.candidate].estimate,
                 "messages_per_round": each.messages,
-                "bytes_per_round": each.wire_bytes,
                 "recommended": each.candidate == self.chosen,
-                "lemma": each.candidate.covered(self.model.moments),
             }
-            for each in self.choice.finals
+            for each in self.start.ways
         ]
+
+    @property
+    def kept_arms(self) -> dict[str, str] | None:
+        """The arm that each agent keeps, where that is recommended."""
+        if not self.chosen.fixed:
+            return None
+        names = self.log.agents or tuple(f"node{v}" for v in range(self.network.n_agents))
+        arms = self.known.best_arms(self.chosen).tolist()
+        return {name: self.log.arms[arm] for name, arm in zip(names, arms, strict=True)}
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         log, choice, rows = self.log, self.choice, self.rows()
-        (mine,) = [row for row in rows if row["recommended"]]
+        mine = self._row(self.start.learner, self.start.above[self.setting])
+        prior = self.prior
         return {
             "source": log.name,
             "objective": log.objective,
@@ -96,7 +148,18 @@ class LogAdvice:
             "model": self.model.as_dict(log.arms, log.agents),
             "failures": self.model.failures.as_dict(log.arms, log.agents),
             "findings": [vars(finding) for finding in findings(self)],
-            "recommendation": {**mine, "code": self.code, "cooperate": self.chosen.cooperates},
+            "recommendation": {
+                **mine,
+                "setting": str(self.chosen),
+                "kind": self.chosen.kind,
+                "code": self.code,
+                "cooperate": self.chosen.cooperates,
+                "warm": prior is not None,
+                "prior": None if prior is None else prior.plain(),
+                "arms": self.kept_arms,
+            },
+            "candidates": self.candidates(),
+            "gain": vars(self.gain),
             "on_the_rest": {
                 "lines": [line.row() for line in self.baselines],
                 "loss_above_alone": vars(choice.against_alone),
@@ -113,8 +176,8 @@ class LogAdvice:
 
     @property
     def code(self) -> str:
-        """The recommended policy as a Python expression."""
-        return self.chosen.code(self.model.moments)
+        """The recommended policy as a Python expression; where an arm is kept, the best that learns."""
+        return self.setting.code(self.model.moments)
 
 
 @dataclass(frozen=True)
@@ -166,12 +229,12 @@ def headline(advice: LogAdvice) -> str:
 
 
 def recommendation(advice: LogAdvice) -> list[str]:
-    """The advice as sentences: failed checks, the recommendation, its loss, reasons, limits."""
+    """The advice as sentences: failed checks, the recommendation, its gain, reasons, limits."""
     return [
         *alarms(advice),
         *_instead(advice),
         _recommended(advice),
-        _lost(advice),
+        gain_sentence(advice),
         *_why(advice),
         *_limits(advice),
     ]
@@ -188,10 +251,8 @@ def basis(advice: LogAdvice) -> str:
 
 
 def reported_on(advice: LogAdvice) -> str:
-    """The part of the log that baselines are measured on."""
-    if advice.model.drift.drifts:
-        return f"the last {advice.rounds[1]:,} of {sum(advice.rounds):,} rounds"
-    return f"the rest of the log ({advice.rounds[1]:,} rounds not used to choose)"
+    """The games that outcomes are measured in."""
+    return f"games of {sum(advice.rounds):,} rounds resampled from the last {advice.rounds[1]:,} of the log"
 
 
 # --- checks ---------------------------------------------------------------------------------------------
@@ -235,9 +296,12 @@ def _failures(advice: LogAdvice) -> list[Finding]:
             f"largest: they look cut off there, {cut[worst]:.1%} of {log.arms[worst]} and {cut[best]:.1%} of "
             f"{log.arms[best]}. Means count them as that, too low. "
         )
-        text += (
-            "So another arm may be best." if hidden else f"{log.arms[best]} is cut off least: it stays best."
-        )
+        if hidden:
+            text += "So another arm may be best."
+        elif cut[best] > 0:
+            text += f"{log.arms[best]} is cut off least: it stays best if what is beyond is alike for all."
+        else:
+            text += f"{log.arms[best]} is never cut off: it stays best."
         number = f"{cut.min():.1%} to {cut.max():.1%}"
         found.append(Finding("cut off?", "yes", number, text, alarm=hidden))
     return found
@@ -380,11 +444,18 @@ def _instead(advice: LogAdvice) -> list[str]:
 
 def in_short(advice: LogAdvice) -> str:
     """The advice without its constants."""
-    if not advice.chosen.cooperates:
-        return "Agents on their own, without messages"
-    if advice.chosen.network == IN_GROUPS:
-        return f"Cooperate within {plural(len(advice.groups), 'group')}"
-    return f"Cooperate among all {advice.network.n_agents} agents"
+    chosen = advice.chosen
+    if chosen.fixed:
+        arms = sorted(set((advice.kept_arms or {}).values()))
+        if len(arms) == 1:
+            return f"Keep {arms[0]} for all agents, without messages"
+        return f"Keep {chosen.kept}, without messages"
+    start = ", and start from what the log knows" if chosen.warm else ""
+    if not chosen.cooperates:
+        return f"Agents on their own, without messages{start}"
+    if chosen.network == IN_GROUPS:
+        return f"Cooperate within {plural(len(advice.groups), 'group')}{start}"
+    return f"Cooperate among all {advice.network.n_agents} agents{start}"
 
 
 def _recommended(advice: LogAdvice) -> str:
@@ -393,18 +464,23 @@ def _recommended(advice: LogAdvice) -> str:
     return f"Recommended: {short[0].lower()}{short[1:]} ({advice.chosen})."
 
 
-def _lost(advice: LogAdvice) -> str:
-    """Its loss in the recorded order and in resamples."""
-    played, log = advice.choice.chosen, advice.log
+def gain_sentence(advice: LogAdvice) -> str:
+    """The one gain, with its interval and what it is."""
+    gain, amount = advice.gain, advice.log.amount
+    if advice.chosen == advice.start.cold.candidate:
+        return "That is the setting that the others are compared with: none of them surely gains on this log."
+    verb, sign = ("gained", 1.0) if gain.value >= 0 else ("lost", -1.0)
+    low, high = sorted((sign * gain.low, sign * gain.high))
     return (
-        f"It lost {log.amount(played.recorded)} per request on {basis(advice)} in its own order, against "
-        f"every agent's own best arm, and {log.amount(played.mean)} on average in bootstrap resamples of it."
+        f"On this log it would have {verb} {amount(sign * gain.value)} per request ({amount(low)} to "
+        f"{amount(high)}, 95 %) over agents alone without a prior, in {reported_on(advice)}. "
+        "That is no forecast."
     )
 
 
 def _why(advice: LogAdvice) -> list[str]:
-    """Why this candidate, and its hold-out against agents alone."""
-    choice, log, chosen = advice.choice, advice.log, advice.chosen
+    """Why this candidate: cooperation, the constant, the start, and what fixed arms would have done."""
+    choice, log, chosen = advice.choice, advice.log, replace(advice.setting, warm=False)
     text = []
     if choice.rejected is not None:
         text.append(
@@ -419,21 +495,75 @@ def _why(advice: LogAdvice) -> list[str]:
         )
     elif choice.best.candidate == chosen:
         text.append("Of all settings tried it did best, by the worse half of its replays.")
-    else:
+    elif chosen == choice.chosen.candidate:
         excess = choice.excess[chosen]
         text.append(
             f"{choice.best.candidate} did best (it lost {log.amount(choice.best.mean)} on average); the "
             f"recommended setting loses at most {log.amount(max(excess.high, 0.0))} more (95 %), less than "
             f"{100 * MARGIN:.0f} % of what agents alone lose, and is cheaper or explores more."
         )
-    if chosen != choice.alone.candidate:
-        lost, paid = choice.against_alone, choice.paid_against_alone
-        text.append(
-            f"On the rest it loses {compared(advice, lost)} per request than agents alone, by the means of "
-            f"the arms it chose; by what was measured, {compared(advice, paid)}. It takes "
-            f"{choice.chosen.messages:,.0f} messages a round."
-        )
-    return text
+    return [*text, *_messages(advice), *_start(advice), *_fixed(advice)]
+
+
+def _more(advice: LogAdvice, one: Outcome, other: Outcome) -> float:
+    """How much worse the outcome of the first is, per request: positive is worse."""
+    return -advice.log.sign * float(one.paid.mean() - other.paid.mean())
+
+
+def _by(advice: LogAdvice, more: float) -> str:
+    """An amount in the direction of worse or better."""
+    return f"{advice.log.amount(abs(more))} per request {'worse' if more > 0 else 'better'}"
+
+
+def _messages(advice: LogAdvice) -> list[str]:
+    """What messages cost, or would buy."""
+    start, liked = advice.start, advice.choice.chosen.candidate
+    if advice.setting.cooperates:
+        return [f"It takes {start.learner.messages:,.0f} messages a round."]
+    if not liked.cooperates:
+        return []
+    sharing = next(each for each in start.ways if each.candidate.cooperates)
+    more = _more(advice, sharing, start.learner)
+    return [
+        f"{sharing.candidate} gained in cold starts; after this log it would have been {_by(advice, more)}, "
+        f"with {sharing.messages:,.0f} messages a round."
+    ]
+
+
+def _start(advice: LogAdvice) -> list[str]:
+    """What the warm start was worth."""
+    start = advice.start
+    same = replace(advice.setting, warm=False, zeta=None)
+    both = [each for each in start.ways if replace(each.candidate, warm=False, zeta=None) == same]
+    warm, cold = (next(each for each in both if each.candidate.warm == way) for way in (True, False))
+    warm = start.learner if advice.setting.warm else warm
+    more = _more(advice, cold, warm)
+    if advice.setting.warm:
+        return [f"The same setting without what the log knows would have been {_by(advice, more)}."]
+    return [
+        f"To start from what the first part knows would have been {_by(advice, -more)}: agents start from "
+        "nothing."
+    ]
+
+
+def _fixed(advice: LogAdvice) -> list[str]:
+    """Whether keeping an arm does as well."""
+    start = advice.start
+    kept = start.best_fixed
+    more = _more(advice, kept, start.learner)
+    if advice.chosen.fixed:
+        return [
+            f"The best setting that learns, {advice.setting}, would have been {_by(advice, -more)}. A kept "
+            "arm follows no change: come back with newer logs."
+        ]
+    same = abs(more) <= AS_WELL * abs(float(start.learner.paid.mean()))
+    if same:
+        return [
+            f"To keep {kept.candidate.kept} does as well on this log ({_by(advice, more)}): learning on buys "
+            "safety against change, and no more."
+        ]
+    why = "" if more > 0 else "; it follows no change, and is recommended only where it surely gains 5 %"
+    return [f"To keep {kept.candidate.kept} would have been {_by(advice, more)}{why}."]
 
 
 def compared(advice: LogAdvice, more: Interval) -> str:
@@ -447,16 +577,16 @@ def compared(advice: LogAdvice, more: Interval) -> str:
 def _limits(advice: LogAdvice) -> list[str]:
     """Limits: whether a lemma covers ζ, whether ζ is at the edge of the ladder."""
     text = []
-    if advice.chosen.covered(advice.model.moments):
+    if advice.setting.covered(advice.model.moments):
         text.append("A lemma covers this constant for the moments assumed.")
     else:
         text.append(
-            f"No lemma covers ζ = {advice.chosen.zeta:g}: the setting is measured on this log, nothing is "
+            f"No lemma covers ζ = {advice.setting.zeta:g}: the setting is measured on this log, nothing is "
             "promised."
         )
-    if advice.choice.at_edge:
+    if advice.setting.zeta in (LADDER[0], LADDER[-1]):
         text.append(
-            f"ζ = {advice.chosen.zeta:g} is the last constant that was tried: a further one may be better."
+            f"ζ = {advice.setting.zeta:g} is the last constant that was tried: a further one may be better."
         )
     return text
 
@@ -473,6 +603,25 @@ def group_lines(advice: LogAdvice) -> list[str]:
         shown = ", ".join(names[v] for v in group[:MOST_NAMES]) + more
         lines.append(f"group {number}: best {advice.log.arms[best]}, {plural(len(group), 'agent')}: {shown}")
     return lines
+
+
+def what_could_be_wrong(advice: LogAdvice) -> list[str]:
+    """For readers in a hurry: alarms, and what the numbers do not promise."""
+    text = list(alarms(advice))
+    if not advice.model.enough.is_enough:
+        text += [each.sentence for each in findings(advice) if each.check == "enough data?"]
+    gain = advice.gain
+    if gain.low < 0 < gain.high:
+        text.append("The interval of the gain has zero in it: there may be none.")
+    if advice.table.kind != "full":
+        text.append(
+            "The log does not say what the arms that were not chosen would have given: values of about the "
+            "same time stand in, which is wrong if something unrecorded moved both choice and outcome."
+        )
+    text.append(
+        "The numbers describe this log. If the arms change, they do not hold: ask again with new logs."
+    )
+    return text
 
 
 def everything(advice: LogAdvice) -> Sequence[str]:

@@ -7,6 +7,8 @@
 4. Recommended is the cheapest candidate, then the one with the largest ζ, whose paired interval against the
    best ends within a margin. Cooperation needs more: its interval against agents alone must end below zero,
    it must not lose more in the recorded order, and the hold-out may reject it. Then agents stay alone.
+5. Games that begin after the first part: the setting and agents alone, each cold and warm (born with what the
+   first part knows), and the arms that were best in it, kept. The cheapest not worse than the best is taken.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ from dataclasses import dataclass, replace
 
 from rumormill.advice.problem import (
     ALONE,
+    FIXED,
     IN_GROUPS,
+    OWN,
     SHARING,
     TOGETHER,
     ZETAS,
@@ -39,6 +43,26 @@ LEAST_RESTART = 20
 
 
 @dataclass(frozen=True)
+class Start:
+    """How agents start, measured in games that begin after a part of the data that is known by then."""
+
+    chosen: Outcome
+    learner: Outcome
+    """The chosen one, or the best that learns where fixed arms are chosen."""
+    cold: Outcome
+    """Agents alone, without a prior."""
+    ways: tuple[Outcome, ...]
+    """Best score first."""
+    above: dict[Candidate, Interval]
+    """Loss above that of the chosen."""
+
+    @property
+    def best_fixed(self) -> Outcome:
+        """The best of those that keep an arm."""
+        return next(each for each in self.ways if each.candidate.fixed)
+
+
+@dataclass(frozen=True)
 class Recommendation:
     """The candidate chosen on the first part, and its outcome on the hold-out."""
 
@@ -57,10 +81,10 @@ class Recommendation:
     """The best candidate that cooperates, and its loss above that of agents alone on the first part."""
     rejected: Candidate | None
     """The candidate that the hold-out rejected."""
-    at_edge: bool
-    """Whether ζ is the first or last on the ladder."""
     restart: tuple[int, Interval] | None
     """In a log that drifts: the restart length that loses less, and the difference."""
+    start: Start | None
+    """None for a spec, which has no past."""
 
 
 def explore(problem: Problem, estimators: Sequence[str]) -> dict[str, Sequence[Outcome]]:
@@ -87,17 +111,12 @@ def explore(problem: Problem, estimators: Sequence[str]) -> dict[str, Sequence[O
     return {kind: problem.play(_finalists(_ranked(problem, kind))) for kind in kinds}
 
 
-def kind_of(candidate: Candidate) -> str:
-    """Alone, all together, or in groups."""
-    return candidate.network if candidate.cooperates else ALONE
-
-
 def _ranked(problem: Problem, kind: str) -> list[Outcome]:
     """All outcomes of a kind that may be recommended, best score first."""
     found = (
         each
         for each in problem.played.values()
-        if kind_of(each.candidate) == kind and problem.allows(each.candidate)
+        if each.candidate.kind == kind and problem.allows(each.candidate)
     )
     return sorted(found, key=lambda each: each.score)
 
@@ -189,8 +208,8 @@ def choose(problem: Problem, finals: Mapping[str, Sequence[Outcome]]) -> Recomme
         rest.excess(chosen, lone, paid=True),
         next(iter(against.items()), None),
         rejected,
-        liked.candidate.zeta in (LADDER[0], LADDER[-1]),
         _restart(problem, liked) if problem.drifts else None,
+        _start(problem, liked.candidate, alone.candidate),
     )
 
 
@@ -217,6 +236,44 @@ def _worse(rest: Problem, chosen: Outcome, alone: Outcome) -> bool:
     """Whether the hold-out contradicts a candidate: worse than agents alone."""
     loss, paid = rest.excess(chosen, alone), rest.excess(chosen, alone, paid=True)
     return loss.low > 0 or paid.low > 0 or (loss.estimate > 0 and paid.estimate > 0)
+
+
+def _start(problem: Problem, liked: Candidate, alone: Candidate) -> Start | None:
+    """Warm or cold, with messages or without, or fixed arms.
+
+    A warm start is the rule. Messages, which have proved themselves in cold starts, stay unless these games
+    contradict them. Fixed arms follow no change: they are chosen only where nothing drifts and what learns
+    surely pays more, by 5 % at least.
+    """
+    later = problem.later
+    if later is None:
+        return None
+    warm_ones = {each: [replace(one, warm=True) for one in _with_constants(each)] for each in (liked, alone)}
+    settings = [*warm_ones, *(one for several in warm_ones.values() for one in several)]
+    kept = [Candidate(FIXED, 0, network=name) for name in (OWN, *problem.networks)]
+    ways = sorted(later.play([*settings, *kept]), key=lambda each: each.score)
+    cold = later.play([alone])[0]
+    margin = MARGIN * cold.mean
+
+    def started(setting: Candidate) -> Outcome:
+        """Warm, unless that is surely worse, or worse by more than the margin; with a constant of its own."""
+        several = later.play(warm_ones[setting])
+        best = min(several, key=lambda each: each.score)
+        warm = _simplest(later, several, best, MARGIN * best.mean)
+        from_nothing = later.play([setting])[0]
+        more = later.excess(warm, from_nothing)
+        return from_nothing if more.low > 0 or more.estimate > margin else warm
+
+    learner = started(alone)
+    if liked != alone:
+        sharing = started(liked)
+        learner = learner if _worse(later, sharing, learner) else sharing
+    best = next(each for each in ways if each.candidate.fixed)
+    more = later.excess(learner, best, paid=True)
+    costly = more.low > 0 and more.estimate > MARGIN * abs(float(best.paid.mean()))
+    chosen = best if costly and not problem.drifts else learner
+    above = {each.candidate: later.excess(each, chosen) for each in ways}
+    return Start(chosen, learner, cold, tuple(ways), above)
 
 
 def _restart(problem: Problem, chosen: Outcome) -> tuple[int, Interval] | None:

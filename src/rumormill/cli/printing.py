@@ -138,7 +138,7 @@ def print_advice(advice: LogAdvice) -> None:
     for text in (*advice.notes, *advice.model.why_moments):
         paragraph(text, "- ")
     say()
-    paragraph(f"On {reported_on(advice)}, per request:")
+    paragraph(f"In {reported_on(advice)}, per request:")
     _print_baselines(advice)
     say()
     for text in recommendation(advice)[len(failing) :]:
@@ -149,10 +149,8 @@ def print_advice(advice: LogAdvice) -> None:
 def _print_baselines(advice: LogAdvice) -> None:
     unit = f" {advice.log.unit}" if advice.log.unit else ""
     for line in advice.baselines:
-        band = f"{number(line.low)} to {number(line.high)}"
         paragraph(
-            f"{line.name}: {number(line.mean)}{unit} ({band}), median {number(line.median)}, "
-            f"p90 {number(line.p90)}",
+            f"{line.name}: {number(line.mean)}{unit}, median {number(line.median)}, p90 {number(line.p90)}",
             "- ",
         )
 

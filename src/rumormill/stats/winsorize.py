@@ -34,13 +34,19 @@ def winsorised_mean(values: Array) -> tuple[float, float]:
 
 
 def winsorised(values: Array) -> Array:
-    """The values, the outermost 12 on either side (at most 5 %) replaced by the next one inside."""
+    """The values, the outermost 12 on either side (at most 5 %) replaced by the next one inside.
+
+    A sample of two values (clicks) has no outliers: it stays as it is.
+    """
     n = len(values)
     k = min(OUTERMOST, int(MOST_SHARE * n))
     if k == 0:
         return values
     ends = np.partition(values, [k, n - 1 - k])
-    return np.clip(values, ends[k], ends[n - 1 - k])
+    low, high = ends[k], ends[n - 1 - k]
+    if low == high and len(np.unique(values)) <= 2:
+        return values
+    return np.clip(values, low, high)
 
 
 def cell_means(

@@ -29,6 +29,8 @@ SAFE_SHARE, LEAST_EPS = 0.85, 0.05
 MARGIN_LIGHT, MARGIN_HEAVY = 1.25, 2.0
 # The fewest values of an arm, over all agents.
 LEAST_OF_ARM = 20
+# Clicks: the fewest of the arm with most of them.
+LEAST_RARE = 5
 # The best arm is known if it leads by so many standard errors.
 SURELY = 3.0
 MOST_FOR_TAILS = 1_000_000
@@ -152,8 +154,10 @@ def check_model(table: RewardTable, rng: np.random.Generator) -> ModelChecks:
                 f"arm {log.arms[k]!r} has {plural(count, 'value')}: too few to say anything about it, give "
                 f"at least {LEAST_OF_ARM} or leave the arm out"
             )
-    if np.ptp(means) == 0:
-        raise DataError(_no_difference(log))
+    usual = float(np.median(log.value))
+    rare = np.bincount(log.arm[log.value != usual], minlength=log.n_arms)
+    if np.ptp(means) == 0 or rare.max() < LEAST_RARE:
+        raise DataError(_no_difference(log, usual, rare.tolist()))
     homogeneity = check_homogeneity(table, rng)
     drift = check_drift(table, rng)
     dependence = check_dependence(table)
@@ -171,10 +175,8 @@ def check_model(table: RewardTable, rng: np.random.Generator) -> ModelChecks:
     return ModelChecks(means, errors, homogeneity, drift, tails, dependence, enough, moments, why, failures)
 
 
-def _no_difference(log: Log) -> str:
-    """Why the robust means of all arms are equal: the values are, or those that differ are too rare."""
-    usual = float(np.median(log.value))
-    rare = [int((log.value[log.arm == k] != usual).sum()) for k in range(log.n_arms)]
+def _no_difference(log: Log, usual: float, rare: list[int]) -> str:
+    """Why the arms cannot be compared: all values are equal, or those that differ are too rare."""
     if not any(rare):
         return f"every value of the log is {log.amount(usual)}: no arm is better"
     counts = ", ".join(f"{arm} {count}" for arm, count in zip(log.arms[:6], rare, strict=False))

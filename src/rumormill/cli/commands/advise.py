@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +76,9 @@ Trials = Annotated[
     int | None, typer.Option(min=5, help="Specs: trials per setting (16); three times that in the final.")
 ]
 Out = Annotated[Path | None, typer.Option(help="Folder of page and figures; runs/advice-NAME by default.")]
+Page = Annotated[
+    Path | None, typer.Option(help="Write one page to forward, for example advice.html: the advice in short.")
+]
 Write = Annotated[
     Path | None,
     typer.Option(
@@ -105,6 +109,7 @@ def advise(
     seed: Seed = 0,
     jobs: Jobs = None,
     out: Out = None,
+    page: Page = None,
     write: Write = None,
     like: Like = None,
     json: Json = False,
@@ -130,10 +135,10 @@ def advise(
     if ok and status_column is None:
         raise InputError("--ok names statuses of success: say which column has them with --status-column")
     if not logged:
-        if columns != Columns() or minimise is not None or unit or write or like or failure_cost:
+        if columns != Columns() or minimise is not None or unit or write or like or failure_cost or page:
             raise InputError(
-                "columns, objective, unit, --failure-cost, --write and --like are for logs: a spec says all "
-                "itself"
+                "columns, objective, unit, --failure-cost, --page, --write and --like are for logs: a spec "
+                "says all itself"
             )
         _advise_spec(source, network, estimator, scale, horizon or 1000, trials or 16, seed, jobs, out, json)
         return
@@ -141,13 +146,13 @@ def advise(
         raise InputError("--horizon, --trials and --scale are for specs: a log is replayed as it is")
     way: Objective | None = None if minimise is None else "minimise" if minimise else "maximise"
     if like is not None:
-        if network or estimator or out or write or unit:
-            raise InputError("--network, --estimator, --out, --write and --unit are not for --like")
+        if network or estimator or out or page or write or unit:
+            raise InputError("--network, --estimator, --out, --page, --write and --unit are not for --like")
         _recheck(source, columns, like, way, _cost(failure_cost), seed, jobs, json)
         return
     log = _read(source, columns, way, unit, _cost(failure_cost))
     made = None if network is None else made_network(split(network), seed)
-    _advise_log(log, made, estimator, seed, jobs, out, write, json)
+    _advise_log(log, made, estimator, seed, jobs, out, page, write, json)
 
 
 # --- logs -----------------------------------------------------------------------------------------------
@@ -189,6 +194,7 @@ def _advise_log(
     seed: int,
     jobs: int | None,
     out: Path | None,
+    page: Path | None,
     write: Path | None,
     json: bool,
 ) -> None:
@@ -215,7 +221,7 @@ def _advise_log(
         )
     if not json:
         print_advice(advice)
-    written, problems = _pictures(advice, out or Path("runs") / f"advice-{log.name}")
+    written, problems = _pictures(advice, out or Path("runs") / f"advice-{log.name}", page, write)
     if write is not None:
         write_mesh(write, mesh_of(advice))
         written.append(write)
@@ -245,16 +251,29 @@ def _for_live(path: Path) -> str:
     )
 
 
-def _pictures(advice: LogAdvice, folder: Path) -> tuple[list[Path], list[str]]:
-    """Page and figures; what cannot be written is said and spoils nothing else."""
-    from rumormill.advice.page import model_figure, price_figure, write_page
+def _next_command(advice: LogAdvice, write: Path | None) -> str:
+    """What to type next."""
+    if write is not None:
+        return f"rumormill mesh adopt --mesh {write}"
+    words = sys.argv[1:] if "advise" in sys.argv[1:] else ["advise", f"{advice.log.name}.csv"]
+    kept = [word for at, word in enumerate(words) if "--page" not in (word, *words[max(0, at - 1) : at])]
+    return shlex.join(["rumormill", *(word for word in kept if word != "--json"), "--write", "mesh.toml"])
+
+
+def _pictures(
+    advice: LogAdvice, folder: Path, page: Path | None, write: Path | None
+) -> tuple[list[Path], list[str]]:
+    """Pages and figures; what cannot be written is said and spoils nothing else."""
+    from rumormill.advice.page import model_figure, page_html, price_figure, summary_html, write_page
     from rumormill.plotting.rendering import save
 
     steps: list[Callable[[], list[Path]]] = [
         lambda: save(model_figure(advice), folder / "model"),
         lambda: save(price_figure(advice), folder / "price"),
-        lambda: [write_page(advice, folder / "advice.html")],
+        lambda: [write_page(page_html(advice), folder / "advice.html")],
     ]
+    if page is not None:
+        steps.append(lambda: [write_page(summary_html(advice, _next_command(advice, write)), page)])
     written: list[Path] = []
     problems: list[str] = []
     for step in steps:
