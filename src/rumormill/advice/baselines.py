@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rumormill.advice.problem import TOGETHER
 from rumormill.advice.replay import LogProblem, ReplayOutcome
 from rumormill.advice.reward_table import RewardTable
 from rumormill.advice.search import Recommendation
@@ -86,7 +87,7 @@ def baselines_of(table: RewardTable, first: LogProblem, choice: Recommendation, 
     for each in start.ways:
         if each.candidate.fixed:
             arms = later.known.best_arms(each.candidate)
-            always = f"{table.log.arms[arms[0]]}, " if each.candidate.kept_by_all else ""
+            always = f"{table.log.arms[arms[0]]}, " if each.candidate.network == TOGETHER else ""
             found.append(_played(f"always {always}{each.candidate.kept}", first, each.candidate))
     if table.kind == "chosen":
         parts = [table.log.value[table.slot >= cut], table.log.value[table.slot < cut]]

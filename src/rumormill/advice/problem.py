@@ -91,11 +91,6 @@ class Candidate:
         return KEPT[self.network]
 
     @property
-    def kept_by_all(self) -> bool:
-        """Whether all agents keep the same arm."""
-        return self.fixed and self.network == TOGETHER
-
-    @property
     def cooperates(self) -> bool:
         """Whether agents exchange messages."""
         return self.policy not in ("robust", FIXED)
@@ -160,6 +155,11 @@ class Outcome:
 def has_lemma(estimator: str) -> bool:
     """Whether a concentration lemma holds for the estimator of this name."""
     return bool(catalogue.make("estimator", estimator).has_lemma)
+
+
+def for_nodes() -> list[str]:
+    """The means that are tried by default and that live nodes accept: those of bounded memory."""
+    return [name for name in QUICK_ESTIMATORS if catalogue.make("estimator", name).bounded_memory]
 
 
 def check_estimators(names: Iterable[str]) -> None:

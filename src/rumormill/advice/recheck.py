@@ -10,7 +10,7 @@ import numpy as np
 
 from rumormill.advice.advise import advise
 from rumormill.advice.mesh_output import MeshSetting
-from rumormill.advice.problem import Candidate
+from rumormill.advice.problem import Candidate, for_nodes
 from rumormill.advice.reading.log import Log
 from rumormill.advice.replay import LogProblem
 from rumormill.advice.report_text import AS_WELL, LogAdvice, compared
@@ -76,7 +76,7 @@ def recheck(
             "agree"
         )
     log, network = _in_mesh_order(given, log)
-    advice = advise(log, None, seed=seed, jobs=jobs, on_play=on_play)
+    advice = advise(log, None, seed=seed, jobs=jobs, estimators=for_nodes(), on_play=on_play)
     table = advice.table
     if table.n_agents != network.n_agents:
         raise DataError("some nodes of the mesh have too few values in the log to be replayed")

@@ -198,24 +198,17 @@ def _advise_log(
     write: Path | None,
     json: bool,
 ) -> None:
-    from rumormill import catalogue
     from rumormill.advice import advise as advising
     from rumormill.advice.mesh_output import mesh_of
-    from rumormill.advice.problem import QUICK_ESTIMATORS
+    from rumormill.advice.problem import QUICK_ESTIMATORS, for_nodes
     from rumormill.mesh.file import write_mesh
 
-    if not estimators:  # a mesh file is for live nodes, which keep no samples
-        estimators = [
-            name
-            for name in QUICK_ESTIMATORS
-            if write is None or catalogue.make("estimator", name).bounded_memory
-        ]
     with CountDisplay("setting", verb="replayed") as counting:
         advice = advising.advise(
             log,
             network,
             seed=seed,
-            estimators=estimators,
+            estimators=estimators or (QUICK_ESTIMATORS if write is None else for_nodes()),
             jobs=jobs,
             on_play=counting.add,
         )
