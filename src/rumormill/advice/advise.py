@@ -149,9 +149,7 @@ def _advise_log(
     cut = round(FIRST * table.rounds)
     values = for_agents(table, network.n_agents, cut, rng)
     if model.drift.drifts:
-        notes.append(
-            "The log drifts: settings were compared on all of it, since a part would not show changes."
-        )
+        notes.append("The log drifts: settings are compared on all of it, as a part would not show changes.")
     first = log_problem(table, model, network, values, cut, root, jobs, on_play)
     choice = choose(first, explore(first, estimators))
     all_agents = (tuple(range(network.n_agents)),)

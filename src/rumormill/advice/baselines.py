@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.advice.problem import TOGETHER
+from rumormill.advice.problem import KEPT, TOGETHER
 from rumormill.advice.replay import LogProblem, ReplayOutcome
 from rumormill.advice.reward_table import RewardTable
 from rumormill.advice.search import Recommendation
@@ -68,33 +68,33 @@ def gain_of(first: LogProblem, choice: Recommendation, unit: str, rounds: int) -
     )
     if start.chosen.candidate == start.cold.candidate:
         return Gain(0.0, 0.0, 0.0, unit, means)
+    both = (_parts(first, each.candidate) for each in (start.chosen, start.cold))
     sign = sign_of(first.objective)
-    here, there = _parts(first, start.chosen.candidate), _parts(first, start.cold.candidate)
-    found = _interval(*(sign * (one.paid - other.paid) for one, other in zip(here, there, strict=True)))
+    found = _interval(*(sign * (one.paid - other.paid) for one, other in zip(*both, strict=True)))
     return Gain(found.estimate, found.low, found.high, unit, means)
 
 
 def baselines_of(table: RewardTable, first: LogProblem, choice: Recommendation, cut: int) -> list[Baseline]:
     """The recommended candidate and its baselines; what is known comes from the rounds before `cut`."""
-    start, later = choice.start, first.after
+    start, known = choice.start, first.after.known if first.after else None
     assert start is not None
-    assert later is not None
-    assert later.known is not None
+    assert known is not None
     found = [
         _played("recommended", first, start.chosen.candidate),
         _played("agents alone", first, start.cold.candidate),
     ]
     for each in start.ways:
         if each.candidate.fixed:
-            arms = later.known.best_arms(each.candidate)
+            arms = known.best_arms(each.candidate)
             always = f"{table.log.arms[arms[0]]}, " if each.candidate.network == TOGETHER else ""
-            found.append(_played(f"always {always}{each.candidate.kept}", first, each.candidate))
+            found.append(_played(f"always {always}{KEPT[each.candidate.network]}", first, each.candidate))
     if table.kind == "chosen":
         parts = [table.log.value[table.slot >= cut], table.log.value[table.slot < cut]]
         (mean, error), (other, _) = (winsorised_mean(part) for part in parts)
         reach = math.hypot(OF_REPLAYS * error, BETWEEN_PARTS * (mean - other))
-        around = Interval(mean, mean - reach, mean + reach)
-        found.append(_baseline("what the log itself did", parts[0], around))
+        found.append(
+            _baseline("what the log itself did", parts[0], Interval(mean, mean - reach, mean + reach))
+        )
     return found
 
 
@@ -123,5 +123,5 @@ def _played(name: str, first: LogProblem, candidate: Any) -> Baseline:
 
 def _baseline(name: str, values: Array, mean: Interval) -> Baseline:
     """A baseline with its median and 90th percentile."""
-    median, p90 = float(np.median(values)), float(np.quantile(values, 0.9))
-    return Baseline(name, mean.estimate, mean.low, mean.high, median, p90)
+    quantiles = (float(np.quantile(values, share)) for share in (0.5, 0.9))
+    return Baseline(name, mean.estimate, mean.low, mean.high, *quantiles)

@@ -42,8 +42,7 @@ class Knowledge:
 
     def samples(self, agents: NDArray[np.int64], arm: int) -> Array:
         """The recorded rewards of some agents with an arm, in order of time; more is better."""
-        there = self.recorded[:, agents, arm]
-        return self.sign * self.values[:, agents, arm][there]
+        return self.sign * self.values[:, agents, arm][self.recorded[:, agents, arm]]
 
     def prior(self, estimator: str) -> Prior:
         """What every agent knows of every arm, by this estimator."""
@@ -63,9 +62,8 @@ class Knowledge:
         if candidate.network in self._kept:
             return self._kept[candidate.network]
         n_agents, n_arms = self.values.shape[1:]
-        group = {TOGETHER: np.zeros(n_agents, dtype=np.int64)}.get(candidate.network, self.group_of)
-        if candidate.network == OWN:
-            group = np.arange(n_agents)
+        one, each = np.zeros(n_agents, dtype=np.int64), np.arange(n_agents)
+        group = {TOGETHER: one, OWN: each}.get(candidate.network, self.group_of)
         found = np.empty((n_agents, n_arms))
         for number in np.unique(group):
             here = np.flatnonzero(group == number)

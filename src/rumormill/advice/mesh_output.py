@@ -76,11 +76,8 @@ def _prior_part(advice: LogAdvice, names: Sequence[str]) -> PriorPart | None:
     if advice.prior is None:
         return None
     mean, n = advice.log.sign * np.asarray(advice.prior.mean), np.asarray(advice.prior.n)
-    each = {
-        name: PriorPart(mean=[float(f"{value:.8g}") for value in mean[v]], n=n[v].tolist())
-        for v, name in enumerate(names)
-    }
-    return PriorPart(nodes=each)
+    rows = [[float(f"{value:.8g}") for value in row] for row in mean]
+    return PriorPart(nodes={name: PriorPart(mean=rows[v], n=n[v].tolist()) for v, name in enumerate(names)})
 
 
 def read_setting(path: str | Path) -> MeshSetting:

@@ -284,8 +284,8 @@ def summary_html(advice: LogAdvice, command: str) -> str:
     """One page to forward: the recommendation, a picture, the gain, what could be wrong, the next command."""
     log = advice.log
     wrong = "".join(f"<li>{html.escape(text)}</li>" for text in what_could_be_wrong(advice))
-    arms = advice.kept_arms or {}
-    kept = table(["agent", "arm"], [[*pair] for pair in arms.items()], ["", ""]) if arms else ""
+    kept = table(["agent", "arm"], [[*pair] for pair in (advice.kept_arms or {}).items()], ["", ""])
+    kept = kept if advice.kept_arms else ""
     told = f"Outcome per request by way of choosing, {log.better} is better."
     what = f"What it would have {'saved' if log.better == 'less' else 'gained'} on this log"
     return f"""{_head(f"Advice in short: {log.name}")}

@@ -70,7 +70,7 @@ class Candidate:
 
     def __str__(self) -> str:
         if self.fixed:
-            return f"Always {self.kept}"
+            return f"Always {KEPT[self.network]}"
         where = " in groups" if self.network == IN_GROUPS else ""
         if self.estimator is None:
             return f"{self.policy.capitalize()}{where}"
@@ -84,11 +84,6 @@ class Candidate:
     def fixed(self) -> bool:
         """Whether agents keep the arm that was best before."""
         return self.policy == FIXED
-
-    @property
-    def kept(self) -> str:
-        """Which arm agents keep, in words."""
-        return KEPT[self.network]
 
     @property
     def cooperates(self) -> bool:

@@ -27,7 +27,7 @@ from rumormill.graphs import Network
 from rumormill.policies import Prior
 from rumormill.seeds import stream_seed
 from rumormill.stats.bootstrap import Interval
-from rumormill.stats.winsorize import cell_means, winsorised
+from rumormill.stats.winsorize import cell_means, winsorised_cells
 
 Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
@@ -116,11 +116,8 @@ class LogProblem(Problem):
         return self.after
 
     def prior(self, candidate: Candidate) -> Prior | None:
-        if not candidate.warm:
-            return None
-        assert self.known is not None
-        assert candidate.estimator is not None
-        return self.known.prior(candidate.estimator)
+        name = candidate.estimator if candidate.warm else None
+        return None if name is None or self.known is None else self.known.prior(name)
 
     @property
     def played(self) -> Mapping[Candidate, ReplayOutcome]:
@@ -279,10 +276,8 @@ class LogProblem(Problem):
 
 def _winsorised_table(values: Array) -> Array:
     """The values [round, agent, arm], winsorised for every agent and arm."""
-    made = np.empty_like(values)
-    for v, k in np.ndindex(*values.shape[1:]):
-        made[:, v, k] = winsorised(values[:, v, k])
-    return made
+    cells = np.broadcast_to(np.arange(values[0].size).reshape(values.shape[1:]), values.shape)
+    return winsorised_cells(values.ravel(), cells.ravel(), values[0].size).reshape(values.shape)
 
 
 def shrunk_means(means: Array, errors: Array) -> Array:

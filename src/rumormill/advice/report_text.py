@@ -11,7 +11,7 @@ from rumormill.advice.baselines import Baseline, Gain
 from rumormill.advice.knowledge import Knowledge
 from rumormill.advice.model_checks import ModelChecks
 from rumormill.advice.model_checks.homogeneity import PERMUTATIONS, group_numbers
-from rumormill.advice.problem import IN_GROUPS, TOGETHER, Candidate, Outcome, restricted
+from rumormill.advice.problem import IN_GROUPS, KEPT, TOGETHER, Candidate, Outcome, restricted
 from rumormill.advice.reading.log import Log
 from rumormill.advice.replay import ReplayOutcome
 from rumormill.advice.reward_table import RewardTable
@@ -104,14 +104,10 @@ class LogAdvice:
         """How agents may start: cold, warm, or with an arm that they keep; best score first."""
         return [
             {
-                "setting": str(each.candidate),
+                **self._row(each, self.start.above[each.candidate]),
                 "kind": each.candidate.kind,
                 "warm": each.candidate.warm,
                 "outcome": float(each.paid.mean()),
-                "loss": each.mean,
-                "score": each.score,
-                "above_recommended": self.start.above[each.candidate].estimate,
-                "messages_per_round": each.messages,
                 "recommended": each.candidate == self.chosen,
             }
             for each in self.start.ways
@@ -122,9 +118,8 @@ class LogAdvice:
         """The arm that each agent keeps, where that is recommended."""
         if not self.chosen.fixed:
             return None
-        names = self.log.agents or tuple(f"node{v}" for v in range(self.network.n_agents))
-        arms = self.known.best_arms(self.chosen).tolist()
-        return {name: self.log.arms[arm] for name, arm in zip(names, arms, strict=True)}
+        names = self.log.agents or [f"node{v}" for v in range(self.network.n_agents)]
+        return {names[v]: self.log.arms[arm] for v, arm in enumerate(self.known.best_arms(self.chosen))}
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -449,7 +444,7 @@ def in_short(advice: LogAdvice) -> str:
         arms = sorted(set((advice.kept_arms or {}).values()))
         if len(arms) == 1:
             return f"Keep {arms[0]} for all agents, without messages"
-        return f"Keep {chosen.kept}, without messages"
+        return f"Keep {KEPT[chosen.network]}, without messages"
     start = ", and start from what the log knows" if chosen.warm else ""
     if not chosen.cooperates:
         return f"Agents on their own, without messages{start}"
@@ -548,22 +543,20 @@ def _start(advice: LogAdvice) -> list[str]:
 
 def _fixed(advice: LogAdvice) -> list[str]:
     """Whether keeping an arm does as well."""
-    start = advice.start
-    kept = start.best_fixed
+    start, kept = advice.start, advice.start.best_fixed
     more = _more(advice, kept, start.learner)
     if advice.chosen.fixed:
         return [
             f"The best setting that learns, {advice.setting}, would have been {_by(advice, -more)}. A kept "
             "arm follows no change: come back with newer logs."
         ]
-    same = abs(more) <= AS_WELL * abs(float(start.learner.paid.mean()))
-    if same:
+    if abs(more) <= AS_WELL * abs(float(start.learner.paid.mean())):
         return [
-            f"To keep {kept.candidate.kept} does as well on this log ({_by(advice, more)}): learning on buys "
+            f"To keep {KEPT[kept.candidate.network]} does as well on this log ({_by(advice, more)}): learning on buys "
             "safety against change, and no more."
         ]
     why = "" if more > 0 else "; it follows no change, and is recommended only where it surely gains 5 %"
-    return [f"To keep {kept.candidate.kept} would have been {_by(advice, more)}{why}."]
+    return [f"To keep {KEPT[kept.candidate.network]} would have been {_by(advice, more)}{why}."]
 
 
 def compared(advice: LogAdvice, more: Interval) -> str:

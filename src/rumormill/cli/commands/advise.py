@@ -249,8 +249,7 @@ def _next_command(advice: LogAdvice, write: Path | None) -> str:
     if write is not None:
         return f"rumormill mesh adopt --mesh {write}"
     words = sys.argv[1:] if "advise" in sys.argv[1:] else ["advise", f"{advice.log.name}.csv"]
-    kept = [word for at, word in enumerate(words) if "--page" not in (word, *words[max(0, at - 1) : at])]
-    return shlex.join(["rumormill", *(word for word in kept if word != "--json"), "--write", "mesh.toml"])
+    return shlex.join(["rumormill", *(word for word in words if word != "--json"), "--write", "mesh.toml"])
 
 
 def _pictures(
