@@ -118,6 +118,7 @@ def test_from_a_log_to_nodes_and_back(tmp_path: Path) -> None:
     asked = ("--minimise", "--unit", "ms", "--estimator", "clipped")  # a mean that needs little memory
     call(tmp_path, "advise", "yesterday.csv", *asked, "--write", "mesh.toml")
     http = adopt(tmp_path)
+    (tmp_path / "advised.toml").write_bytes((tmp_path / "mesh.toml").read_bytes())
     explore(tmp_path / "mesh.toml")
     mesh = read_mesh(tmp_path / "mesh.toml")
     assert list(mesh.ids) == NODES
@@ -130,7 +131,7 @@ def test_from_a_log_to_nodes_and_back(tmp_path: Path) -> None:
     said = " ".join(call(tmp_path, "advise", "today.csv", *asked).split())
     assert "3 agents, 3 arms" in said
     assert "Recommended: " in said
-    again = " ".join(call(tmp_path, "advise", "--like", "mesh.toml", "today.csv").split())
+    again = " ".join(call(tmp_path, "advise", "--like", "advised.toml", "today.csv").split())
     assert "setting in the file is still right: keep it" in again
     # The second mesh starts where the first ended: it knows the arms, and takes the best from the start.
     (tmp_path / "second").mkdir()

@@ -13,7 +13,7 @@ from rumormill.advice.mesh_output import MeshSetting
 from rumormill.advice.problem import Candidate, for_nodes
 from rumormill.advice.reading.log import Log
 from rumormill.advice.replay import LogProblem
-from rumormill.advice.report_text import AS_WELL, LogAdvice, compared
+from rumormill.advice.report_text import LogAdvice, compared
 from rumormill.advice.search import MARGIN
 from rumormill.arms import Moments
 from rumormill.errors import DataError
@@ -104,7 +104,7 @@ def recheck(
     then, today = problem(given.moments), problem(advice.model.moments)
     (was,) = then.play([replace(given.setting, network="old", warm=given.game.prior is not None)])
     now, lone = today.play([advice.setting, advice.start.cold.candidate])
-    margin = max(MARGIN * lone.mean, AS_WELL * abs(float(now.paid.mean())))
+    margin = MARGIN * max(lone.mean, abs(float(now.paid.mean())))  # to change a mesh must be worth 5 %
     return Recheck(advice, given.setting, today.excess(was, now), margin)
 
 

@@ -544,7 +544,7 @@ def _start(advice: LogAdvice) -> list[str]:
 def _fixed(advice: LogAdvice) -> list[str]:
     """Whether keeping an arm does as well."""
     start, kept = advice.start, advice.start.best_fixed
-    more = _more(advice, kept, start.learner)
+    more, arm = _more(advice, kept, start.learner), KEPT[kept.candidate.network]
     if advice.chosen.fixed:
         return [
             f"The best setting that learns, {advice.setting}, would have been {_by(advice, -more)}. A kept "
@@ -552,11 +552,11 @@ def _fixed(advice: LogAdvice) -> list[str]:
         ]
     if abs(more) <= AS_WELL * abs(float(start.learner.paid.mean())):
         return [
-            f"To keep {KEPT[kept.candidate.network]} does as well on this log ({_by(advice, more)}): learning on buys "
+            f"To keep {arm} does as well on this log ({_by(advice, more)}): learning on buys "
             "safety against change, and no more."
         ]
     why = "" if more > 0 else "; it follows no change, and is recommended only where it surely gains 5 %"
-    return [f"To keep {KEPT[kept.candidate.network]} would have been {_by(advice, more)}{why}."]
+    return [f"To keep {arm} would have been {_by(advice, more)}{why}."]
 
 
 def compared(advice: LogAdvice, more: Interval) -> str:
