@@ -101,6 +101,7 @@ POLICIES = {
     ),
 }
 ESTIMATORS = (
+    "BucketMedian",
     "TrimmedMean",
     "MedianOfMeans",
     "Catoni",

@@ -197,7 +197,10 @@ def test_horizons_below_the_number_of_arms_are_refused(cli: Any, horizon: int) -
     assert "the first K = 4 rounds try every arm once" in answer.err
 
 
-@pytest.mark.parametrize("words", [("list", "specs"), ("data",), ("node", "--name", "n0")])
+# Sizes of the arena: tests/arena/test_arena.py.
+@pytest.mark.parametrize(
+    "words", [("list", "specs"), ("data",), ("node", "--name", "n0"), ("arena", "--suite", "nothing.toml")]
+)
 def test_commands_without_sizes(cli: Any, words: tuple[str, ...]) -> None:
     works_or_refuses(cli, *words)
 

@@ -128,6 +128,14 @@ def test_bears_an_imperfect_world_or_refuses_it(name: str, table: dict[str, Any]
             with pytest.raises(rm.InputError, match="DDUCB requires a fault-free channel"):
                 rm.simulate(BANDIT, PATH, policy, **game, **world)
             continue
+        if (
+            table.get("forget")
+            and getattr(policy, "guard", None)
+            and getattr(world.get("byzantine"), "agents", ())
+        ):
+            with pytest.raises(rm.InputError, match="a median over origins does not forget"):
+                rm.simulate(BANDIT, PATH, policy, **game, **world)
+            continue
         result = rm.simulate(BANDIT, PATH, policy, **game, **world)
         played.append(result)
         assert result.actions is not None

@@ -163,7 +163,7 @@ class Settings:
         (partial(Settings, rate=0.3), "Settings", "Settings (rate=0.3)"),
         (EpsilonGreedy, "EpsilonGreedy", "EpsilonGreedy"),
         ("kmp", "KMP", "KMP"),
-        (rm.recommended(), "KMP", "KMP (estimator=self-tuned)"),
+        (rm.recommended(), "Default", "Default"),
         ({"type": "kmp", "gamma": 2}, "KMP", "KMP (gamma=2)"),
         ({(0, 1): "kmp", ...: "robust"}, "KMP + Robust", "KMP + Robust"),
         ("module:Mine", "Mine", "Mine"),

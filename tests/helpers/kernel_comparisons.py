@@ -15,6 +15,7 @@ import numpy as np
 from rumormill import counter_rng as plain_keyed
 from rumormill import formulas
 from rumormill.kernels import (
+    beliefs,
     consensus,
     counter_rng,
     decide,
@@ -24,6 +25,7 @@ from rumormill.kernels import (
     means_stored,
     means_sums,
     origins,
+    priors,
     state,
 )
 from rumormill.kernels.jit import alone
@@ -240,6 +242,24 @@ def _four(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(*(rng.exponential(3.0, n) for _ in range(4)))
 
 
+def _three(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(*(rng.exponential(3.0, n) for _ in range(3)))
+
+
+def _two(rng: np.random.Generator, n: int) -> list[Case]:
+    return _columns(_sizes(rng, n), _sizes(rng, n))
+
+
+def _uniforms(rng: np.random.Generator, n: int) -> list[Case]:
+    """Also the ends of the unit interval, where the quantile is largest."""
+    return [(u,) for u in (0.0, 2.0**-53, 0.5, 1.0 - 2.0**-53, *rng.random(n).tolist())]
+
+
+def _probes(rng: np.random.Generator, n: int) -> list[Case]:
+    counts = rng.integers(0, 10, n).astype(float), rng.integers(0, 1_000, n).astype(float)
+    return _columns(*counts, rng.integers(1, 200, n).astype(float))
+
+
 def _bins(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(_sizes(rng, n), 10.0 ** rng.uniform(-3, 3, n))
 
@@ -386,4 +406,13 @@ COMPARISONS = (
     Comparison("huber_scale", means_sketch.huber_scale, formulas.huber_scale, _spreads),
     Comparison("huber_step", means_sketch.huber_step, formulas.huber_step, _walks),
     Comparison("huber_reach", means_sketch.huber_reach, formulas.huber_reach, _huber),
+    Comparison("inverse_normal", beliefs.inverse_normal, formulas.inverse_normal, _uniforms),
+    Comparison("thompson_draw", beliefs.thompson_draw, formulas.thompson_draw, _four),
+    Comparison("sketch_clipsquares", beliefs.sketch_clipsquares, formulas.sketch_clipsquares, _clipsums),
+    Comparison("prior_reach", priors.prior_reach, formulas.prior_reach, _three),
+    Comparison("prior_contradicted", priors.prior_contradicted, formulas.prior_contradicted, _four),
+    Comparison("prior_mean", priors.prior_mean, formulas.prior_mean, _four),
+    Comparison("pooled_index", priors.pooled_index, formulas.pooled_index, _four),
+    Comparison("prior_floor", priors.prior_floor, formulas.prior_floor, _two),
+    Comparison("needs_probe", priors.needs_probe, formulas.needs_probe, _probes),
 )

@@ -196,7 +196,7 @@ def test_metrics_in_the_text_format(made: Cluster) -> None:
         text = answer.read().decode()
     assert answer.getheader("Content-Type") == "text/plain; version=0.0.4"
     sample = re.compile(
-        r'(rumormill_[a-z_]+)(\{(?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+\})? (-?[0-9.]+(?:e[-+]?\d+)?|NaN)'
+        r'(rumormill_[a-z_]+)(\{(?:[a-z]+="(?:[^"\\\n]|\\.)*",?)+\})? (-?[0-9.]+(?:e[-+]?\d+)?|NaN|[-+]Inf)'
     )
     helped, typed, seen = set(), {}, set()
     for line in text.splitlines():

@@ -21,7 +21,8 @@ from helpers.strategies import bandit_of
 engines = pytest.mark.parametrize("engine", ["reference", "fast"])
 MEANS = ("clipped", "trimmed", "empirical")
 GAMES = [(policy, estimator) for policy in MESSAGE_PASSING for estimator in (*MEANS, *OWN_INDEX)]
-GAMES += [(policy, "trimmed") for policy in AVERAGING]
+# Decentralized TS is compared in test_other_families.py.
+GAMES += [(policy, "trimmed") for policy in AVERAGING if policy != "decentralized-ts"]
 each_game = pytest.mark.parametrize(("policy", "estimator"), GAMES)
 
 

@@ -88,6 +88,9 @@ def test_fewer_rounds_than_arms(name: str) -> None:
     )
     for engine in engines:
         actions = play(table, rm.Network.star(4), policy, engine)
+        if name == "default":  # its pilot shares the arms out
+            assert len(np.unique(actions)) == 6
+            continue
         np.testing.assert_array_equal(actions, np.repeat([[0], [1], [2]], 4, axis=1))
 
 

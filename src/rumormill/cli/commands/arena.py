@@ -66,7 +66,7 @@ def arena(
     page: Annotated[bool, typer.Option(help="Write the page.")] = True,
     json: Json = False,
 ) -> None:
-    """Score policies on a fixed suite of games, beside all stored entries.
+    """Score policies on a fixed suite of games.
 
     Only what is not stored yet is played; Ctrl-C keeps what is done, and the same command goes on.
     """
