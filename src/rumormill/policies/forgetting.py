@@ -93,7 +93,7 @@ class ForgetfulMean(ABC):
 
     def index(self, L: float) -> float:
         """The index, of an estimator that brings its own."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} has no index of its own")
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
