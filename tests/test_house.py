@@ -29,8 +29,8 @@ TEXTS = sorted(
 
 # 245 modules, 45,200 lines: what 0.2 could do, durable journals, keys. Raised for new capabilities:
 # one file per algorithm, the arena, priors and forgetting, notebooks.
-MOST_MODULES = 290
-MOST_LINES = 53_000
+MOST_MODULES = 300
+MOST_LINES = 55_000
 LONGEST_FUNCTION = 60
 MOST_LONG_FUNCTIONS = 8
 MOST_REPEATED_NAMES = 22
