@@ -455,9 +455,13 @@ def bare_disk() -> float:
 
 def starting(path: Path) -> dict[str, float]:
     """From the call to ready with a million samples taken in, of which 800,000 are kept for others."""
-    node = ready_node(path, "n0")
-    game = node.games[GAME]
-    rng = np.random.default_rng(3)
+    folder = path.parent / "starting.data"
+    journal = Journal(folder, "mesh bench, node n0", fresh_epoch=lambda: 1)
+    journal.start(lambda n: None)
+    node = Node(node_config(read_mesh(path), "n0", 1), journal.items)
+    node.start()
+    commit(node)
+    game, rng = node.games[GAME], np.random.default_rng(3)
     for epoch in range(1, 9):
         stream = game.stream((1, epoch))
         assert stream is not None
@@ -468,12 +472,10 @@ def starting(path: Path) -> dict[str, float]:
         for _ in range(20):
             game.choose(1.0, 60.0, False, node.log)
         commit(node)
-    folder = path.parent / "starting.data"
-    journal = Journal(folder, "mesh bench, node n0", fresh_epoch=lambda: 1)
-    journal.start(lambda n: None)
     journal.write([Reserve(GAME, game.decisions.requested)])
-    journal.write_snapshot(snapshot.pack(node.snapshot()))
-    assert journal.close()
+    state = node.snapshot()
+    journal.write_snapshot(snapshot.pack(state), 1, named_segments(state))
+    assert journal.close(120)
     best = used = 1e9
     memory_mb = 0.0
     for _ in range(3):
