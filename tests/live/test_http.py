@@ -25,6 +25,7 @@ REFUSED = {
     "a folded line": (b"GET / HTTP/1.1\r\n" + HOST + b"X: a\r\n b\r\n\r\n", 400),
     "a space before the first header": (b"GET / HTTP/1.1\r\n Host: a\r\n\r\n", 400),
     "bare line feeds": (b"GET / HTTP/1.1\nHost: a\n\r\n\r\n", 400),
+    "nothing but bare line feeds": (b"GET / HTTP/1.1\nHost: a\n\n", 400),
     "a bare line feed after a header": (b"GET / HTTP/1.1\r\nHost: a\nX: b\r\n\r\n", 400),
     "a bare carriage return": (b"GET / HTTP/1.1\r\n" + HOST + b"X: a\rb\r\n\r\n", 400),
     "a zero byte": (b"GET / HTTP/1.1\r\n" + HOST + b"X: a\0b\r\n\r\n", 400),

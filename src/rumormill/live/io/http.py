@@ -33,6 +33,7 @@ TYPES = {"json": "application/json", "html": "text/html; charset=utf-8", "text":
 END = b"\r\n\r\n"
 # Method, target, version, with one space between; an empty line before them is ignored.
 REQUEST_LINE = re.compile(rb"(?:\r\n)?[!#$%&'*+.^_`|~0-9A-Za-z-]+ [\x21-\x7e]+ HTTP/1\.[01]\r\n")
+BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -302,6 +303,8 @@ class HttpConnection(asyncio.Protocol):
             if at < 0:
                 if len(buffer) > MOST_HEAD:
                     raise BadRequest(431, "the head of the request is too long")
+                if BARE_LINE_FEED.search(buffer):  # else its end would be waited for until the deadline
+                    raise BadRequest(400, "lines of the head end with CR LF")
                 self._hurry()
                 return None
             self._head = read_head(bytes(buffer[: at + len(END)])), at + len(END)
