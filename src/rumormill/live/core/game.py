@@ -643,6 +643,9 @@ class LiveGame(GameState):
             case Hold(held=held):
                 self._hold(held)
             case Renewed(epoch=epoch, upto=upto):
+                # Only what was on disk then had been signed.
+                self._waiting = deque((int(seq > upto), seq, digest) for _, seq, digest in self._waiting)
+                self.committed(0)
                 self._renew(epoch, upto, 0)
             case Skipped(origin=origin, epoch=epoch):
                 stream = self.stream((origin, epoch))
