@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
 	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py
 
-.PHONY: test-lowest mesh-demo chaos demo reproduce arena docs test test-fast test-slow test-plain-simd mutants lint bench clean
+.PHONY: test-lowest mesh-demo chaos demo reproduce arena docs test test-fast test-slow test-plain-simd numbers mutants lint bench clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -89,7 +89,11 @@ $(LOWEST)/.done: pyproject.toml scripts/lowest.py
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/lowest.txt -e ".[lab,node]"
 	touch $@
 
-# Known faults, planted one at a time: a test must notice each. About half an hour on two cores.
+# Known faults, planted one at a time: a test must notice each. About an hour and a half on two cores.
+# Tables of README and docs that are older than the code they measure, measured again; MINUTES=N: up to N minutes each.
+numbers: $(VENV)/.dev
+	$(BIN)/python -m scripts.numbers $(if $(MINUTES),--minutes $(MINUTES))
+
 mutants: $(VENV)/.dev
 	$(BIN)/python scripts/mutants.py
 
