@@ -400,6 +400,24 @@ def test_a_game_of_unknown_moments(tmp_path: Path, estimator: str) -> None:
     assert sum(row["samples"] for row in rows) == 3
 
 
+@pytest.mark.parametrize("name", sorted(LIVE))
+def test_the_status_of_every_policy_that_a_node_runs(tmp_path: Path, name: str) -> None:
+    """Before the first reward and after some; a node asks for it every second."""
+    moments = {"eps": 0.5, "u": 150.0, "rho": 100.0}
+    game = GamePart(name="g", arms=["a", "b"], policy={"type": name}, objective="minimise", moments=moments)
+    path = init(tmp_path, "m", game)
+    add(path, "n0", "127.0.0.1:7400", [])
+    plan(path)
+    node = Node(node_config(read_mesh(path), "n0", 1))
+    node.start()
+    node.committed(node.records)
+    for n in range(6):
+        rows = arm_rows(node.games["g"], ["a", "b"], -1.0)
+        assert sum(row["samples"] for row in rows) == n
+        token = node.choose("g", 1.0, 60.0)
+        node.observe("g", token.t, token.arm, 20.0 + n)
+
+
 def test_a_browser_may_give_the_token_as_a_password(tmp_path: Path) -> None:
     with cluster(tmp_path, [(0, 1)]) as built:
         os.environ["RUMORMILL_TOKEN"] = "secret"

@@ -159,6 +159,7 @@ def verdict_of(game: LiveGame, names: list[str]) -> dict[str, Any]:
 def arm_rows(game: LiveGame, names: list[str], sign: float) -> list[dict[str, Any]]:
     """Mean, samples and index of every arm, as of the last decision."""
     samples = getattr(game.adapter.agent, "samples", None)
+    radius = getattr(samples, "radius", None)  # posterior draws have none
     latest = getattr(samples, "latest", ()) or ((math.inf, 0.0),) * len(names)
     t = max(game.decisions.next_t - 1, 2)
     intervals = game.verdicts.intervals or [(-math.inf, math.inf)] * len(names)
@@ -166,8 +167,8 @@ def arm_rows(game: LiveGame, names: list[str], sign: float) -> list[dict[str, An
     for k, name in enumerate(names):
         mean, n = latest[k]
         index = None
-        if samples is not None and samples.radius is not None and n > 0 and math.isfinite(mean):
-            index = samples.radius.index(mean, n, samples.L(t))
+        if radius is not None and n > 0 and math.isfinite(mean):
+            index = radius.index(mean, n, samples.L(t))
         low, high = sorted((intervals[k][0] * sign, intervals[k][1] * sign))
         rows.append(
             {
