@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
 	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py
 
-.PHONY: test-lowest mesh-demo chaos demo reproduce arena docs test test-fast test-slow test-plain-simd numbers mutants lint bench clean
+.PHONY: test-lowest router-demo mesh-demo chaos demo reproduce arena docs test test-fast test-slow test-plain-simd numbers mutants lint bench clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -33,6 +33,16 @@ demo: $(VENV)/.lab
 # Eight live nodes on this machine, one killed, one cut off; under a minute.
 mesh-demo: $(VENV)/.node
 	$(BIN)/python scripts/mesh_demo.py
+
+# Four gateways route model traffic with a node each, beside LiteLLM's own rules; two minutes, its own environment.
+ROUTER := .venv-router
+router-demo: $(ROUTER)/.done
+	$(ROUTER)/bin/python examples/router/demo.py
+
+$(ROUTER)/.done: pyproject.toml examples/router/constraints.txt
+	$(PYTHON) -m venv $(ROUTER)
+	$(ROUTER)/bin/python -m pip install --quiet --disable-pip-version-check -c examples/router/constraints.txt -e ".[router]"
+	touch $@
 
 # Real nodes in network namespaces under a hundred faults and load, against a ledger; about four minutes, as root.
 chaos: $(VENV)/.node
@@ -111,4 +121,4 @@ bench: $(VENV)/.node
 	$(BIN)/python scripts/bench_live.py
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) $(ROUTER) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

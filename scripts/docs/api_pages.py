@@ -27,7 +27,7 @@ GROUPS = {
     "protocol": ("Messages and channels", "protocol"),
     "errors": ("Errors", "errors"),
 }
-MODULES = ("catalogue", "checks", "theory")
+MODULES = ("catalogue", "checks", "recipes", "theory")
 OUTSIDE = {
     "experiments": (
         "Parts of experiments",

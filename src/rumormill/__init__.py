@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from rumormill import catalogue as catalogue
     from rumormill import checks as checks
+    from rumormill import recipes as recipes
     from rumormill import theory as theory
     from rumormill.api import advise as advise
     from rumormill.api import read_log as read_log
@@ -144,7 +145,7 @@ _ROOMS = {
     ),
     "protocol": "Byzantine Carrier Channel Churn Corruption Imperfect Message PerfectChannel Relay World",
 }
-_MODULES = ("catalogue", "checks", "theory")
+_MODULES = ("catalogue", "checks", "recipes", "theory")
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names.split()}
 
 __all__ = sorted([*_ROOM_OF, *_MODULES])

@@ -167,7 +167,7 @@ def arm_rows(game: LiveGame, names: list[str], sign: float) -> list[dict[str, An
     for k, name in enumerate(names):
         mean, n = latest[k]
         index = None
-        if radius is not None and n > 0 and math.isfinite(mean):
+        if samples is not None and radius is not None and n > 0 and math.isfinite(mean):
             index = radius.index(mean, n, samples.L(t))
         low, high = sorted((intervals[k][0] * sign, intervals[k][1] * sign))
         rows.append(

@@ -1,0 +1,121 @@
+"""A routing strategy for LiteLLM's Router: the node beside the gateway chooses the deployment of a request.
+
+    router = Router(model_list=[... "model_info": {"id": "birch"} ...])
+    install(router, Guard("http://127.0.0.1:7480", "chat"), FirstToken(timeout=30.0))
+
+The arms of the game are the ids of the deployments. LiteLLM's cooldowns, retries and fallbacks stay in force:
+every attempt is a decision of its own. While the node is away, deployments are taken at random, by weight.
+"""
+
+from __future__ import annotations
+
+import random
+from datetime import datetime
+from typing import Any
+
+import litellm
+from guard import Guard
+from litellm.integrations.custom_logger import CustomLogger
+from litellm.router import CustomRoutingStrategyBase, Router
+
+from rumormill.live.io.client import Chosen
+from rumormill.recipes import FirstToken
+
+MARK = "rumormill"
+"""The key of the decision's token in the metadata of a request."""
+
+
+class NodeStrategy(CustomRoutingStrategyBase, CustomLogger):
+    """Asks the node for a deployment and reports what the request cost."""
+
+    def __init__(self, router: Router, guard: Guard, recipe: FirstToken) -> None:
+        super().__init__()
+        self.router, self.guard, self.recipe = router, guard, recipe
+
+    async def async_get_available_deployment(
+        self,
+        model: str,
+        messages: list[dict[str, str]] | None = None,
+        input: str | list[Any] | None = None,
+        specific_deployment: bool | None = False,
+        request_kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        healthy = await self.router.async_get_healthy_deployments(
+            model=model,
+            request_kwargs=request_kwargs or {},
+            messages=messages,
+            input=input,
+            specific_deployment=specific_deployment,
+        )
+        if not isinstance(healthy, list) or request_kwargs is None:
+            return healthy if not isinstance(healthy, list) else by_weight(healthy)
+        choice = await self.guard.achoose()
+        return self._taken(healthy, choice, request_kwargs) or by_weight(healthy)
+
+    def get_available_deployment(
+        self,
+        model: str,
+        messages: list[dict[str, str]] | None = None,
+        input: str | list[Any] | None = None,
+        specific_deployment: bool | None = False,
+        request_kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        own = Router.get_available_deployment(
+            self.router, model, messages, input, specific_deployment, request_kwargs
+        )
+        found = self.router._get_healthy_deployments(model, None)
+        if specific_deployment or not isinstance(found, tuple) or request_kwargs is None:
+            return own
+        return self._taken(found[0], self.guard.choose(), request_kwargs) or own
+
+    def _taken(self, healthy: list[Any], choice: Chosen | None, request: dict[str, Any]) -> Any:
+        """The deployment that the node chose, its token put into the request; None if it cannot be taken."""
+        if choice is None:
+            return None
+        for deployment in healthy:
+            if deployment["model_info"]["id"] == choice.arm:
+                request.setdefault("metadata", {})[MARK] = choice.token
+                return deployment
+        self.guard.abandon(choice)
+        return None
+
+    # --- what became of it: LiteLLM calls these after every attempt -------------------------------------
+
+    async def async_log_success_event(
+        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+    ) -> None:
+        self.log_success_event(kwargs, response_obj, start_time, end_time)
+
+    async def async_log_failure_event(
+        self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any
+    ) -> None:
+        self.log_failure_event(kwargs, response_obj, start_time, end_time)
+
+    def log_success_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        first = kwargs.get("completion_start_time") if kwargs.get("stream") else end_time
+        self._report(kwargs, start_time, first or end_time, dollars=kwargs.get("response_cost") or 0.0)
+
+    def log_failure_event(self, kwargs: Any, response_obj: Any, start_time: Any, end_time: Any) -> None:
+        late = isinstance(kwargs.get("exception"), litellm.Timeout)
+        self._report(kwargs, start_time, None if late else end_time, failed=True)
+
+    def _report(self, kwargs: Any, start: datetime, end: datetime | None, **more: Any) -> None:
+        metadata = kwargs.get("litellm_params", {}).get("metadata") or {}
+        token = metadata.pop(MARK, None)
+        if token is not None:
+            seconds = None if end is None else max(0.0, (end - start).total_seconds())
+            self.guard.report(token, self.recipe.value(seconds, **more))
+
+
+def by_weight(healthy: list[Any]) -> Any:
+    """A deployment at random, by the weights of the model list: the rule while the node is away."""
+    weights = [float(each["litellm_params"].get("weight") or 1.0) for each in healthy]
+    return random.choices(healthy, weights)[0]
+
+
+def install(router: Router, guard: Guard, recipe: FirstToken) -> NodeStrategy:
+    """Let the node decide for a router, and report to it what every request cost."""
+    strategy = NodeStrategy(router, guard, recipe)
+    router.set_custom_routing_strategy(strategy)
+    litellm.callbacks.append(strategy)
+    return strategy
