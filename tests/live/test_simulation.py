@@ -39,7 +39,7 @@ def test_invariants_while_members_come_and_go() -> None:
     for seed in range(MEMBERS):
         simulation.run(seed, MEMBERS_STEPS, members=True)
     simulation.run(12_533, 900, members=True)  # a neighbour that reports late was not waited for
-    simulation.run(10_756, 1_100, members=True)  # after a restart an earlier own stream had too few signatures
+    simulation.run(10_756, 1_100, members=True)  # a replay left out signatures of an earlier own stream
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from helpers.golden_games import CASES, PATH, PATH_TABLE, RM_MOMENTS
 from helpers.oracle import Rules
 from helpers.oracle_adapters import EngineName, actions_of
 from rumormill.formulas import consensus_index
+from rumormill.policies.message_passing_policy import HopPart
 
 
 @pytest.mark.parametrize("engine", ["reference", "fast"])
@@ -63,3 +64,17 @@ def test_regret_is_counted_from_the_means() -> None:
     # Arm 0 costs 0.75, arm 1 nothing, whatever was paid out.
     lost = 0.75 * (1 - np.array(game.expected).T)
     np.testing.assert_allclose(result.regret[0], lost.sum(1).cumsum(), rtol=1e-14)
+
+
+def test_rows_carry_no_samples_before_the_first_decision() -> None:
+    """In the first K rounds nothing is decided: N = 0; then what was known before the pull of the round."""
+    part = HopPart(1, group=3, origins={1: 3, 2: 3}, delay=2)
+    seat = rm.Seat(agent=0, n_arms=2, neighbours=(1, 2), n_agents=5, part=part)
+    agent = rm.KMPUCB(gamma=1, moments=RM_MOMENTS).agent(seat)
+    counts = []
+    for t in range(1, 5):
+        agent.observe(t, agent.choose(t), 0.5)
+        (message,) = agent.outgoing(t)
+        counts.append(sum(n for _, n in message.rows))
+        agent.receive([])
+    assert counts == [0, 0, 2, 3]
