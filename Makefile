@@ -115,6 +115,7 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.node
 	$(BIN)/python scripts/bench.py
+	$(BIN)/python scripts/bench_waits.py
 	$(BIN)/python scripts/bench_peers.py
 	$(BIN)/python scripts/bench_advice.py
 	$(BIN)/python scripts/bench_advice.py --large

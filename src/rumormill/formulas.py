@@ -155,6 +155,11 @@ def leaving_level(power: float, rank: float, u: float) -> float:
     return u * rank / power if power > 0.0 else math.inf
 
 
+def certain_size(rank: float, u: float, p: float, L: float) -> float:
+    """Up to this size a sample of this rank, or a later one, stays in at every level up to L."""
+    return (1.0 - 1e-9) * (u * rank / L) ** (1.0 / p) if L > 0.0 else 0.0
+
+
 def literal_entry_level(x: float, rank: float, u: float, p: float) -> float:
     """The L from which the printed Algorithm 3 counts the sample: (|x|^p / rank)^p / u."""
     return (abs(x) ** p / rank) ** p / u

@@ -73,6 +73,10 @@ def watch(
         owner[id(self)].append((round((abs(reward) - t) * 64), t))
         original(self, arm, reward)
 
+    def add_all(self: Samples, news: Sequence[tuple[int, float]]) -> None:
+        for arm, reward in news:
+            self.add(arm, reward)
+
     original = Samples.add
     ranked: list[list[Pull]] = [[] for _ in range(M)]
     witnesses = []
@@ -82,7 +86,7 @@ def watch(
         witnesses.append(Witness(v, agent, depends))
     carrier = (channel or rm.PerfectChannel()).open(network, seed)
     game = Game(witnesses, network, source.stream(seed, M, T), carrier, T)
-    with mock.patch.object(Samples, "add", add):
+    with mock.patch.object(Samples, "add", add), mock.patch.object(Samples, "add_all", add_all):
         for t in range(1, T + 1):
             game.play_round(t)
     return witnesses, ranked

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import RewardStream
-from rumormill.engine.reference import BLOCK, Game, PlayedRound, checked_arm, checked_batch, checked_delivery
+from rumormill.engine.reference import BLOCK, Game, PlayedRound, checked_batch, checked_delivery
 from rumormill.policies import Agent
 from rumormill.protocol import Carrier, Conditions, FalseReport, Message, Relay
 
@@ -64,42 +64,32 @@ class ImperfectGame(Game):
         super().__init__(agents, conditions.network, rewards, carrier, conditions.horizon)
 
     def play_round(self, t: int) -> PlayedRound:
-        self._draw_block(t)
-        row, rewards = (t - 1) % BLOCK, self._rewards
-        up = self._up[row]
-        arms = []
-        for v, agent in enumerate(self._agents):
-            if not up[v] or self._conditions.lies[v]:
-                arms.append(ABSENT)
-                continue
-            arm = checked_arm(agent.choose(t), self._n_arms, v, t)
-            draw = self._block[row, v, 0 if rewards.shared else arm]
-            agent.observe(t, arm, float(rewards.loc[arm] + rewards.scale[arm] * draw))
-            arms.append(arm)
-        messages = wire_bytes = 0
+        draws, up, lies = self._draws(t), self._up[(t - 1) % BLOCK], self._conditions.lies
+        arms = [
+            self._pull(t, v, agent, draws[v]) if up[v] and not lies[v] else ABSENT
+            for v, agent in enumerate(self._agents)
+        ]
+        batches: list[Sequence[Message]] = [
+            [self._as_sent(v, t, m) for m in checked_batch(agent.outgoing(t), v, t)] if up[v] else ()
+            for v, agent in enumerate(self._agents)
+        ]
         down = self._conditions.links_down(t)
-        for v, agent in enumerate(self._agents):
-            if not up[v]:
-                continue
-            batch = [self._as_sent(v, t, m) for m in checked_batch(agent.outgoing(t), v, t)]
-            messages += len(batch) * len(self._neighbours[v])
-            wire_bytes += sum(message.wire_size for message in batch) * len(self._neighbours[v])
-            for w in self._neighbours[v]:
+        for v, batch in enumerate(batches):
+            for w in self._neighbours[v] if up[v] else ():
                 if (v, w) not in down:
                     self._carrier.send(t, v, w, batch)
         for v, agent in enumerate(self._agents):
             arrived = checked_delivery(self._carrier.deliver(t, v), v, t)
             if up[v]:
                 agent.receive([self._as_received(v, m) for m in arrived])
-        return PlayedRound(arms, messages, wire_bytes)
+        return PlayedRound(arms, *self._sent(batches))
 
-    def _draw_block(self, t: int) -> None:
-        if (t - 1) % BLOCK and t != 1:
-            return
-        stop = min(t + BLOCK, self._horizon + 1)
-        self._block = self._rewards.block(t - 1, stop - 1)
-        self._up: NDArray[np.bool_] = self._conditions.up(t, stop)
-        self._false: NDArray[np.bool_] = self._conditions.corrupt(t, stop)
+    def _draws(self, t: int) -> list[list[float]]:
+        if (t - 1) % BLOCK == 0:
+            stop = min(t + BLOCK, self._horizon + 1)
+            self._up: NDArray[np.bool_] = self._conditions.up(t, stop)
+            self._false: NDArray[np.bool_] = self._conditions.corrupt(t, stop)
+        return super()._draws(t)
 
     def _as_sent(self, v: int, t: int, message: Message) -> Message:
         """The message on the wire: an own one may be corrupted, others are relayed as they were sent."""

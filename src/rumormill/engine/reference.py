@@ -19,7 +19,8 @@ from rumormill.engine.result import Trial
 from rumormill.errors import ContractError, InputError
 from rumormill.graphs import Network
 from rumormill.policies import Agent, HopPart, Plan, Policy, Prior, Seat
-from rumormill.protocol import Carrier, Conditions, Message
+from rumormill.protocol import Carrier, Conditions, Message, PerfectCarrier
+from rumormill.protocol.message import wire_size
 from rumormill.seeds import private_generator, stream_seed
 from rumormill.text import shown
 
@@ -104,7 +105,8 @@ class Game:
     ) -> None:
         self._agents, self._rewards, self._carrier, self._horizon = agents, rewards, carrier, horizon
         self._neighbours = [network.neighbours(v).tolist() for v in range(network.n_agents)]
-        self._n_arms = len(rewards.loc)
+        self._loc, self._scale = rewards.loc.tolist(), rewards.scale.tolist()
+        self._n_arms = len(self._loc)
 
     @property
     def agents(self) -> Sequence[Agent]:
@@ -116,29 +118,50 @@ class Game:
 
     def play_round(self, t: int) -> PlayedRound:
         """All agents choose and observe, then all send, then all receive."""
-        row = (t - 1) % BLOCK
-        if row == 0 or t == 1:
-            self._block = self._rewards.block(t - 1, min(t - 1 + BLOCK, self._horizon))
-        rewards, arms = self._rewards, []
-        for v, agent in enumerate(self._agents):
-            arm = checked_arm(agent.choose(t), self._n_arms, v, t)
-            draw = self._block[row, v, 0 if rewards.shared else arm]
-            agent.observe(t, arm, float(rewards.loc[arm] + rewards.scale[arm] * draw))
-            arms.append(arm)
-        messages = wire_bytes = 0
-        for v, agent in enumerate(self._agents):
-            batch = checked_batch(agent.outgoing(t), v, t)
-            messages += len(batch) * len(self._neighbours[v])
-            wire_bytes += sum(message.wire_size for message in batch) * len(self._neighbours[v])
+        draws = self._draws(t)
+        arms = [self._pull(t, v, agent, draws[v]) for v, agent in enumerate(self._agents)]
+        batches = [checked_batch(agent.outgoing(t), v, t) for v, agent in enumerate(self._agents)]
+        played = PlayedRound(arms, *self._sent(batches))
+        if type(self._carrier) is PerfectCarrier:  # nothing can happen on the way
+            boxes = [[message for w in near for message in batches[w]] for near in self._neighbours]
+            for agent, box in zip(self._agents, boxes, strict=True):
+                agent.receive(box)
+            return played
+        for v, batch in enumerate(batches):
             for w in self._neighbours[v]:
                 self._carrier.send(t, v, w, batch)
         for v, agent in enumerate(self._agents):
             agent.receive(checked_delivery(self._carrier.deliver(t, v), v, t))
-        return PlayedRound(arms, messages, wire_bytes)
+        return played
+
+    def _draws(self, t: int) -> list[list[float]]:
+        """The draws of round t, by agent and column."""
+        row = (t - 1) % BLOCK
+        if row == 0:
+            self._block = self._rewards.block(t - 1, min(t - 1 + BLOCK, self._horizon))
+        return self._block[row].tolist()  # type: ignore[no-any-return]
+
+    def _pull(self, t: int, v: int, agent: Agent, draws: list[float]) -> int:
+        """The arm that an agent chose, which it has been paid for."""
+        arm = checked_arm(agent.choose(t), self._n_arms, v, t)
+        draw = draws[0 if self._rewards.shared else arm]
+        agent.observe(t, arm, self._loc[arm] + self._scale[arm] * draw)
+        return arm
+
+    def _sent(self, batches: Sequence[Sequence[Message]]) -> tuple[int, int]:
+        """Number and bytes of the messages of a round, once per link."""
+        messages = wire_bytes = 0
+        for batch, near in zip(batches, self._neighbours, strict=True):
+            messages += len(batch) * len(near)
+            rows = sum([len(message.rows) for message in batch])
+            wire_bytes += (wire_size(rows) + (len(batch) - 1) * wire_size(0)) * len(near)
+        return messages, wire_bytes
 
 
 def checked_arm(arm: object, n_arms: int, v: int, t: int) -> int:
     """The arm that an agent chose; ContractError if it is none."""
+    if type(arm) is int and 0 <= arm < n_arms:
+        return arm
     try:
         index = operator.index(arm)  # type: ignore[arg-type]
     except TypeError:
@@ -163,11 +186,13 @@ def checked_delivery(arrived: list[Message], v: int, t: int) -> list[Message]:
 
 def checked_batch(batch: object, v: int, t: int) -> Sequence[Message]:
     """The messages that an agent sent; ContractError if they are no list of Message."""
-    if not isinstance(batch, list | tuple) or not all(isinstance(m, Message) for m in batch):
-        raise ContractError(
-            f"agent {v} sent {shown(batch)} in round {t}: outgoing() returns a list of Message"
-        )
-    return batch
+    if isinstance(batch, list | tuple):
+        for message in batch:
+            if not isinstance(message, Message):
+                break
+        else:
+            return batch
+    raise ContractError(f"agent {v} sent {shown(batch)} in round {t}: outgoing() returns a list of Message")
 
 
 def play(

@@ -69,6 +69,11 @@ class OnlineMean(ABC):
     def update(self, x: float) -> None:
         """Add the next sample, in arrival order."""
 
+    def extend(self, xs: Sequence[float]) -> None:
+        """Add further samples, in arrival order."""
+        for x in xs:
+            self.update(x)
+
     @abstractmethod
     def mean(self, L: float) -> float:
         """The estimate at confidence L; +inf where the estimator is not defined."""

@@ -10,6 +10,7 @@ factors give the same bits.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -93,6 +94,11 @@ class Radius:
         assert self.c is not None
         return radius_scale(L, self.root, self.c, self.shift, self.exponent)
 
+    @cached_property
+    def _limited(self) -> bool:
+        """Whether some sample is not enough for an index."""
+        return self.theory or type(self.estimator).defined is not Estimator.defined
+
     @property
     def covered(self) -> bool:
         """Whether a lemma stands behind the radius wherever it is used."""
@@ -134,3 +140,12 @@ class Radius:
         if not self.usable(n, L):
             return math.inf
         return upper_index(mean, self.scale(L), shrinkage(n, self.exponent))
+
+    def indices(self, rows: Sequence[tuple[float, float]], out: Sequence[float], L: float) -> list[float]:
+        """`index` of every arm from its (mean, n) and the pulls that are out; the scale is computed once."""
+        scale, exponent, found = self.scale(L), self.exponent, []
+        for (mean, n), more in zip(rows, out, strict=True):
+            n += more
+            usable = self.usable(n, L) if self._limited else n > 0
+            found.append(upper_index(mean, scale, shrinkage(n, exponent)) if usable else math.inf)
+        return found

@@ -33,8 +33,8 @@ from rumormill.estimators.base import (
     check_sample,
     theory_power,
 )
-from rumormill.formulas import leaving_level, literal_entry_level, power_of_size
-from rumormill.validate import one_of
+from rumormill.formulas import certain_size, leaving_level, literal_entry_level, power_of_size
+from rumormill.validate import LARGEST_REWARD, one_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,14 +196,22 @@ class OnlineTrimmed(_RankedStream):
         return len(self._heap) + len(self._pending)
 
     def update(self, x: float) -> None:
-        x = check_sample(x)
-        self._count += 1
-        h = leaving_level(power_of_size(x, self._p), self._count, self._u)
-        if h < self._level:
-            return  # fails on arrival, whatever the next question
-        self._pending.append((h, self._count, x))
-        if len(self._pending) >= self._patience:
-            self._forget_certain()
+        self.extend((x,))
+
+    def extend(self, xs: Sequence[float]) -> None:
+        count, p, u = self._count, self._p, self._u
+        size = min(certain_size(count + 1, u, p, self._last_L), LARGEST_REWARD)
+        for x in xs:
+            if type(x) is float and -size <= x <= size:
+                h = math.inf  # it never leaves: no power has to be computed
+            else:
+                x = check_sample(x)
+                h = leaving_level(power_of_size(x, p), count + 1, u)
+            self._count = count = count + 1
+            if h >= self._level:  # else it fails on arrival, whatever the next question
+                self._pending.append((h, count, x))
+                if len(self._pending) >= self._patience:
+                    self._forget_certain()
 
     def mean(self, L: float) -> float:
         self._raise_level(L)

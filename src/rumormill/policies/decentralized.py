@@ -195,6 +195,10 @@ class DecentralizedAgent(MessagePassingAgent):
         if self.clique is None or origin in self.clique:
             self.samples.add(arm, reward)
 
+    def use_all(self, news: Sequence[Message]) -> None:
+        near = self.clique
+        self.samples.add_all([(m.arm, m.reward) for m in news if near is None or m.origin in near])
+
 
 class HoldingAgent(DecentralizedAgent):
     """Algorithm 1 for an agent that discards some received samples, and uses the rest later."""

@@ -17,7 +17,9 @@ With an estimator that brings its own index a row is (index, N), and the index o
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar, Literal
 
 from rumormill.errors import InputError
@@ -33,7 +35,7 @@ from rumormill.policies.message_passing_policy import (
 from rumormill.policies.origin_median import Count, OriginSamples
 from rumormill.policies.prior import Prior
 from rumormill.protocol import Message
-from rumormill.protocol.message import plain_rows, rows_from_plain
+from rumormill.protocol.message import checked_rows, plain_rows, rows_from_plain
 from rumormill.validate import is_whole, refused
 
 # How the guard keeps samples apart by origin.
@@ -132,18 +134,15 @@ class KMPAgent(MessagePassingAgent):
 
     def decide(self, t: int) -> int:
         self.rows = self.samples.rows(t)
-        best = [self.best_informed(arm) for arm in range(self.n_arms)]
-        return self.samples.best(t, best)
+        return self.samples.best(t, self.best_informed())
 
-    def best_informed(self, arm: int) -> tuple[float, float]:
-        mean, n = self.rows[arm]
-        for origin in sorted(self.heard):
-            if self.forgotten(origin):
-                continue
-            other_mean, other_n = self.heard[origin].rows[arm]
-            if other_n > n:
-                mean, n = other_mean, other_n
-        return mean, n
+    def best_informed(self) -> list[tuple[float, float]]:
+        """For every arm the row with the largest count: the own on ties, then that of the smallest origin."""
+        origins = sorted(self.heard)
+        if self.samples.clock is not None:
+            origins = [origin for origin in origins if not self.forgotten(origin)]
+        heard = [self.heard[origin].rows for origin in origins]
+        return [max(rows, key=itemgetter(1)) for rows in zip(self.rows, *heard, strict=True)]
 
     def forgotten(self, origin: int) -> bool:
         """Whether the newest row of an origin is older than all samples that are not forgotten."""
@@ -153,7 +152,7 @@ class KMPAgent(MessagePassingAgent):
         return clock.taken - self.heard_at[origin] >= forget.span
 
     def message(self, t: int, arm: int, reward: float) -> Message:
-        return Message(self.agent, t, arm, reward, self.rows)
+        return Message(self.agent, t, arm, reward, checked_rows(self.rows))
 
     def use(self, message: Message) -> None:
         self.take(message.origin, message.arm, message.reward)
@@ -161,6 +160,17 @@ class KMPAgent(MessagePassingAgent):
             self.relay.refused += 1
         else:
             self.hear(message)
+
+    def use_all(self, news: Sequence[Message]) -> None:
+        if self.samples.clock is not None:  # rows are stored with the number of samples so far
+            super().use_all(news)
+            return
+        self.samples.add_all([(m.arm, m.reward) for m in news])
+        for message in news:
+            if self.validator.overclaims(message):
+                self.relay.refused += 1
+            else:
+                self.hear(message)
 
     def hear(self, message: Message) -> None:
         """Store the rows of another agent, if they are its newest."""

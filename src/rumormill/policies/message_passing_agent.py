@@ -28,7 +28,7 @@ from rumormill.protocol.message import plain_rows, rows_from_plain
 
 def first_best(values: Sequence[float]) -> int:
     """argmax; the lowest index on ties."""
-    return max(range(len(values)), key=values.__getitem__)
+    return values.index(max(values))
 
 
 class OwnDraws:
@@ -45,6 +45,9 @@ class OwnDraws:
 
 class Samples:
     """The samples of every arm that one agent has, in arrival order, and their indices."""
+
+    _level: tuple[int, float] = 0, math.nan
+    """A round and its L, which a decision asks for more than once."""
 
     def __init__(self, policy: RobustPolicy, seat: Seat) -> None:
         estimator = policy.estimator
@@ -102,8 +105,11 @@ class Samples:
 
     def L(self, t: int) -> float:
         """ln(1/δ_t)."""
-        span = self.forget.span if isinstance(self.forget, Forget) else None
-        return log_confidence(self._schedule, t if span is None else min(t, span), self._n_agents)
+        if t != self._level[0]:
+            span = self.forget.span if isinstance(self.forget, Forget) else None
+            at = t if span is None else min(t, span)
+            self._level = t, log_confidence(self._schedule, at, self._n_agents)
+        return self._level[1]
 
     def add(self, arm: int, reward: float) -> None:
         """One more sample of an arm."""
@@ -113,6 +119,19 @@ class Samples:
         if self.prior is not None:
             self.prior.taken += 1
 
+    def add_all(self, news: Sequence[tuple[int, float]]) -> None:
+        """Further samples, as (arm, reward)."""
+        if self.clock is not None or self.prior is not None or len(news) < len(self._arms):
+            for arm, reward in news:
+                self.add(arm, reward)
+            return
+        by_arm: list[list[float]] = [[] for _ in self._arms]
+        for arm, reward in news:
+            by_arm[arm].append(reward)
+        for stream, rewards in zip(self._arms, by_arm, strict=True):
+            if rewards:
+                stream.extend(rewards)
+
     def stream(self, arm: int) -> Any:
         """The stream of an arm."""
         return self._arms[arm]
@@ -120,7 +139,7 @@ class Samples:
     def estimates(self, t: int) -> tuple[tuple[float, float], ...]:
         """(mean, count) of every arm in round t."""
         L = self.L(t)
-        self.latest = tuple((samples.mean(L), float(samples.count)) for samples in self._arms)
+        self.latest = tuple([(samples.mean(L), float(samples.count)) for samples in self._arms])
         return self.latest
 
     def rows(self, t: int) -> tuple[tuple[float, float], ...]:
@@ -148,9 +167,7 @@ class Samples:
                 self.prior.index(arm, mean, n, self.pending[arm], L, self.radius)
                 for arm, (mean, n) in enumerate(rows)
             ]
-        return [
-            self.radius.index(mean, n + out, L) for (mean, n), out in zip(rows, self.pending, strict=True)
-        ]
+        return self.radius.indices(rows, self.pending, L)
 
     def best(self, t: int, rows: Sequence[tuple[float, float]]) -> int:
         """The arm of the largest index; among those that must be pulled, that with the fewest out."""
@@ -249,7 +266,16 @@ class MessagePassingAgent(ABC):
         return self.relay.outgoing(t)
 
     def receive(self, messages: Sequence[Message]) -> None:
-        for message in self.relay.accept(messages, self.validator, self.now):
+        self.use_all(self.relay.accept(messages, self.validator, self.now))
+
+    def __init_subclass__(cls) -> None:
+        """A class that changes what is done with one message does it with each."""
+        if "use_all" not in vars(cls) and ("use" in vars(cls) or "take" in vars(cls)):
+            cls.use_all = MessagePassingAgent.use_all  # type: ignore[method-assign]
+
+    def use_all(self, news: Sequence[Message]) -> None:
+        """Use new messages, in this order; a class may do so faster than one by one."""
+        for message in news:
             self.use(message)
 
     @property

@@ -78,12 +78,11 @@ class ThompsonKMPAgent(KMPAgent):
 
     def decide(self, t: int) -> int:
         self.rows = self.samples.estimates(t)
-        values = [self._drawn(t, arm) for arm in range(self.n_arms)]
+        values = [self._drawn(t, arm, *row) for arm, row in enumerate(self.best_informed())]
         out = self.samples.pending
         return max(range(self.n_arms), key=lambda k: (values[k], -out[k] if values[k] == math.inf else 0))
 
-    def _drawn(self, t: int, arm: int) -> float:
-        mean, n = self.best_informed(arm)
+    def _drawn(self, t: int, arm: int, mean: float, n: float) -> float:
         scale = self.samples.stream(arm).scale
         if scale is None:  # too few samples of its own
             return math.inf

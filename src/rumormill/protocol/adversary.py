@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from rumormill.arms import Arm, RewardSource
 from rumormill.arms.objective import sign_of

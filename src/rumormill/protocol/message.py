@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import math
+import operator
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from rumormill.errors import DataError, InputError
 from rumormill.text import shown
+from rumormill.validate import LARGEST_REWARD
 
 _HEAD = struct.Struct("<IIHHd")  # origin, round, arm, number of rows, reward
 _ROW = struct.Struct("<dd")
+_count = operator.itemgetter(1)
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(Struct, frozen=True):
     """⟨origin, round, arm, reward⟩, and for some policies one row of two numbers per arm.
 
     KMP-UCB fills `rows` with (mean, count), Consensus-UCB with (sum, count); other policies send no rows. The
@@ -93,6 +96,23 @@ class Message:
 def wire_size(n_rows: int) -> int:
     """Bytes of a message that carries n_rows rows."""
     return _HEAD.size + n_rows * _ROW.size
+
+
+class CheckedRows(tuple[tuple[float, float], ...]):
+    """Sound rows: every receiver of a message need not look at each number again; see `checked_rows`."""
+
+    claim: float
+    """The largest count."""
+
+
+def checked_rows(rows: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
+    """The rows, marked as sound if they are."""
+    for mean, count in rows:
+        if not (0.0 <= count < math.inf and (-LARGEST_REWARD <= mean <= LARGEST_REWARD or mean == math.inf)):
+            return rows
+    made = CheckedRows(rows)
+    made.claim = max(rows, key=_count)[1]
+    return made
 
 
 def plain_rows(rows: Sequence[tuple[float, float]]) -> list[list[float | None]]:
