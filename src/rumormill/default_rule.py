@@ -245,6 +245,17 @@ def fit(beliefs: Beliefs) -> None:
     test_shapes(beliefs)
 
 
+def join(beliefs: Beliefs, arm: int) -> None:
+    """An arm that had no part in the first fit: a sketch of its stored samples, and a fit is due."""
+    n = min(int(beliefs.n[arm]), len(beliefs.store[arm]))
+    beliefs.n[arm] = float(n)
+    beliefs.origin[arm] = median_of(beliefs.store[arm], n)
+    beliefs.filled[arm], beliefs.rest[arm], beliefs.squares[arm] = 0, 0.0, 0.0
+    for i in range(n):
+        add_to_sketch(beliefs, arm, beliefs.store[arm][i] - beliefs.origin[arm])
+    beliefs.now[NEXT_FIT] = 0.0
+
+
 def test_shapes(beliefs: Beliefs) -> None:
     """Whether locations rank the arms as means do: sets MEANS and SHAPE.
 

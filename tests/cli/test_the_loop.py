@@ -37,7 +37,10 @@ def play(mesh: Mesh, game: str, values: np.ndarray, folder: Path) -> list[Path]:
     nodes = [RoundNode(node_config(mesh, name, epoch=1)) for name in names]
     linked = {mesh.ids[name]: [mesh.ids[other] for other in mesh.links[name]] for name in names}
     step = Lockstep(nodes, linked, game)
-    rounds = [step.play_round(t, lambda v, t, k: -values[t - 1, v, k]) for t in range(1, len(values) + 1)]
+    rounds = [
+        [arm for (arm,) in step.play_round(t, lambda v, t, k: -values[t - 1, v, k])]
+        for t in range(1, len(values) + 1)
+    ]
     folders = []
     for v, name in enumerate(names):
         clock = itertools.count()

@@ -14,6 +14,8 @@ from rumormill.live.core.node_config import NodeConfig
 
 Pay = Callable[[int, int, int], float]
 """(agent, round, arm) -> reward."""
+Limits = Callable[[int, int], tuple[list[int] | None, int]]
+"""(agent, round) -> allowed arms (None: all) and how many are tried."""
 NO_LIMIT = 1 << 60
 
 
@@ -103,15 +105,16 @@ class Lockstep:
             for frame in frames:
                 self._nodes[w].receive(v, frame[HEAD.size :])
 
-    def play_round(self, t: int, pay: Pay) -> list[int]:
-        """Everybody chooses and is paid, then everybody tells, then everybody hears."""
+    def play_round(self, t: int, pay: Pay, limits: Limits = lambda v, t: (None, 1)) -> list[list[int]]:
+        """Everybody chooses and is paid for all arms, then everybody tells, then everybody hears."""
         arms = []
         for v, node in enumerate(self._nodes):
-            token = node.choose(self._game, float(t), 60.0)
+            token = node.choose(self._game, float(t), 60.0, *limits(v, t))
             assert token.t == t, (token, t)
-            node.observe(self._game, token.t, token.arm, pay(v, t, token.arm))
+            arms.append([token.arm, *token.others])
+            for arm in arms[-1]:
+                node.observe(self._game, token.t, arm, pay(v, t, arm))
             self._commit(v)
-            arms.append(token.arm)
         for node in self._nodes:
             node.finish_round(t)
         self._deliver()

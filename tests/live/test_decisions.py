@@ -199,3 +199,36 @@ def test_a_weight_counts_as_so_many_samples() -> None:
     for node in (one, two, again):
         assert sum(node.games[GAME].adapter.samples) == 41
         assert node.games[GAME].adapter.samples[token.arm] == 40
+
+
+def test_a_ranking_is_observed_arm_by_arm() -> None:
+    """Each arm that was tried counts once; others are refused; a restart and a snapshot know all of it."""
+    node = nodes_of(rm.DecentralizedMPUCB(gamma=1), rm.Network.complete(2))[0]
+    node.start()
+    journal = node.take_journal()
+    node.committed(node.records)
+    first = [node.choose(GAME, 0.0, 60.0).t for _ in range(3)]
+    for t in first:
+        node.observe(GAME, t, t - 1, float(t))
+    token = node.choose(GAME, 0.0, 60.0, [0, 2], 2)
+    assert sorted([token.arm, *token.others]) == [0, 2]
+    game = node.games[GAME]
+    assert sum(game.decisions.pending) == game.decisions.pending[token.arm] == 1
+    (other,) = token.others
+    taken = node.observe(GAME, token.t, other, 7.0)
+    assert (taken.late, taken.repeat, sum(game.decisions.pending)) == (False, False, 1)
+    assert node.observe(GAME, token.t, other, 7.0).seq == taken.seq
+    with pytest.raises(Refused, match="another reward"):
+        node.observe(GAME, token.t, other, 8.0)
+    with pytest.raises(Refused, match="another arm"):
+        node.observe(GAME, token.t, 1, 7.0)
+    assert not node.abandon(GAME, token.t, other)
+    again = [Node(node.config), Node(node.config)]
+    again[0].restart(None, [decode(encode(each)) for each in journal + node.take_journal()])
+    again[1].restart(unpack(pack(node.snapshot())), [])
+    for each in (node, *again):
+        assert each.games[GAME].differing == 0
+        assert each.observe(GAME, token.t, other, 7.0).seq == taken.seq
+        assert each.observe(GAME, token.t, token.arm, 3.0).seq == taken.seq + 1
+        assert sum(each.games[GAME].decisions.pending) == 0
+        assert each.games[GAME].adapter.samples[other] == 2

@@ -44,6 +44,9 @@ def test_refusals_are_those_of_the_sidecar(tmp_path: Path) -> None:
             with pytest.raises(NodeError, match="one of mirrors"):
                 node.choose("chess")
             assert node.abandon(node.choose(ttl=5.0))
+            ranked = node.choose(allowed=["fra", "waw"], k=2)
+            assert {ranked.arm, ranked.others[0].arm} == {"fra", "waw"}
+            assert node.abandon(ranked)
             assert node.status()["games"][GAME]["observed"] == 1
             node.reload()  # the same file: not taken
 

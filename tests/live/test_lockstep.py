@@ -53,15 +53,23 @@ def bandit() -> rm.Bandit:
     return rm.Bandit([rm.AlphaStable(alpha=1.8, loc=loc) for loc in (0.2, 0.9, 0.5, 0.7)])
 
 
-def by_the_simulator(policy: Any, network: rm.Network, seed: int, prior: rm.Prior | None = None) -> Any:
+def by_the_simulator(policy: Any, network: rm.Network, seed: int, **given: Any) -> Any:
     result = rm.simulate(
-        bandit(), network, policy, horizon=HORIZON, rng=seed, engine="reference", actions=True, prior=prior
+        bandit(), network, policy, horizon=HORIZON, rng=seed, engine="reference", actions=True, **given
     )
     assert result.actions is not None
     return result.actions[0]
 
 
-def by_nodes(policy: Any, network: rm.Network, seed: int, prior: rm.Prior | None = None) -> Any:
+def by_nodes(
+    policy: Any,
+    network: rm.Network,
+    seed: int,
+    *,
+    prior: rm.Prior | None = None,
+    allowed: Any = None,
+    k: int = 1,
+) -> Any:
     source = bandit()
     stream_of = stream_seed(stream_seed(root_seed(seed), 0), Role.REWARDS)
     rewards = source.stream(stream_of, network.n_agents, HORIZON)
@@ -77,7 +85,15 @@ def by_nodes(policy: Any, network: rm.Network, seed: int, prior: rm.Prior | None
     given: Any = {"n_arms": source.n_arms, "moments": source.moments(), "prior": prior}
     nodes = [RoundNode(node_config(policy, network, v, **given)) for v in range(network.n_agents)]
     game = Lockstep(nodes, neighbours, GAME)
-    return np.array([game.play_round(t, pay) for t in range(1, HORIZON + 1)])
+
+    def limits(v: int, t: int) -> tuple[list[int] | None, int]:
+        return None if allowed is None else np.flatnonzero(allowed[t - 1, v]).tolist(), k
+
+    played = np.full((HORIZON, network.n_agents, k), -1)
+    for t in range(1, HORIZON + 1):
+        for v, arms in enumerate(game.play_round(t, pay, limits)):
+            played[t - 1, v, : len(arms)] = arms
+    return played[:, :, 0] if k == 1 else played
 
 
 @pytest.mark.parametrize("gamma", [1, 2, 3])
@@ -102,8 +118,8 @@ def test_the_simulators_actions_with_a_prior(policy: str) -> None:
     rng = np.random.default_rng(3)
     mean = rng.normal(0.5, 1.0, size=(on.n_agents, 4))
     prior = rm.Prior(mean=mean, n=np.full(mean.shape, 20), spread=np.ones(mean.shape), probe=40)
-    wanted = by_the_simulator(made, on, 7, prior)
-    assert np.array_equal(wanted, by_nodes(made, on, 7, prior))
+    wanted = by_the_simulator(made, on, 7, prior=prior)
+    assert np.array_equal(wanted, by_nodes(made, on, 7, prior=prior))
     assert not np.array_equal(wanted, by_the_simulator(made, on, 7))
 
 
@@ -125,7 +141,7 @@ class InTrial:
         return repr(self.policy)
 
 
-@pytest.mark.parametrize(
+FAMILIES = pytest.mark.parametrize(
     "policy",
     [
         rm.EpsilonGreedy(gamma=2, rate=0.3),
@@ -140,6 +156,33 @@ class InTrial:
     ],
     ids=lambda policy: policy.label,
 )
+
+
+@FAMILIES
 def test_the_simulators_actions_of_other_families(policy: Any) -> None:
     on = NETWORKS["random"]()
     assert np.array_equal(by_the_simulator(policy, on, 7), by_nodes(InTrial(policy, 7), on, 7))
+
+
+def allowed_arms(n_agents: int) -> Any:
+    rng = np.random.default_rng(6)
+    mask = rng.random((HORIZON, n_agents, 4)) < 0.5
+    np.put_along_axis(mask, rng.integers(0, 4, (HORIZON, n_agents, 1)), True, axis=2)
+    return mask
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize("policy", ["quiet", "quiet followers", "clipped", "origin median", "all of it"])
+def test_the_simulators_actions_under_constraints(policy: str, k: int) -> None:
+    made, on = SPECIAL[policy], NETWORKS["random"]()
+    given: Any = {"allowed": allowed_arms(on.n_agents), "k": k}
+    assert np.array_equal(by_the_simulator(made, on, 7, **given), by_nodes(made, on, 7, **given))
+
+
+@FAMILIES
+def test_the_simulators_actions_of_other_families_under_constraints(policy: Any) -> None:
+    on = NETWORKS["random"]()
+    given: Any = {"allowed": allowed_arms(on.n_agents), "k": 1}
+    assert np.array_equal(
+        by_the_simulator(policy, on, 7, **given), by_nodes(InTrial(policy, 7), on, 7, **given)
+    )

@@ -115,6 +115,25 @@ def test_batches(made: Cluster) -> None:
     assert [row["status"] for row in rows] == [200] * 20 + [400]
 
 
+def test_allowed_arms_and_rankings(made: Cluster) -> None:
+    for arm in ARMS:
+        choice = call(made, "/v1/choose", {"allowed": [arm]})[1]
+        assert choice["arm"] == arm
+        assert call(made, "/v1/abandon", {"token": choice["token"]}) == (200, {"abandoned": True})
+    status, choice = call(made, "/v1/choose", {"allowed": list(ARMS[:2]), "k": 3})
+    assert (status, {choice["arm"], choice["others"][0]["arm"]}) == (200, set(ARMS[:2]))
+    tokens = [choice["token"], choice["others"][0]["token"]]
+    seqs = {call(made, "/v1/observe", {"token": token, "reward": 31.5})[1]["seq"] for token in tokens}
+    assert len(seqs) == 2
+    for wrong, code in (({"allowed": ["x"]}, 404), ({"allowed": []}, 422), ({"k": 0}, 422)):
+        assert call(made, "/v1/choose", wrong)[0] == code
+    with made.client(0) as client:
+        found = client.choose(allowed=ARMS[1:], k=2)
+        assert {found.arm, *(each.arm for each in found.others)} == set(ARMS[1:])
+        assert client.observe(found.others[0], 31.5) > 0
+        assert client.abandon(found)
+
+
 def test_a_batch_of_ten_thousand(made: Cluster) -> None:
     tokens = [
         choice["token"]

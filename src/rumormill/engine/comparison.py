@@ -202,6 +202,8 @@ def compare(
     corruption: Corruption | None = None,
     byzantine: Byzantine | None = None,
     prior: Prior | None = None,
+    allowed: Any = None,
+    k: int = 1,
     progress: OnProgress | bool | None = None,
     workers: int | None = None,
     block: int | None = None,
@@ -237,8 +239,8 @@ def compare(
     named = _named(policies)
     confidence = inside("confidence", confidence, 0, 1)
     world, given = world_of(channel, absences, outages, churn, corruption, byzantine), list(named.values())
-    size = (horizon, trials, rng, engine, actions, rewards, checkpoints)
-    results = play_policies(bandit, network, given, *size, world, prior, progress, workers, block)
+    size, limits = (horizon, trials, rng, engine, actions, rewards, checkpoints), (allowed, k)
+    results = play_policies(bandit, network, given, *size, world, prior, limits, progress, workers, block)
     return Comparison(dict(zip(named, results, strict=True)), confidence)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +66,10 @@ class ImperfectGame(Game):
 
     def play_round(self, t: int) -> PlayedRound:
         draws, up, lies = self._draws(t), self._up[(t - 1) % BLOCK], self._conditions.lies
+        k = self.constraint.k
+        nothing: Any = ABSENT if k == 1 else [ABSENT] * k
         arms = [
-            self._pull(t, v, agent, draws[v]) if up[v] and not lies[v] else ABSENT
+            self._pull(t, v, agent, draws[v]) if up[v] and not lies[v] else nothing
             for v, agent in enumerate(self._agents)
         ]
         batches: list[Sequence[Message]] = [

@@ -19,10 +19,12 @@ from rumormill.engine.result import Trial
 from rumormill.errors import ContractError, InputError
 from rumormill.graphs import Network
 from rumormill.policies import Agent, HopPart, Plan, Policy, Prior, Seat
+from rumormill.policies.base import ranked_arms
 from rumormill.protocol import Carrier, Conditions, Message, PerfectCarrier
 from rumormill.protocol.message import wire_size
 from rumormill.seeds import private_generator, stream_seed
 from rumormill.text import shown
+from rumormill.validate import refused, whole
 
 BLOCK = 64  # rounds of rewards held at a time
 
@@ -38,6 +40,7 @@ def seats(
     gamma: int | None = None,
     conditions: Conditions | None = None,
     prior: Prior | None = None,
+    tries: int = 1,
 ) -> list[Seat]:
     """The seat of every agent: what it knows before round 1, and a generator of its own.
 
@@ -74,6 +77,7 @@ def seats(
             horizon=horizon,
             n_agents=network.n_agents,
             prior=None if prior is None else prior.of(v),
+            tries=tries,
             part=part(v),
         )
         for v in range(network.n_agents)
@@ -88,11 +92,49 @@ def _moments(source: RewardSource) -> Moments | None:
         return None
 
 
+@dataclass(frozen=True, eq=False)
+class Constraint:
+    """Which arms agents may pull, and how many they try in a round."""
+
+    allowed: NDArray[np.bool_] | None = None
+    """(1 or rounds, agents, arms); None: all."""
+    k: int = 1
+
+    def of(self, t: int, v: int) -> list[int] | None:
+        """The arms that agent v may pull in round t."""
+        if self.allowed is None:
+            return None
+        found: list[int] = np.flatnonzero(self.allowed[min(t, len(self.allowed)) - 1, v]).tolist()
+        return found
+
+
+NO_CONSTRAINT = Constraint()
+
+
+def constraint_of(allowed: Any, k: int, n_arms: int, n_agents: int, horizon: int) -> Constraint:
+    """Arguments of `simulate`, checked."""
+    if whole("k", k) > n_arms:
+        raise refused("k", k, f"a number of arms, 1 to {n_arms}")
+    if allowed is None:
+        return NO_CONSTRAINT if k == 1 else Constraint(k=k)
+    given = np.asarray(allowed)
+    shapes = {(n_arms,), (n_agents, n_arms), (horizon, n_agents, n_arms)}
+    if given.dtype != np.bool_ or given.shape not in shapes:
+        raise InputError(
+            f"allowed has shape {given.shape} and type {given.dtype}: give truth values, (arms), "
+            f"(agents, arms) or (rounds, agents, arms), here ({horizon}, {n_agents}, {n_arms})"
+        )
+    if not given.any(axis=-1).all():
+        raise InputError("allowed leaves an agent without an arm in some round: allow at least one")
+    rounds = given.shape[0] if given.ndim == 3 else 1
+    return Constraint(np.ascontiguousarray(np.broadcast_to(given, (rounds, n_agents, n_arms))), k)
+
+
 @dataclass(frozen=True)
 class PlayedRound:
-    """Arms pulled, messages and bytes of one round."""
+    """Arms pulled (of several per agent a list), messages and bytes of one round."""
 
-    arms: list[int]
+    arms: list[Any]
     messages: int
     wire_bytes: int
 
@@ -107,6 +149,7 @@ class Game:
         self._neighbours = [network.neighbours(v).tolist() for v in range(network.n_agents)]
         self._loc, self._scale = rewards.loc.tolist(), rewards.scale.tolist()
         self._n_arms = len(self._loc)
+        self.constraint = NO_CONSTRAINT
 
     @property
     def agents(self) -> Sequence[Agent]:
@@ -141,9 +184,18 @@ class Game:
             self._block = self._rewards.block(t - 1, min(t - 1 + BLOCK, self._horizon))
         return self._block[row].tolist()  # type: ignore[no-any-return]
 
-    def _pull(self, t: int, v: int, agent: Agent, draws: list[float]) -> int:
-        """The arm that an agent chose, which it has been paid for."""
-        arm = checked_arm(agent.choose(t), self._n_arms, v, t)
+    def _pull(self, t: int, v: int, agent: Agent, draws: list[float]) -> Any:
+        """The arm that an agent chose, which it has been paid for; a list if it tries several."""
+        if self.constraint is NO_CONSTRAINT:
+            return self._paid(t, v, agent, agent.choose(t), draws)
+        k = self.constraint.k
+        found = ranked_arms(agent, t, self.constraint.of(t, v), k)
+        arms = [self._paid(t, v, agent, arm, draws) for arm in found]
+        return arms[0] if k == 1 else arms + [-1] * (k - len(arms))
+
+    def _paid(self, t: int, v: int, agent: Agent, chosen: object, draws: list[float]) -> int:
+        """The arm, which the agent has been paid for."""
+        arm = checked_arm(chosen, self._n_arms, v, t)
         draw = draws[0 if self._rewards.shared else arm]
         agent.observe(t, arm, self._loc[arm] + self._scale[arm] * draw)
         return arm
@@ -208,8 +260,9 @@ def play(
     """Play a game to its end; `on_rounds` is called with the number of rounds just played."""
     n_arms = len(gaps)
     pulls = np.zeros((n_agents, n_arms + 1), dtype=np.int64)  # the last column, -1: rounds without a pull
-    agents = np.arange(n_agents)
-    actions = np.empty((horizon if keep_actions else 0, n_agents), dtype=np.int64)
+    tries = () if game.constraint.k == 1 else (game.constraint.k,)
+    agents = np.arange(n_agents).reshape(-1, *(1 for _ in tries))
+    actions = np.empty((horizon if keep_actions else 0, n_agents, *tries), dtype=np.int64)
     agent_regret = np.empty((len(checkpoints), n_agents))
     totals = np.empty((2, len(checkpoints)), dtype=np.int64)  # messages and bytes so far
     present = np.empty(len(checkpoints), dtype=np.int64)
@@ -224,7 +277,7 @@ def play(
         if t == checkpoints[next_checkpoint]:
             agent_regret[next_checkpoint] = sum(pulls[:, arm] * gaps[arm] for arm in range(n_arms))
             totals[:, next_checkpoint] = messages, wire_bytes
-            present[next_checkpoint] = t * n_agents - pulls[:, -1].sum()
+            present[next_checkpoint] = pulls[:, :-1].sum()
             next_checkpoint = min(next_checkpoint + 1, len(checkpoints) - 1)
         if t % BLOCK == 0 or t == horizon:
             on_rounds((t - 1) % BLOCK + 1)

@@ -94,7 +94,8 @@ class Result:
     wire_bytes : int array, (trials, checkpoints)
         Bytes of these messages.
     actions : int array, (trials, rounds, agents), or None
-        Every arm pulled, if requested; -1 where the agent did not pull.
+        Every arm pulled, if requested; -1 where the agent did not pull. A last axis of length k where agents
+        try several arms.
     agent_rounds : int array, (trials, checkpoints)
         Pulls over all agents.
     agent_common_regret : float array, (trials, checkpoints, agents), or None
@@ -394,8 +395,8 @@ def with_rewards(
 ) -> Result:
     """The result with the reward of every action: the stream of a trial's seed is read once more."""
     assert result.actions is not None
-    trials, horizon, agents = result.actions.shape
-    paid = np.full((trials, horizon, agents), np.nan)
+    horizon, agents = result.actions.shape[1:3]
+    paid = np.full(result.actions.shape, np.nan)
     sign = sign_of(getattr(source, "objective", "maximise"))
     for trial, seed in enumerate(seeds):
         stream = source.stream(stream_seed(seed, Role.REWARDS), agents, horizon)
@@ -403,7 +404,8 @@ def with_rewards(
             arms = result.actions[trial, start : start + ROUNDS]
             draws = stream.block(start, start + len(arms))
             columns = np.zeros_like(arms) if stream.shared else arms
-            drawn = np.take_along_axis(draws, columns[:, :, None], axis=2)[:, :, 0]
+            drawn = np.take_along_axis(draws, columns.reshape(*columns.shape[:2], -1), axis=2)
+            drawn = drawn.reshape(arms.shape)
             values = sign * (stream.loc[arms] + stream.scale[arms] * drawn)
             paid[trial, start : start + ROUNDS] = np.where(arms >= 0, values, np.nan)
     return replace(result, rewards=paid, actions=result.actions if keep_actions else None)

@@ -14,6 +14,7 @@ import numpy as np
 from rumormill import catalogue
 from rumormill.arms import Replay, RewardSource
 from rumormill.engine.notices import compilation_announced, progress_line
+from rumormill.engine.reference import constraint_of
 from rumormill.engine.result import Result, Trial, needs_actions, resolve_checkpoints, with_rewards
 from rumormill.engine.trial import Contender, Engine, play_trial, prepare, require_memory
 from rumormill.engine.workers import Threads, Tick, no_tick
@@ -23,6 +24,7 @@ from rumormill.policies import MixedGroup, Prior, policy_name
 from rumormill.protocol import Byzantine, Channel, Churn, Corruption, PerfectChannel, World
 from rumormill.seeds import RandomSource, Role, root_seed, stream_seed
 from rumormill.system_memory import refuse_impossible
+from rumormill.text import shown
 from rumormill.validate import named_arguments, truth, whole
 
 OnProgress = Callable[[int, int], None]
@@ -49,6 +51,8 @@ def simulate(
     corruption: Corruption | None = None,
     byzantine: Byzantine | None = None,
     prior: Prior | None = None,
+    allowed: Any = None,
+    k: int = 1,
     progress: OnProgress | bool | None = None,
     workers: int | None = None,
     block: int | None = None,
@@ -98,6 +102,11 @@ def simulate(
         Agents that send false messages; they do not pull.
     prior : Prior, optional
         What the agents know of the arms before round 1.
+    allowed : bool array, (arms), (agents, arms) or (rounds, agents, arms), optional
+        Which arms an agent may pull; by default all.
+    k : int, default 1
+        Arms that an agent tries in a round, the best of its ranking, and observes; `Result.actions` has a
+        last axis of this length then.
     progress : bool or callable (rounds done, rounds in all), default False
         True: a line on standard error, in notebooks too. A callable is called every few milliseconds, over
         all trials.
@@ -142,6 +151,7 @@ def simulate(
         checkpoints,
         world,
         prior,
+        (allowed, k),
         progress,
         workers,
         block,
@@ -189,22 +199,22 @@ def play_policies(
     checkpoints: int | Sequence[int] | None,
     world: World,
     prior: Prior | None,
+    limits: tuple[Any, int],
     progress: OnProgress | bool | None,
     workers: int | None,
     block: int | None,
 ) -> list[Result]:
     """Play all policies on the same network and rewards; each result is the same as if played alone."""
     horizon, trials = whole("horizon", horizon), whole("trials", trials)
-    _require_source(bandit, trials)
+    _require_source(bandit, trials, limits[1])
     block = None if block is None else whole("block", block)
     cores = (os.cpu_count() or 1) if workers is None else whole("workers", workers)
     jobs, threads = min(cores, trials), max(1, cores // trials)
     root = root_seed(rng)
     made = _built(network, root)
-    contenders = [
-        prepare(policy_of(policy, made), made, bandit.n_arms, engine=engine, world=world, prior=prior)
-        for policy in policies
-    ]
+    constraint = constraint_of(*limits, bandit.n_arms, made.n_agents, horizon)
+    given: Any = {"engine": engine, "world": world, "prior": prior, "constraint": constraint}
+    contenders = [prepare(policy_of(each, made), made, bandit.n_arms, **given) for each in policies]
     keep = truth("actions", actions) or truth("rewards", rewards)
     refuse_impossible(made.n_agents, horizon, trials, keep_actions=keep or needs_actions(bandit))
     marks = resolve_checkpoints(checkpoints, horizon)
@@ -238,11 +248,13 @@ def play_policies(
     return [with_rewards(each, bandit, seeds, actions) for each in results] if rewards else results
 
 
-def _require_source(bandit: Any, trials: int) -> None:
+def _require_source(bandit: Any, trials: int, k: int) -> None:
     if isinstance(bandit, type) or not isinstance(bandit, RewardSource):
         raise InputError(f"bandit is a {type(bandit).__name__}: give rm.Bandit([...]) or rm.Replay(table)")
     if isinstance(bandit, Replay) and trials != 1:
         raise InputError(f"trials = {trials} of a Replay would all be the same: trials=1")
+    if k != 1 and needs_actions(bandit):
+        raise InputError(f"k = {shown(k)} needs arms that do not differ between agents or rounds: k=1")
 
 
 def _built(network: Network | Topology | str | Table, root: np.random.SeedSequence) -> Any:

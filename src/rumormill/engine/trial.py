@@ -16,7 +16,7 @@ from rumormill.arms import RewardSource, RewardStream
 from rumormill.arms.bandit import DRAW_ROUNDS
 from rumormill.engine import reference
 from rumormill.engine.faults import ImperfectGame
-from rumormill.engine.reference import Game, seats
+from rumormill.engine.reference import NO_CONSTRAINT, Constraint, Game, seats
 from rumormill.engine.result import Opening, Trial, needs_actions, with_regret
 from rumormill.engine.workers import ThreadPool
 from rumormill.errors import InputError, SlowEngineNotice
@@ -48,6 +48,7 @@ class Contender:
     prior: Prior | None
     layout: Layout | None
     """What the compiled engine needs; None for the reference engine."""
+    constraint: Constraint = NO_CONSTRAINT
 
     @property
     def engine(self) -> str:
@@ -85,6 +86,7 @@ def prepare(
     world: World | None = None,
     plan: Plan | None = None,
     prior: Prior | None = None,
+    constraint: Constraint = NO_CONSTRAINT,
     quiet: bool = False,
 ) -> Contender:
     """Compute the plan (cliques, leaders, weights) unless it is given, and select the engine.
@@ -111,16 +113,17 @@ def prepare(
     if engine != "reference":
         from rumormill.engine import compiled
 
-        reason = compiled.unsupported_reason(policy, world, prior)
+        reason = compiled.unsupported_reason(policy, world, prior, constraint)
         if reason is None:
-            inputs = compiled.LayoutInputs(network, n_arms, world, hop_budget(policy, plan, world), prior)
+            gamma, allowed = hop_budget(policy, plan, world), constraint.allowed
+            inputs = compiled.LayoutInputs(network, n_arms, world, gamma, prior, allowed)
             layout = compiled.compile_layout(policy, plan, inputs)
         elif engine == "fast":
             raise InputError(f'engine="fast" cannot run this: {reason}; take engine="auto"')
         elif not quiet:
             notice = f"{policy_name(policy)} runs on the reference engine: {reason}"
             warnings.warn(notice, SlowEngineNotice, stacklevel=5)  # the line that calls simulate
-    return Contender(policy, network, plan, world, prior, layout)
+    return Contender(policy, network, plan, world, prior, layout, constraint)
 
 
 def require_memory(
@@ -248,10 +251,13 @@ def reference_game(
         gamma=contender.gamma,
         conditions=conditions,
         prior=contender.prior,
+        tries=contender.constraint.k,
     )
     agents = [seated(policy, seat) for seat in places]
     carrier = carry(conditions)
-    if conditions.even:
-        return Game(agents, network, rewards, carrier, horizon)
-    rows = policy.shares_rows
-    return ImperfectGame(agents, conditions, rewards, carrier, gamma=contender.gamma, shares_rows=rows)
+    game = Game(agents, network, rewards, carrier, horizon)
+    if not conditions.even:
+        rows = policy.shares_rows
+        game = ImperfectGame(agents, conditions, rewards, carrier, gamma=contender.gamma, shares_rows=rows)
+    game.constraint = contender.constraint
+    return game

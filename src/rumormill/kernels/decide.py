@@ -15,7 +15,7 @@ from rumormill.kernels.jit import part, step
 from rumormill.kernels.kmp import list_updated, sort_by_count
 from rumormill.kernels.simd.argmax_index import ABOVE, SLACK_OF_SUM, STRIP, argmax_by_bounds, shrinkage_near
 from rumormill.kernels.simd.bitmask import lowest_bit
-from rumormill.kernels.state import Floats, Ids, IndexBounds, Memory, Output, Reach, Rules, shrinkage
+from rumormill.kernels.state import Flags, Floats, Ids, IndexBounds, Memory, Output, Reach, Rules, shrinkage
 
 upper_index = step(formulas.upper_index)
 shrinkage_series = part(formulas.shrinkage_series)
@@ -93,16 +93,58 @@ def argmax_exact(
             action[j] = arm
 
 
+@part
+def best_allowed(allowed: Flags, learners: Ids, index: Floats, action: Ids) -> None:
+    """The allowed arm of the largest index for every learner; the lowest on ties."""
+    for j in range(action.shape[0]):
+        best = -1
+        for arm in range(index.shape[0]):
+            if allowed[learners[j], arm] and (best < 0 or index[arm, j] > index[best, j]):
+                best = arm
+        action[j] = best
+
+
+@part
+def best_allowed_index(
+    allowed: Flags,
+    learners: Ids,
+    scale: float,
+    least: float,
+    mean: Floats,
+    n: Floats,
+    powers: Floats,
+    exponent: float,
+    action: Ids,
+) -> None:
+    """The allowed arm of the largest UCB index for every learner; the lowest on ties."""
+    for j in range(action.shape[0]):
+        best, arm_of_best = -np.inf, -1
+        for arm in range(n.shape[0]):
+            if allowed[learners[j], arm]:
+                index = np.inf
+                if n[arm, j] >= least:
+                    index = upper_index(mean[arm, j], scale, to_power(n[arm, j], powers, exponent))
+                if arm_of_best < 0 or index > best:
+                    best, arm_of_best = index, arm
+        action[j] = arm_of_best
+
+
 shared_arm = part(formulas.shared_arm)
 worth_sending = part(formulas.worth_sending)
 
 
 @step
-def start_with_unknown_arms(t: int, reach: Reach, memory: Memory) -> None:
-    """Shared start: in round t <= K, learners without samples of some arms pull one of those."""
+def start_with_unknown_arms(t: int, reach: Reach, allowed: Flags, memory: Memory) -> None:
+    """Shared start: in round t <= K, learners without samples of some (allowed) arms pull one of those."""
     state = memory.state
     for j in range(reach.learners.shape[0]):
         arm = shared_arm(t, reach.learners[j], state.n[:, j])
+        if allowed.shape[0] > 0:
+            v, start, arm = reach.learners[j], arm, -1
+            for i in range(state.n.shape[0] if start >= 0 else 0):
+                k = (start + i) % state.n.shape[0]
+                if arm < 0 and state.n[k, j] == 0.0 and allowed[min(t, allowed.shape[0]) - 1, v, k]:
+                    arm = k
         state.starts[j] = arm >= 0
         if arm >= 0:
             state.action[j] = arm

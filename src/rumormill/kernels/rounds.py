@@ -14,6 +14,8 @@ import numpy as np
 
 from rumormill.kernels.beliefs import choose_by_beliefs, draw_by_rows
 from rumormill.kernels.decide import (
+    best_allowed,
+    best_allowed_index,
     choose_arms,
     choose_senders,
     publish_sent_rows,
@@ -65,8 +67,9 @@ RECHECK_FIRST, RECHECK_EVERY = 64, 16
 
 
 def is_plain(rules: Rules) -> bool:
-    """Whether running sums are all there is: no other estimator, shared start, quiet messaging or prior."""
-    return rules.kind == RUNNING and not rules.shared_start and rules.quiet < 0.0 and not rules.has_prior
+    """Whether running sums are all there is: no other estimator, start, quiet talk, prior or constraint."""
+    usual = not rules.shared_start and rules.quiet < 0.0 and not rules.has_prior
+    return rules.kind == RUNNING and usual and len(rules.allowed) == 0
 
 
 @cache
@@ -98,7 +101,7 @@ def block_kernel(plain: bool) -> Callable[..., None]:
                 if t > first_rounds or (rules.shared_start and t > 1):
                     decide_any(t, reach, rules, memory)
                 if t <= first_rounds and rules.shared_start:
-                    start_with_unknown_arms(t, reach, memory)
+                    start_with_unknown_arms(t, reach, rules.allowed, memory)
             if t <= first_rounds and not rules.shared_start:
                 ring.arm[slot] = t - 1
             else:
@@ -106,6 +109,8 @@ def block_kernel(plain: bool) -> Callable[..., None]:
                 set_arms(
                     t, t <= first_rounds, some_copy, starts, learner_of, leader_of, distance, action, ring.arm
                 )
+            if not plain and rules.allowed.shape[0] > 0:
+                keep_to_allowed(t, reach, rules, memory)
             if not plain:
                 if rules.quiet >= 0.0:
                     choose_senders(t, reach, rules, memory)
@@ -191,6 +196,37 @@ def decide_any(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
             t, since, values, state.n, reach, memory.rows, received, state.best_mean, state.best_n
         )
     choose_all(rules.shares_rows, t, rules, memory)
+    if rules.allowed.shape[0] > 0:
+        choose_allowed(t, reach, rules, memory)
+
+
+@step
+def choose_allowed(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
+    """Replace the arm of every learner by the best of those that are allowed."""
+    state, rows = memory.state, rules.shares_rows
+    allowed = rules.allowed[min(t, rules.allowed.shape[0]) - 1]
+    if rules.has_prior:
+        best_allowed(allowed, reach.learners, memory.general.prior.upper, state.action)
+    elif rules.kind > CLIPPED:
+        upper = state.best_mean if rows else memory.general.sketches.upper
+        best_allowed(allowed, reach.learners, upper, state.action)
+    else:
+        mean, n = (state.best_mean, state.best_n) if rows else (state.mean, state.n)
+        scale, least, powers, exponent = rules.scale[t], rules.least_n[t], rules.powers, rules.exponent
+        best_allowed_index(allowed, reach.learners, scale, least, mean, n, powers, exponent, state.action)
+
+
+@step
+def keep_to_allowed(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
+    """Replace the arm of a round-robin start, and copied ones, where they are not allowed."""
+    allowed = rules.allowed[min(t, rules.allowed.shape[0]) - 1]
+    arms = memory.ring.arm[t % memory.ring.arm.shape[0]]
+    for v in range(arms.shape[0]):
+        if t <= rules.first_rounds and not rules.shared_start:
+            while not allowed[v, arms[v]]:
+                arms[v] = (arms[v] + 1) % rules.n_arms
+        elif not allowed[v, arms[v]]:
+            arms[v] = memory.state.action[reach.learner_of[v]]
 
 
 @step

@@ -149,6 +149,8 @@ class Rules(NamedTuple):
     has_prior: bool
     width: float
     """Thompson draws about the rows with most samples, so wide (HUBER_SGD); 0: indices."""
+    allowed: Flags
+    """[1 or rounds, agent, arm]: which arms may be pulled; empty: all."""
 
 
 class MessageRing(NamedTuple):

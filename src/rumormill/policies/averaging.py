@@ -22,7 +22,7 @@ from rumormill.errors import InputError
 from rumormill.formulas import IDS_PER_BLOCK, consensus_average, consensus_index, source_clip
 from rumormill.graphs import Network, consensus_weights
 from rumormill.policies.base import Policy, Seat
-from rumormill.policies.message_passing_agent import first_best
+from rumormill.policies.message_passing_agent import circle, first_best, ranked
 from rumormill.protocol import Imperfect, Message, MessageValidator, World
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refused
 
@@ -143,16 +143,22 @@ class AveragingAgent:
 
     def choose(self, t: int) -> int:
         self.now = t
-        if t <= self.n_arms:
-            return t - 1
+        return t - 1 if t <= self.n_arms else first_best(self.worth(t))
+
+    def rank(self, t: int, allowed: Sequence[int] | None = None, k: int = 1) -> list[int]:
+        """At least the k best of the allowed arms (ascending; None: all), the best first."""
+        self.now = t
+        arms = range(self.n_arms) if allowed is None else allowed
+        return circle(t - 1, self.n_arms, arms) if t <= self.n_arms else ranked(self.worth(t), arms)
+
+    def worth(self, t: int) -> Sequence[float]:
+        """The index of every arm."""
         rule = self.rule
         scale, epsilon = rule.scale(t), self.epsilon + rule.drift(t)
-        return first_best(
-            [
-                consensus_index(s, n, self.n_agents, epsilon, scale, rule.exponent)
-                for s, n in zip(self.sums, self.counts, strict=True)
-            ]
-        )
+        return [
+            consensus_index(s, n, self.n_agents, epsilon, scale, rule.exponent)
+            for s, n in zip(self.sums, self.counts, strict=True)
+        ]
 
     def observe(self, t: int, arm: int, reward: float) -> None:
         self.now = max(self.now, t)

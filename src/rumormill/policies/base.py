@@ -44,6 +44,8 @@ class Seat(metaclass=NamedArguments):
         Number of agents; None: not known.
     prior : Prior | None, default None
         What the agent knows of the arms already.
+    tries : int, default 1
+        Arms that agents try in a round, each observed and sent.
     part : Any, default None
         The agent's part of the policy's plan, `plan.part(agent)`; None without a plan.
 
@@ -68,6 +70,7 @@ class Seat(metaclass=NamedArguments):
     horizon: int | None = None
     n_agents: int | None = None
     prior: Prior | None = None
+    tries: int = 1
     part: Any = None
 
     def __post_init__(self) -> None:
@@ -326,3 +329,12 @@ def seated(policy: Policy, seat: Seat) -> Agent:
     if missing:
         raise ContractError(f"{type(agent).__name__} is not an agent: it has no {', '.join(missing)}")
     return agent
+
+
+def ranked_arms(agent: Agent, t: int, allowed: Sequence[int] | None, k: int) -> list[int]:
+    """The first k arms of an agent's ranking; ContractError if it has none."""
+    rank = getattr(agent, "rank", None)
+    if not callable(rank):
+        raise ContractError(f"{type(agent).__name__} has no rank(): it takes neither allowed nor k")
+    found: list[int] = rank(t, allowed, k)[:k]
+    return found

@@ -170,8 +170,20 @@ class CentralizedAgent(DecentralizedAgent):
         """Whether the leader has timed out, set by a driver with a clock; None: decide by rounds."""
 
     def decide(self, t: int) -> int:
+        copied = self.copied(t)
+        return super().decide(t) if copied < 0 else copied
+
+    def order(self, t: int, k: int) -> list[int]:
+        copied = self.copied(t)
+        first = [copied] if copied in self.allowed else []
+        if len(first) == min(k, len(self.allowed)):
+            return first
+        return first + [arm for arm in super().order(t, k) if arm not in first]
+
+    def copied(self, t: int) -> int:
+        """The newest action of the leader; -1 if the agent decides for itself."""
         if self.heard is None or t <= self.distance or self._left_alone(t, self.heard.round):
-            return super().decide(t)
+            return -1
         if self.start_and_quiet.quiet is not None:
             self.samples.estimates(t)  # its own best arm decides which pulls are sent
         return self.heard.arm

@@ -187,8 +187,8 @@ class DecentralizedAgent(MessagePassingAgent):
         super().__init__(policy, seat, gamma, samples)
         self.clique = clique
 
-    def decide(self, t: int) -> int:
-        return self.samples.best(t, self.samples.rows(t))
+    def worth(self, t: int) -> Sequence[Any]:
+        return self.samples.worth(t, self.samples.rows(t))
 
     def take(self, origin: int, arm: int, reward: float) -> None:
         """Add a new sample of another agent."""

@@ -9,6 +9,7 @@ regret: docs/theory.md.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -20,7 +21,7 @@ from rumormill.formulas import inverse_normal
 from rumormill.graphs import Network
 from rumormill.policies.base import Seat
 from rumormill.policies.kmp import KMPUCB
-from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, first_best
+from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws
 from rumormill.policies.message_passing_policy import FloodingPolicy, HopPart, HopPlan, StartAndQuiet
 from rumormill.validate import is_whole, refused, truth
 
@@ -157,24 +158,45 @@ class DefaultAgent(MessagePassingAgent):
         self.pilot = rule.pilot_size(seat.n_arms)
         self.draws = OwnDraws(seat)
 
-    def decide(self, t: int) -> int:
+    def worth(self, t: int) -> Sequence[Any]:
         beliefs: Beliefs = self.samples.beliefs
         counts = [n + out for n, out in zip(beliefs.n, self.samples.pending, strict=True)]
-        arm = rule.pilot_arm(t, self.agent, counts, self.pilot)
-        if arm >= 0:
-            return arm
-        if min(beliefs.n) < self.pilot:  # rewards are still out
-            return first_best([-count for count in counts])
-        if sum(beliefs.n) >= beliefs.now[rule.NEXT_FIT]:
-            rule.fit(beliefs)
-        for k in range(self.n_arms):
-            rule.update_value(beliefs, k)
-        arm = rule.scarce_arm(beliefs, counts, float(self.group), self.draws.uniform(t, self.n_arms))
-        if arm >= 0:
-            return arm
-        draws = [inverse_normal(self.draws.uniform(t, arm)) for arm in range(self.n_arms)]
-        drawn = zip(beliefs.value, beliefs.spread, draws, strict=True)
-        return first_best([value + spread * z for value, spread, z in drawn])
+        if any(counts[arm] < self.pilot for arm in self.allowed):
+            start = t - 1 + self.agent
+            return [
+                (1, -((arm - start) % self.n_arms)) if n < self.pilot else (0, -n)
+                for arm, n in enumerate(counts)
+            ]
+        if any(beliefs.n[arm] < self.pilot for arm in self.allowed):  # rewards are still out
+            return [-count for count in counts]
+        arms = [arm for arm, n in enumerate(beliefs.n) if n >= self.pilot]
+        self._update(beliefs, arms)
+        level = math.log(1.0 + sum(counts[arm] for arm in arms))
+        coin = self.draws.uniform(t, self.n_arms) * float(self.group)
+        worth: list[Any] = [(0, -math.inf)] * self.n_arms
+        for arm in arms:
+            missing = beliefs.share[arm] * level - counts[arm]
+            z = inverse_normal(self.draws.uniform(t, arm))
+            drawn = beliefs.value[arm] + beliefs.spread[arm] * z
+            worth[arm] = (1, missing) if coin < missing else (0, drawn)
+        return worth
+
+    def _update(self, beliefs: Beliefs, arms: Sequence[int]) -> None:
+        """Fit if one is due, and bring the values of these arms up to date; others take no part."""
+        for arm in arms:
+            if beliefs.now[rule.FITTED] and not beliefs.fitted_n[arm]:
+                rule.join(beliefs, arm)
+        part = beliefs
+        if len(arms) < self.n_arms:
+            part = Beliefs._make([*([field[arm] for arm in arms] for field in beliefs[:-1]), beliefs.now])
+        if sum(part.n) >= part.now[rule.NEXT_FIT]:
+            rule.fit(part)
+        for k in range(len(arms)):
+            rule.update_value(part, k)
+        if part is not beliefs:
+            for field, values in zip(beliefs[:-1], part[:-1], strict=True):
+                for arm, value in zip(arms, values, strict=True):
+                    field[arm] = value
 
 
 def recommended(*, symmetric: bool = False, proven: bool = False) -> Default | KMPUCB:

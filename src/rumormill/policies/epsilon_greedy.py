@@ -15,12 +15,13 @@ What differs from the printed text: samples of other agents count like own ones;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rumormill.estimators.empirical import OnlineEmpirical
 from rumormill.policies.base import Seat
-from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, Samples, first_best
+from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, Samples
 from rumormill.policies.message_passing_policy import FloodingPolicy
 from rumormill.validate import LARGEST_CONSTANT, between, probability, truth
 
@@ -77,7 +78,8 @@ class EpsilonGreedyAgent(MessagePassingAgent):
         )
         self.chance, self.draws = policy.chance, OwnDraws(seat)
 
-    def decide(self, t: int) -> int:
+    def worth(self, t: int) -> Sequence[Any]:
+        explored = -1
         if self.draws.uniform(t, 0) < self.chance(t, self.n_arms):
-            return int(self.draws.uniform(t, 1) * self.n_arms)
-        return first_best([mean for mean, _ in self.samples.estimates(t)])
+            explored = self.allowed[int(self.draws.uniform(t, 1) * len(self.allowed))]
+        return [(arm == explored, mean) for arm, (mean, _) in enumerate(self.samples.estimates(t))]

@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal
 from rumormill.errors import InputError
 from rumormill.policies.base import Seat
 from rumormill.policies.forgetting import Forget
-from rumormill.policies.message_passing_agent import MessagePassingAgent, Rows
+from rumormill.policies.message_passing_agent import MessagePassingAgent, Rows, by_fewest_out
 from rumormill.policies.message_passing_policy import (
     FloodingPolicy,
     HopPart,
@@ -132,9 +132,13 @@ class KMPAgent(MessagePassingAgent):
         self.rows = self.nothing
         return super().choose(t)
 
-    def decide(self, t: int) -> int:
+    def rank(self, t: int, allowed: Sequence[int] | None = None, k: int = 1) -> list[int]:
+        self.rows = self.nothing
+        return super().rank(t, allowed, k)
+
+    def worth(self, t: int) -> Sequence[Any]:
         self.rows = self.samples.rows(t)
-        return self.samples.best(t, self.best_informed())
+        return self.samples.worth(t, self.best_informed())
 
     def best_informed(self) -> list[tuple[float, float]]:
         """For every arm the row with the largest count: the own on ties, then that of the smallest origin."""
@@ -207,7 +211,7 @@ class GuardedAgent(KMPAgent):
         super().__init__(policy, seat, gamma, self.by_origin)
         self.f = f
 
-    def decide(self, t: int) -> int:
+    def worth(self, t: int) -> Sequence[Any]:
         values = self.by_origin.indices(t)
         self.rows = self.by_origin.latest
         radius, L = self.by_origin.radius, self.by_origin.L(t)
@@ -216,7 +220,7 @@ class GuardedAgent(KMPAgent):
             claimed = sorted(radius.index(mean, n, L) for mean, n in rows if n > 0)
             if len(claimed) > 2 * self.f:
                 values[arm] = min(values[arm], claimed[len(claimed) // 2])
-        return self.by_origin.best(values)
+        return by_fewest_out(values, self.by_origin.pending)
 
     def add_own(self, arm: int, reward: float) -> None:
         self.by_origin.add(self.agent, arm, reward, self.now)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from rumormill.counter_rng import THOMPSON, key_of, key_with, uniform_at
+from rumormill.errors import ContractError
 from rumormill.estimators import Estimator, OnlineMean, Radius, Terms
 from rumormill.formulas import log_confidence, shared_arm, worth_sending
 from rumormill.policies.base import Seat
@@ -26,9 +26,26 @@ from rumormill.protocol import Message, MessageValidator, Relay
 from rumormill.protocol.message import plain_rows, rows_from_plain
 
 
-def first_best(values: Sequence[float]) -> int:
+def first_best(values: Sequence[Any]) -> int:
     """argmax; the lowest index on ties."""
     return values.index(max(values))
+
+
+def by_fewest_out(values: Sequence[float], out: Sequence[int]) -> Sequence[Any]:
+    """Sort keys: the value; of arms that must be pulled (+inf), the fewest pulls without a reward."""
+    if not any(out):
+        return values
+    return [(value, -n if value == math.inf else 0) for value, n in zip(values, out, strict=True)]
+
+
+def ranked(worth: Sequence[Any], allowed: Iterable[int]) -> list[int]:
+    """The allowed arms, in ascending order when given, by decreasing worth; the lowest first on ties."""
+    return sorted(allowed, key=worth.__getitem__, reverse=True)
+
+
+def circle(start: int, n_arms: int, allowed: Iterable[int]) -> list[int]:
+    """The allowed arms from `start` on, in a circle."""
+    return sorted(allowed, key=lambda arm: (arm - start) % n_arms)
 
 
 class OwnDraws:
@@ -169,13 +186,9 @@ class Samples:
             ]
         return self.radius.indices(rows, self.pending, L)
 
-    def best(self, t: int, rows: Sequence[tuple[float, float]]) -> int:
-        """The arm of the largest index; among those that must be pulled, that with the fewest out."""
-        values = self.indices(t, rows)
-        if not any(self.pending):
-            return first_best(values)
-        out = self.pending
-        return max(range(len(values)), key=lambda k: (values[k], -out[k] if values[k] == math.inf else 0))
+    def worth(self, t: int, rows: Sequence[tuple[float, float]]) -> Sequence[Any]:
+        """What arms are ranked by: the index; among those that must be pulled, the fewest out."""
+        return by_fewest_out(self.indices(t, rows), self.pending)
 
     @property
     def informed(self) -> bool:
@@ -208,8 +221,11 @@ def prior_state(policy: RobustPolicy, seat: Seat) -> PriorState | None:
     return PriorState(seat.prior)
 
 
-class MessagePassingAgent(ABC):
-    """An agent with samples of its own and of others, that floods messages."""
+class MessagePassingAgent:
+    """An agent with samples of its own and of others, that floods messages.
+
+    A subclass gives `worth`, by which arms are ranked; or `decide` alone, and then takes no constraint.
+    """
 
     def __init__(
         self, policy: FloodingPolicy | RobustPolicy, seat: Seat, gamma: int, samples: Any = None
@@ -221,14 +237,28 @@ class MessagePassingAgent(ABC):
         self.n_arms = seat.n_arms
         self.start_and_quiet = policy.start_and_quiet
         self.samples: Samples = samples
-        self.relay = Relay(seat.agent, gamma)
+        self.relay = Relay(seat.agent, gamma, several=seat.tries > 1)
         self.validator = message_validator(policy, seat, gamma)
         self.now = 0
+        self.allowed: Sequence[int] = range(seat.n_arms)
+        """The arms among which the present decision is made, ascending."""
 
     def choose(self, t: int) -> int:
         self.now = t
         first = self._first(t) if t <= self.n_arms and not self.samples.informed else -1
         return self.decide(t) if first < 0 else first
+
+    def rank(self, t: int, allowed: Sequence[int] | None = None, k: int = 1) -> list[int]:
+        """At least the k best of the allowed arms (ascending; None: all), the best first."""
+        if allowed is None and k == 1:
+            return [self.choose(t)]
+        self.now = t
+        self.allowed = range(self.n_arms) if allowed is None else allowed
+        try:
+            first = self._first_arms(t) if t <= self.n_arms and not self.samples.informed else []
+            return first or self.order(t, k)
+        finally:
+            self.allowed = range(self.n_arms)
 
     def _first(self, t: int) -> int:
         """The arm of one of the first K rounds; -1 if the agent may decide already."""
@@ -236,9 +266,30 @@ class MessagePassingAgent(ABC):
             return t - 1
         return shared_arm(t, self.agent, [n for _, n in self.samples.estimates(t)])
 
-    @abstractmethod
+    def _first_arms(self, t: int) -> list[int]:
+        """The allowed arms in the order of one of the first K rounds; none if the agent decides."""
+        if self.start_and_quiet.start == "round-robin":
+            return circle(t - 1, self.n_arms, self.allowed)
+        counts = [n for _, n in self.samples.estimates(t)]
+        if all(counts[arm] for arm in self.allowed):
+            return []
+        around = circle(t - 1 + self.agent, self.n_arms, self.allowed)
+        return sorted(around, key=lambda arm: counts[arm] > 0)
+
     def decide(self, t: int) -> int:
         """The arm to pull after the initial rounds."""
+        return first_best(self.worth(t))
+
+    def order(self, t: int, k: int) -> list[int]:
+        """At least the k best of `allowed`, after the initial rounds."""
+        return ranked(self.worth(t), self.allowed)
+
+    def worth(self, t: int) -> Sequence[Any]:
+        """A sort key for every arm: the largest is the best, the lowest arm on ties."""
+        raise ContractError(
+            f"{type(self).__name__} ranks no arms: give it worth(t), a sort key for every arm, or leave "
+            "allowed and k out"
+        )
 
     def observe(self, t: int, arm: int, reward: float) -> None:
         self.now = max(self.now, t)

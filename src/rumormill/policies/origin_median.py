@@ -29,7 +29,7 @@ from rumormill.errors import InputError
 from rumormill.estimators import Estimator, Radius, TrimmedMean
 from rumormill.formulas import log_confidence, origin_clip, snake_group
 from rumormill.policies.base import Seat
-from rumormill.policies.message_passing_agent import MessagePassingAgent, first_best
+from rumormill.policies.message_passing_agent import MessagePassingAgent, by_fewest_out
 from rumormill.policies.message_passing_policy import MessagePassingPolicy, RobustPolicy
 from rumormill.validate import one_of, whole
 
@@ -118,13 +118,6 @@ class OriginSamples:
             )
         return found
 
-    def best(self, values: Sequence[float]) -> int:
-        """The arm of the largest index; among those that must be pulled, that with the fewest out."""
-        out = self.pending
-        if not any(out):
-            return first_best(values)
-        return max(range(len(values)), key=lambda k: (values[k], -out[k] if values[k] == math.inf else 0))
-
     def state(self) -> list[list[list[float]]]:
         """All sums as plain data."""
         return [[[origin, *entry] for origin, entry in table.items()] for table in self._arms]
@@ -205,8 +198,8 @@ class OriginMedianAgent(MessagePassingAgent):
         super().__init__(policy, seat, gamma, samples)
         self.by_origin = samples
 
-    def decide(self, t: int) -> int:
-        return self.by_origin.best(self.by_origin.indices(t))
+    def worth(self, t: int) -> Sequence[Any]:
+        return by_fewest_out(self.by_origin.indices(t), self.by_origin.pending)
 
     def add_own(self, arm: int, reward: float) -> None:
         self.by_origin.add(self.agent, arm, reward, self.now)

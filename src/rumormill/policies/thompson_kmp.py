@@ -15,14 +15,15 @@ Goldsmith 2021 for decentralised groups).
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rumormill.estimators.huber_sgd import HuberSGD, OnlineHuber
 from rumormill.formulas import inverse_normal, thompson_draw
 from rumormill.policies.base import Seat
 from rumormill.policies.kmp import KMPAgent
-from rumormill.policies.message_passing_agent import OwnDraws, Samples
+from rumormill.policies.message_passing_agent import OwnDraws, Samples, by_fewest_out
 from rumormill.policies.message_passing_policy import FloodingPolicy
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between
 
@@ -76,11 +77,10 @@ class ThompsonKMPAgent(KMPAgent):
         super().__init__(policy, seat, policy.hops(seat), Samples.of(arms))
         self.width, self.draws = policy.width, OwnDraws(seat)
 
-    def decide(self, t: int) -> int:
+    def worth(self, t: int) -> Sequence[Any]:
         self.rows = self.samples.estimates(t)
         values = [self._drawn(t, arm, *row) for arm, row in enumerate(self.best_informed())]
-        out = self.samples.pending
-        return max(range(self.n_arms), key=lambda k: (values[k], -out[k] if values[k] == math.inf else 0))
+        return by_fewest_out(values, self.samples.pending)
 
     def _drawn(self, t: int, arm: int, mean: float, n: float) -> float:
         scale = self.samples.stream(arm).scale

@@ -24,6 +24,8 @@ class Relay:
         Own id.
     gamma : int
         Hop budget.
+    several : bool, default False
+        Whether an origin may send several arms of one round, together; each is accepted once.
 
     Examples
     --------
@@ -38,8 +40,8 @@ class Relay:
     docs/semantics.md: messages and their hop budget.
     """
 
-    def __init__(self, agent: int, gamma: int) -> None:
-        self._agent = agent
+    def __init__(self, agent: int, gamma: int, several: bool = False) -> None:
+        self._agent, self._several = agent, several
         self._gamma = gamma
         self._seen = _Seen()
         self._to_send: list[Message] = []
@@ -64,6 +66,27 @@ class Relay:
         In this order every sample follows those that its choice depended on. Messages that the validator
         rejects at the end of round `now` are counted in `refused`, not stored and not forwarded.
         """
+        if self._several:
+            together: dict[tuple[int, int], dict[int, Message]] = {}
+            for m in messages:
+                together.setdefault((m.origin, m.round), {}).setdefault(m.arm, m)
+            first = self._new([next(iter(arms.values())) for arms in together.values()], validator, now)
+            news = [
+                each
+                for m in first
+                for each in together[m.origin, m.round].values()
+                if each is m or validator is None or validator.accepts(each, now)
+            ]
+        else:
+            news = self._new(messages, validator, now)
+        news = in_order(news)
+        self._to_send.extend(news)
+        return news
+
+    def _new(
+        self, messages: Iterable[Message], validator: MessageValidator | None, now: int
+    ) -> list[Message]:
+        """The messages whose (origin, round) is new."""
         news, agent, seen = [], self._agent, self._seen
         all_up_to, beyond = seen.all_up_to, seen.beyond
         for m in messages:
@@ -84,8 +107,6 @@ class Relay:
             else:
                 seen.add(origin, round_)
             news.append(m)
-        news = in_order(news)
-        self._to_send.extend(news)
         return news
 
     def state(self) -> dict[str, Any]:

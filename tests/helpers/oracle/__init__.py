@@ -76,6 +76,7 @@ __all__ = [
     "mr_mean",
     "play",
     "radius",
+    "talk",
     "uniform",
 ]
 
@@ -95,6 +96,14 @@ def play(
 ) -> Actions:
     """The actions (T, M) of agents 0..M-1 under rewards table[round, agent, arm]."""
     return _run(table, graph, r, world, means, None).wished
+
+
+def talk(table: ArrayLike, graph: nx.Graph, r: Rules, world: World = PERFECT) -> Talk:
+    """A game of agents that send messages, played; `tried` has the arms of every round and agent."""
+    rewards: Floats = np.asarray(table, float)
+    game = Talk(rewards, graph, r, world, (), Choices(len(rewards), len(graph), None))
+    game.play()
+    return game
 
 
 def follow(

@@ -54,12 +54,12 @@ def average(table: Floats, graph: nx.Graph, r: Rules, world: World, choices: Cho
             if v not in there:
                 choices.none(t, v)
             elif t <= K:
-                choices.make(t, v, t - 1)
+                choices.make(t, v, min(r.may(t, v, K), key=lambda k: (k - t + 1) % K))
             else:
                 values = [averaged_index(s[v, k], n[v, k], t, M, eps_v[v], r) for k in range(K)]
                 if r.policy == "decentralized-ts":
                     values = [drawn(s[v, k], n[v, k], t, M, r, normal(world, v, t, k)) for k in range(K)]
-                choices.make(t, v, values)
+                choices.make(t, v, [values[k] if k in r.may(t, v, K) else -INF for k in range(K)])
         for v in there:
             k = choices.actions[t - 1, v]
             x = float(table[t - 1, v, k])

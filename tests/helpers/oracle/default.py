@@ -69,6 +69,21 @@ class Mind:
         self.ys: list[list[float]] = [[] for _ in range(n_arms)]
         self.fit_n, self.value_n = [0] * n_arms, [-1] * n_arms
         self.found: list[tuple[float, float, float]] = [(0.0, 0.0, 0.0)] * n_arms  # value, spread, f
+        self.part = list(range(n_arms))  # the arms that take part, and those that ever did
+        self.member: set[int] = set()
+
+    def take_part(self) -> None:
+        """Arms beyond their pilot; one that was not among them at the first fit begins as arms do there."""
+        self.part = [k for k in range(self.K) if self.n[k] >= self.pilot]
+        for k in self.part:
+            if self.fitted and k not in self.member:
+                self.n[k] = len(self.first[k])
+                self.o[k] = median(self.first[k])
+                self.ys[k] = [each - self.o[k] for each in self.first[k]]
+                self.next_fit = 0.0
+        if sum(self.n[k] for k in self.part) >= self.next_fit:
+            self.member |= set(self.part)
+            self.fit()
 
     def hear(self, samples: list[list[float]]) -> None:
         for k, x in enumerate(samples):
@@ -100,23 +115,24 @@ class Mind:
     # ---- the fit -----------------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        whole = max(self.n) <= self.room
+        whole = max(self.n[k] for k in self.part) <= self.room
         if whole or not self.fitted:
             self.c = self.clipping_point()
-        for k, x in enumerate(self.first):
+        for k in self.part:
+            x = self.first[k]
             if self.n[k] <= self.room and (whole or self.n[k] > self.fit_n[k]):
                 self.a[k], self.sums[k] = self.location(x, k)
             if not self.fitted:
                 self.o[k] = median(x)
                 self.ys[k] = [each - self.o[k] for each in x]
         self.fit_n, self.value_n, self.fitted = list(self.n), [-1] * self.K, True
-        N = sum(self.n)
-        self.p2, self.h = sum(s for _, s, _ in self.sums) / N, sum(h for *_, h in self.sums) / N
+        N, sums = sum(self.n[k] for k in self.part), [self.sums[k] for k in self.part]
+        self.p2, self.h = sum(s for _, s, _ in sums) / N, sum(h for *_, h in sums) / N
         self.next_fit = 1.15 * N
         self.compare()
 
     def clipping_point(self) -> float:
-        r = [[abs(each - median(x)) for each in x] for x in self.first]
+        r = [[abs(each - median(x)) for each in x] for x in [self.first[k] for k in self.part]]
         N = sum(map(len, r))
         middle = sum(len(x) * sorted(x)[(len(x) + 1) // 2 - 1] for x in r) / N
         s = 1.4826 * middle if middle > 0 else math.sqrt(math.pi / 2) * sum(map(sum, r)) / N
@@ -143,13 +159,14 @@ class Mind:
     # ---- the shape test ----------------------------------------------------------------------------------
 
     def compare(self) -> None:
-        r = max(range(self.K), key=lambda k: (self.n[k], -k))
-        places = [self.located(k)[0] for k in range(self.K)]
-        skew = sum(len(x) * octile_skewness(x) for x in self.first)
-        skewed = abs(skew) > 6 * math.sqrt(sum(map(len, self.first)))
+        r = max(self.part, key=lambda k: (self.n[k], -k))
+        places = {k: self.located(k)[0] for k in self.part}
+        skew = sum(len(self.first[k]) * octile_skewness(self.first[k]) for k in self.part)
+        skewed = abs(skew) > 6 * math.sqrt(sum(len(self.first[k]) for k in self.part))
         b = abs(self.averaged(r)[0] - places[r]) if skewed else 0.0
         scores, doubts = [0.0], [math.inf]
-        for k, x in enumerate(self.first):
+        for k in self.part:
+            x = self.first[k]
             if k != r and min(len(x), len(self.first[r])) >= 8:
                 scores.append(score(x, self.first[r]))
                 e = 1.2 * b * (scores[-1] + 2) * math.sqrt(1 / len(x) + 1 / len(self.first[r]))
@@ -173,7 +190,7 @@ class Mind:
         by_size = sorted(map(abs, y), reverse=True)
         J, M = 0.0, solve(by_size)
         if M is None:
-            J, M = max(abs(each) for other in self.ys for each in other), INF
+            J, M = max(abs(each) for other in self.part for each in self.ys[other]), INF
         least = by_size[63] if len(y) >= 64 else 0.0  # the sketch clips nothing below
         low, high = max(M, least), max(16 * M, least)
         clipped = [clip(each, -low, high) for each in y]
@@ -187,7 +204,7 @@ class Mind:
         )
 
     def update(self) -> None:
-        for k in range(self.K):
+        for k in self.part:
             if self.by_means and (self.value_n[k] < 0 or self.n[k] > 1.02 * self.value_n[k]):
                 self.found[k], self.value_n[k] = self.averaged(k), self.n[k]
             elif not self.by_means and self.value_n[k] != self.n[k]:
@@ -240,13 +257,13 @@ def default(game: Any, me: Any, t: int, found: Any) -> int | list[float]:
     mind.hear(me.samples)
     for i in range(K):
         k = (t - 1 + me.v + i) % K
-        if mind.n[k] < mind.pilot:
+        if k in game.may and mind.n[k] < mind.pilot:
             return int(k)
-    if sum(mind.n) >= mind.next_fit:
-        mind.fit()
+    mind.take_part()
     mind.update()
-    missing = [f * math.log(1 + sum(mind.n)) - n for (_, _, f), n in zip(mind.found, mind.n, strict=True)]
-    scarce = max(range(K), key=lambda k: (missing[k], -k))
+    N = sum(mind.n[k] for k in mind.part)
+    missing = {k: mind.found[k][2] * math.log(1 + N) - mind.n[k] for k in game.may}
+    scarce: int = max(game.may, key=lambda k: (missing[k], -k))
     if game.world.u(THOMPSON, me.v, t, K) * (game.near[me.v] + 1) < missing[scarce]:
         return scarce
     draws = [normal(game.world.u(THOMPSON, me.v, t, k)) for k in range(K)]

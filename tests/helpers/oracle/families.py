@@ -27,18 +27,19 @@ def epsilon_greedy(game: Any, me: Any, t: int, found: list[Found]) -> int | list
     if game.r.extra["decay"]:
         rate = min(1.0, rate * K / t)
     if game.world.u(THOMPSON, me.v, t, 0) < rate:
-        return int(K * game.world.u(THOMPSON, me.v, t, 1))
+        explored: int = game.may[int(len(game.may) * game.world.u(THOMPSON, me.v, t, 1))]
+        return explored
     return [sum(x) / len(x) if x else INF for x in me.samples]
 
 
 def coop_se(game: Any, me: Any, t: int, found: list[Found]) -> int:
     K: int = game.K
     radii = [index - mean if index < INF else INF for mean, index, _ in found]
-    least = max((mean - r for (mean, *_), r in zip(found, radii, strict=True) if r < INF), default=-INF)
-    active = [k for k in range(K) if radii[k] == INF or found[k][0] + radii[k] >= least]
+    least = max((found[k][0] - radii[k] for k in game.may if radii[k] < INF), default=-INF)
+    active = [k for k in game.may if radii[k] == INF or found[k][0] + radii[k] >= least]
     pulled = [int(arm) for arm in game.choices.actions[: t - 1, me.v] if arm >= 0]
     last = pulled[-1] if pulled else -1
-    return min(active, key=lambda k: (k - last - 1) % K)
+    return int(min(active, key=lambda k: (k - last - 1) % K))
 
 
 def hub(game: Any, v: int) -> int:
@@ -91,24 +92,26 @@ def favourite(row: Any) -> int:
 
 def dpe2(game: Any, me: Any, t: int, found: list[Found]) -> int:
     """What a leader does."""
-    for k, (_, index, _) in enumerate(found):
-        if index == INF:
-            return k
-    best = favourite([(mean, n) for mean, _, n in found])
-    others = [k for k in range(game.K) if k != best and found[k][1] >= found[best][0]]
+    for k in game.may:
+        if found[k][1] == INF:
+            return int(k)
+    best = max(game.may, key=lambda k: (found[k][0], -k))
+    others = [k for k in game.may if k != best and found[k][1] >= found[best][0]]
     if others and game.world.u(THOMPSON, me.v, t, 0) < 0.5:
-        return others[int(len(others) * game.world.u(THOMPSON, me.v, t, 1))]
-    return best
+        return int(others[int(len(others) * game.world.u(THOMPSON, me.v, t, 1))])
+    return int(best)
 
 
 def robust_dirichlet(game: Any, me: Any, t: int, found: list[Found]) -> int:
     n = [len(x) for x in me.samples]
-    if 0 in n:
-        return n.index(0)
-    means = [sum(x) / len(x) for x in me.samples]
-    leader = max(range(game.K), key=lambda k: (n[k], means[k], -k))
+    unknown = [k for k in game.may if not n[k]]
+    if unknown:
+        return int(unknown[0])
+    means = [sum(x) / len(x) if x else INF for x in me.samples]
+    leader: int = max(game.may, key=lambda k: (n[k], means[k], -k))
     best, winners = means[leader], []
-    for k, x in enumerate(me.samples):
+    for k in game.may:
+        x = me.samples[k]
         E = [-math.log(1 - game.world.u(THOMPSON, me.v, t, k, i)) for i in range(n[k] + 1)]
         bonus = best + math.sqrt(math.log(1 + n[k])) * sum(max(best - v, 0.0) for v in x) / n[k]
         value = sum(e * v for e, v in zip(E, [*x, bonus], strict=True)) / sum(E)

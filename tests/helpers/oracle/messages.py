@@ -49,16 +49,17 @@ class Post:
 
     def __init__(self, graph: nx.Graph, gamma: int, world: World) -> None:
         self.graph, self.gamma, self.world = graph, gamma, world
-        self.known: list[set[Sample]] = [set() for _ in graph]
+        self.known: list[set[tuple[int, ...]]] = [set() for _ in graph]
+        self.several = False  # whether an origin sends several arms of a round
         self.to_relay: list[list[Message]] = [[] for _ in graph]
         self.flying: dict[tuple[float, int], list[Message]] = {}  # by (end of which round, receiver)
         self.sent = 0
 
-    def send(self, t: int, a: int, own: Message | None) -> None:
+    def send(self, t: int, a: int, own: list[Message]) -> None:
         bundle = [m for m in self.to_relay[a] if t - m.made < self.gamma]
         self.to_relay[a] = []
-        if own is not None and self.gamma > 0:
-            bundle.append(own)
+        if self.gamma > 0:
+            bundle += own
         for b in self.graph.neighbors(a):
             self.sent += len(bundle)
             if bundle and self.world.link(a, b, t):
@@ -69,8 +70,9 @@ class Post:
         """News of this round, oldest first. What arrives while v is absent is never asked for."""
         news = []
         for m in sorted(self.flying.pop((t, v), []), key=lambda m: m.age):
-            if m.origin != v and m.age not in self.known[v]:
-                self.known[v].add(m.age)
+            name = (*m.age, m.arm) if self.several else m.age
+            if m.origin != v and name not in self.known[v]:
+                self.known[v].add(name)
                 news.append(m)
         self.to_relay[v] += news
         return news
@@ -82,7 +84,7 @@ def arrivals(graph: nx.Graph, gamma: int, T: int, late: Late | None = None) -> l
     found: list[list[list[Sample]]] = [[[] for _ in graph]]
     for t in range(1, T + 1):
         for a in graph:
-            post.send(t, a, Message(a, t))
+            post.send(t, a, [Message(a, t)])
         found.append([[m.age for m in post.accept(t, v)] for v in graph])
     return found
 
@@ -147,6 +149,9 @@ class Talk:
         self.leader = leaders_of(self.dist, r) if r.policy in ("centralized", "dpe2") else []
         self.agents = [Agent(v, self.K) for v in range(self.M)]
         self.post = Post(graph, gamma, world)
+        self.post.several = r.k > 1
+        self.may: list[int] = []  # the arms that the agent which decides may pull
+        self.tried: dict[tuple[int, int], list[int]] = {}  # by round and agent
 
     def play(self) -> None:
         for t in range(1, self.T + 1):
@@ -154,33 +159,37 @@ class Talk:
             for v in range(self.M):
                 if v not in there or v in self.world.liars:
                     self.choices.none(t, v)
-            own: dict[int, Message | None] = {}
+            own: dict[int, list[Message]] = {}
             for v in there:
                 if v in self.world.liars:
                     arm, reward, row = self.world.lie(self.means)
-                    own[v] = Message(v, t, arm, reward, tuple(row) if self.r.policy in WITH_ROWS else ())
+                    own[v] = [Message(v, t, arm, reward, tuple(row) if self.r.policy in WITH_ROWS else ())]
                 elif (made := self.decide(t, v)) is not None:
-                    own[v] = made[0]
+                    own[v] = made
                 else:
                     return
             for v in there:
-                message = own[v]
-                if message is not None and self.world.at == "origin":
-                    message = self.corrupted(message, v, t)
-                self.post.send(t, v, message)
+                messages = own[v]
+                if self.world.at == "origin":
+                    messages = [self.corrupted(message, v, t) for message in messages]
+                self.post.send(t, v, messages)
             for v in there:
                 self.learn(t, v)
         self.choices.messages = self.post.sent
 
-    def decide(self, t: int, v: int) -> tuple[Message | None] | None:
-        """The message of this round, if one is sent; None where rounding decides whether."""
+    def decide(self, t: int, v: int) -> list[Message] | None:
+        """The messages of this round, if some are sent; None where rounding decides whether."""
         me, r, K, choices = self.agents[v], self.r, self.K, self.choices
+        may = self.may = r.may(t, v, K)
         L = level(t, self.M, r)
-        first = t - 1 if t <= K else None
+        begin = [k for k in [(t - 1 + i) % K for i in range(K)] if k in may] if t <= K else []
+        first = begin[0] if begin else None
         informed = r.prior is not None and all(min(n0, r.cap) >= 1 for _, n0, _ in r.prior[v])
-        if r.start == "shared":  # the first arm, from an own one on, that nothing is known of
-            order = [(t - 1 + v + i) % K for i in range(K)]
-            first = next((k for k in order if not self.known(me, k, L)), None)
+        # The first arm, from an own one on, that nothing is known of.
+        if r.start == "shared" and (t <= K or (r.allowed is None and r.k == 1)):
+            order = [k for k in [(t - 1 + v + i) % K for i in range(K)] if k in may]
+            begin = sorted(order, key=lambda k: self.known(me, k, L))
+            first = None if self.known(me, begin[0], L) else begin[0]
         if informed:
             first = None
         follows = first is None and bool(self.leader) and self.follows(me, t)
@@ -190,25 +199,35 @@ class Talk:
         found = self.estimates(me, L) if asked or r.estimator not in LAZY else [NOTHING] * K
         row = [(0.0, 0.0)] * K
         if first is not None:
-            arm = choices.make(t, v, first)
+            arm, ranking = choices.make(t, v, first), begin
         elif follows:
             row = [(mean, n) for mean, _, n in found]
             told = me.newest[self.leader[v]]
-            arm = choices.make(t, v, told.arm if r.policy == "centralized" else favourite(told.row))
+            copied = told.arm if r.policy == "centralized" else favourite(told.row)
+            own = indices(me, found, L, r)
+            if copied not in may and r.policy == "dpe2":
+                own = [float(k == CHOICES["dpe2"](self, me, t, found)) for k in range(K)]
+            wanted = copied if copied in may else [own[k] if k in may else -INF for k in range(K)]
+            arm, ranking = choices.make(t, v, wanted), sorted(may, key=lambda k: -own[k])
         else:
             by_index = r.estimator in OWN_INDEX and not r.guard and r.policy not in ("dpe2", "thompson-kmp")
             row = [(index if by_index else mean, n) for mean, index, n in found]
             rule = CHOICES.get(r.policy)
-            best = indices(me, found, L, r) if r.prior is None else with_prior(me, found, L, r)
-            arm = choices.make(t, v, rule(self, me, t, found) if rule else best)
+            own = indices(me, found, L, r) if r.prior is None else with_prior(me, found, L, r)
+            best = rule(self, me, t, found) if rule else own
+            if isinstance(best, int):
+                arm, ranking = choices.make(t, v, best), sorted(may, key=lambda k: -own[k])
+            else:
+                arm = choices.make(t, v, [best[k] if k in may else -INF for k in range(K)])
+                ranking = sorted(may, key=lambda k: -best[k])
+        self.tried[t, v] = [arm, *(k for k in ranking if k != arm)][: r.k]
         always = r.quiet is None or t <= K or bool(self.leader and self.leader[v] == v)
         if not always and not choices.free and two_favourites(found, self.world.perfect):
             choices.stop(t, v)
             return None
-        if not always and not tells(arm, found, r.quiet or 0.0):
-            return (None,)
-        reward = float(self.table[t - 1, v, arm])
-        return (Message(v, t, arm, reward, tuple(row) if r.policy in WITH_ROWS else ()),)
+        sent = [k for k in self.tried[t, v] if always or tells(k, found, r.quiet or 0.0)]
+        rows = tuple(row) if r.policy in WITH_ROWS else ()
+        return [Message(v, t, k, float(self.table[t - 1, v, k]), rows) for k in sent]
 
     def known(self, me: Agent, k: int, L: float) -> bool:
         """Whether there is an estimate: too few origins make none."""
@@ -247,8 +266,7 @@ class Talk:
     def learn(self, t: int, v: int) -> None:
         """The own sample, then what arrives."""
         me, r, world = self.agents[v], self.r, self.world
-        if v not in world.liars:
-            arm = int(self.choices.actions[t - 1, v])
+        for arm in self.tried.get((t, v), []) if v not in world.liars else []:
             me.add(t, v, arm, float(self.table[t - 1, v, arm]))
         for m in self.post.accept(t, v):
             mine = self.corrupted(m, v, m.origin, m.made) if world.at == "receiver" else m

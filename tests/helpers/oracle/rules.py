@@ -57,6 +57,8 @@ class Rules:
     accelerated: bool = True
     own: bool = True
     extra: dict[str, Any] = field(default_factory=dict)  # settings of one of the other families
+    allowed: Any = None  # true by round, agent and arm
+    k: int = 1  # arms that are tried in a round
 
     def __post_init__(self) -> None:
         assert self.c is None or self.zeta is None
@@ -64,6 +66,10 @@ class Rules:
     @property
     def p(self) -> float:
         return 1 + self.eps
+
+    def may(self, t: int, v: int, K: int) -> list[int]:
+        """The arms that agent v may pull in round t."""
+        return [k for k in range(K) if self.allowed is None or self.allowed[t - 1][v][k]]
 
     @property
     def factor(self) -> float:

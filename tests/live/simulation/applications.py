@@ -10,6 +10,11 @@ from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.game import Refused
 
 
+def limits(t: int) -> tuple[list[int] | None, int]:
+    """Allowed arms and the number of arms of a decision; of most there are none."""
+    return (sorted({t % N_ARMS, t // 3 % N_ARMS}), 1 + t % 2) if t % 4 == 0 else (None, 1)
+
+
 class Applications(Network):
     """One on every machine."""
 
@@ -17,7 +22,8 @@ class Applications(Network):
         host, node = self.hosts[v], self.node(v)
         decisions = node.games[GAME].decisions
         try:
-            token = node.choose(GAME, self.clock(v), self.rng.choice([0.5, 5.0, 60.0]))
+            ttl = self.rng.choice([0.5, 5.0, 60.0])
+            token = node.choose(GAME, self.clock(v), ttl, *limits(decisions.next_t))
         except NotReady:
             if decisions.next_t <= decisions.reserved:
                 raise Broken(f"I11: node {v} does not answer") from None
@@ -63,11 +69,17 @@ class Applications(Network):
         node = self.node(v)
         if SIDE in node.games:
             try:
-                token = node.choose(SIDE, self.clock(v), 60.0)
+                token = node.choose(
+                    SIDE, self.clock(v), 60.0, None, 1 + node.games[SIDE].decisions.next_t % 2
+                )
             except NotReady:
                 return
             if self.rng.random() < 0.8:
                 node.observe(SIDE, token.t, token.arm, self.rng.gauss(token.arm, 1.0))
+                for arm in token.others if token.t % 3 else ():  # hedged: both were tried
+                    seq = node.observe(SIDE, token.t, arm, float(token.t)).seq
+                    if node.observe(SIDE, token.t, arm, float(token.t)).seq != seq:
+                        raise Broken(f"I6: node {v} took a second reward of {token}")
             self.write(v)
 
     def nonsense(self, v: int) -> None:

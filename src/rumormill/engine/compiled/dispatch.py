@@ -13,6 +13,7 @@ from rumormill.engine.compiled.layout_consensus import ConsensusLayout, DelayedL
 from rumormill.engine.compiled.layout_lossy import LARGEST_SCALE, LONGEST_DELAY, LossyLayout, OriginGroups
 from rumormill.engine.compiled.layout_messages import MessagePassingLayout
 from rumormill.engine.compiled.state import Layout, LayoutInputs
+from rumormill.engine.reference import NO_CONSTRAINT, Constraint
 from rumormill.estimators import HuberSGD, TrimmedMean
 from rumormill.kernels.origins import ALL, CAUTIOUS, TRIMMED
 from rumormill.policies import (
@@ -95,7 +96,13 @@ def _message_passing(policy: Any, plan: HopPlan, inputs: LayoutInputs, **given: 
     selects = getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None
     if inputs.world.plain and not selects:
         return MessagePassingLayout.build(
-            policy, inputs.network, plan.gamma, inputs.n_arms, prior=inputs.prior, **given
+            policy,
+            inputs.network,
+            plan.gamma,
+            inputs.n_arms,
+            prior=inputs.prior,
+            allowed=inputs.allowed,
+            **given,
         )
     return LossyLayout.build_lossy(inputs, policy, plan, **given)
 
@@ -114,9 +121,18 @@ LAYOUTS: dict[type[Policy], Callable[[Any, Any, LayoutInputs], Layout]] = {
     DDUCB: DelayedLayout,
 }
 
+# Policies whose kernel takes constraints.
+CONSTRAINED = {DecentralizedMPUCB, CentralizedMPUCB, KMPUCB, RobustUCB}
 
-def unsupported_reason(policy: Policy, world: World, prior: Prior | None = None) -> str | None:
+
+def unsupported_reason(
+    policy: Policy, world: World, prior: Prior | None = None, constraint: Constraint = NO_CONSTRAINT
+) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
+    if constraint.k > 1:
+        return "the compiled engine does not support k > 1"
+    if constraint.allowed is not None and (type(policy) not in CONSTRAINED or not world.plain):
+        return "the compiled engine supports allowed only for message passing by index without faults"
     if type(world.channel) not in (PerfectChannel, Imperfect):
         return f"the compiled engine does not support the channel {type(world.channel).__name__}"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
@@ -124,6 +140,12 @@ def unsupported_reason(policy: Policy, world: World, prior: Prior | None = None)
     if getattr(policy, "forget", None) is not None:
         return "the compiled engine does not support forgetting"
     estimator = getattr(policy, "estimator", None)
+    copies = isinstance(policy, CentralizedMPUCB) and constraint.allowed is not None
+    if copies and getattr(estimator, "slack", None):
+        return "the compiled engine does not support slack with leaders and allowed"
+    selects = getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None
+    if selects and constraint.allowed is not None:
+        return "the compiled engine does not support hold or discard with allowed"
     if estimator is not None:
         known = MEANS.get(type(estimator))
         if known is None:

@@ -80,6 +80,7 @@ class MessagePassingLayout:
     shares_rows: bool
     has_leaders: bool
     prior: Prior | None
+    allowed: NDArray[np.bool_] | None = field(default=None, kw_only=True)
     width: float = field(default=0.0, kw_only=True)
     """Of Thompson draws about rows; 0: indices."""
 
@@ -96,16 +97,17 @@ class MessagePassingLayout:
         leader_distance: NDArray[np.int32] | None = None,
         shares_rows: bool = False,
         prior: Prior | None = None,
+        allowed: NDArray[np.bool_] | None = None,
     ) -> MessagePassingLayout:
         """With groups learners receive from their own only; followers that never decide are no learners."""
         n_agents, has_leaders = network.n_agents, leader_of is not None
         leader_of = np.full(n_agents, -1, dtype=np.int32) if leader_of is None else leader_of
         distance = np.zeros(n_agents, dtype=np.int32) if leader_distance is None else leader_distance
-        # A follower decides for itself only in rounds K < t <= distance; but a prior, a shared start and
-        # quiet messaging depend on its own samples.
+        # A follower decides for itself only in rounds K < t <= distance; but a prior, a shared start, quiet
+        # messaging and constraints depend on its own samples.
         messaging = policy.start_and_quiet
         decides = (leader_of < 0) | (distance > n_arms)
-        if messaging.start == "shared" or messaging.quiet is not None or prior is not None:
+        if messaging.start == "shared" or any(each is not None for each in (messaging.quiet, prior, allowed)):
             decides[:] = True
         learners = np.flatnonzero(decides).astype(np.int32)
         reach, sources = build_reach(network, gamma, learners, group_of)
@@ -124,6 +126,7 @@ class MessagePassingLayout:
             shares_rows=shares_rows,
             has_leaders=has_leaders,
             prior=prior,
+            allowed=allowed,
         )
 
     @property
@@ -149,6 +152,7 @@ class MessagePassingLayout:
         """Whether several threads can share one trial: very many agents, and few links."""
         messaging, reach = self.policy.start_and_quiet, self.reach
         plain = messaging.start == "round-robin" and messaging.quiet is None and not self.has_leaders
+        plain = plain and self.allowed is None
         sparse = bool((reach.dense < 0).all())
         many = partitioned.MANY_AGENTS <= self.network.n_agents < MOST_ORIGINS
         return many and plain and sparse and self.prior is None and self.mean.kind == RUNNING
@@ -232,6 +236,7 @@ class MessagePassingLayout:
             quiet=-1.0 if messaging.quiet is None else float(messaging.quiet),
             has_prior=self.prior is not None,
             width=self.width,
+            allowed=np.zeros((0, 0, 0), dtype=np.bool_) if self.allowed is None else self.allowed,
         )
         return rules, constants
 

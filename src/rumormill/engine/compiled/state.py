@@ -51,6 +51,8 @@ class LayoutInputs:
     gamma: int | None
     """The hop budget; None where the policy does not flood."""
     prior: Prior | None = None
+    allowed: NDArray[np.bool_] | None = None
+    """[1 or rounds, agent, arm]; None: all arms."""
 
 
 class CompiledTrial(Protocol):

@@ -14,6 +14,7 @@ from rumormill.errors import ContractError
 from rumormill.live.core.frames import Head, Key
 from rumormill.live.core.node_config import GameConfig
 from rumormill.policies import Agent
+from rumormill.policies.base import ranked_arms
 from rumormill.protocol import Message
 
 
@@ -37,13 +38,17 @@ class AgentAdapter:
         self._given: dict[int, int] = {}  # per origin, for agents that number samples by round
         self._heads: dict[int, tuple[int, int, int]] = {}  # per origin (epoch, t, round) of its newest head
 
-    def choose(self, t: int, pending: Sequence[int], alone: bool) -> int:
-        """The arm of decision t."""
+    def choose(
+        self, t: int, pending: Sequence[int], alone: bool, allowed: Sequence[int] | None = None, k: int = 1
+    ) -> list[int]:
+        """The arm of decision t; with k the first k arms of the agent's ranking."""
         if self._has_awaiting:
             self.agent.awaiting(pending)
         if hasattr(self.agent, "deaf"):
             self.agent.deaf = alone
-        return int(self.agent.choose(t))
+        if allowed is None and k == 1:
+            return [int(self.agent.choose(t))]
+        return ranked_arms(self.agent, t, allowed, k)
 
     def own(self, t: int, arm: int, reward: float) -> Message | None:
         """Pass the own reward of decision t; the message to publish, None if the agent does not send it."""

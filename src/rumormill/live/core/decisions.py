@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -66,6 +67,8 @@ class Decisions:
         """The last number of which a reservation was logged, on disk or not."""
         self.open: dict[int, Open] = {}
         self.pending = [0] * n_arms
+        self.others: dict[int, dict[int, Known | None]] = {}
+        """Of the newest decisions for several arms: the further arms, and their rewards once accepted."""
         self._recent = min(limits.window, RECENT)
         self._known = np.zeros(min(64, self._recent), _SLOT)
         # Of decisions before those; pages of it take memory when they are used.
@@ -103,10 +106,14 @@ class Decisions:
         self.next_t += 1
         return self.next_t - 1
 
-    def add(self, t: int, arm: int, expires: float) -> None:
-        """Open a decision: a pending pull of its arm."""
+    def add(self, t: int, arm: int, expires: float, others: Iterable[int] = ()) -> None:
+        """Open a decision: a pending pull of its (first) arm."""
         self.open[t] = Open(arm, expires)
         self.pending[arm] += 1
+        if others:
+            self.others[t] = dict.fromkeys(others)
+            if len(self.others) > self._limits.max_open:
+                del self.others[next(iter(self.others))]
 
     def close(self, t: int) -> Open | None:
         """Close a decision; None if it was not open."""
@@ -203,6 +210,11 @@ class Decisions:
         }
         if len(older):
             state["older"] = older.tobytes()
+        if self.others:
+            state["others"] = [
+                [t, [[arm, *((known.check, known.seq) if known else ())] for arm, known in arms.items()]]
+                for t, arms in self.others.items()
+            ]
         if self._marks:
             state["marks"] = [list(each) for each in self._marks]
         return state
@@ -218,6 +230,8 @@ class Decisions:
         held["record"] = 0
         self._reserve()
         self._known[held["t"] % len(self._known)] = held
+        for t, arms in state.get("others", ()):
+            self.others[t] = {arm: Known(known[0], known[1], 0) if known else None for arm, *known in arms}
         self._marks.extend((int(t), float(when)) for t, when in state.get("marks", ()))
         older = np.frombuffer(state.get("older", b""), _OLDER)
         if len(self._older):

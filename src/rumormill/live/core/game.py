@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 
 from rumormill.live.core.agent_adapter import AgentAdapter
-from rumormill.live.core.decisions import Decisions, check_of
+from rumormill.live.core.decisions import Decisions, Known, check_of
 from rumormill.live.core.frames import Head, Item, Key, Rows, head_from
 from rumormill.live.core.node_config import GameConfig
 from rumormill.live.core.records import (
     REMOVED,
     Carried,
+    Constrained,
     Decision,
     Expired,
     Hold,
@@ -27,6 +28,7 @@ from rumormill.live.core.records import (
     Skipped,
     Weighted,
     last_item,
+    limits_of,
     weight_of,
 )
 from rumormill.live.core.retained import ItemStore
@@ -292,18 +294,27 @@ class LiveGame(GameState):
 
     # --- decisions -------------------------------------------------------------------------------------
 
-    def choose(self, now: float, ttl: float, alone: bool, log: Callable[[Record], int]) -> tuple[int, int]:
-        """(t, arm) of the next decision."""
-        decisions, name = self.decisions, self.config.name
+    def choose(
+        self,
+        now: float,
+        ttl: float,
+        alone: bool,
+        log: Callable[[Record], int],
+        allowed: list[int] | None = None,
+        k: int = 1,
+    ) -> tuple[int, list[int]]:
+        """(t, arms) of the next decision: the best k arms of those that are allowed (None: all)."""
+        decisions = self.decisions
         t = decisions.take_number(now)
         for old in decisions.outdated():
             self._close(old, log)
-        arm = self.adapter.choose(t, decisions.pending, alone)
-        decisions.add(t, arm, now + ttl)
+        arm, *others = self.adapter.choose(t, decisions.pending, alone, allowed, k)
+        decisions.add(t, arm, now + ttl, others)
         self.chosen += 1
-        log(Decision(name, t, arm, now + ttl, alone))
+        row = (self.config.name, t, arm, now + ttl, alone)
+        log(Decision(*row) if allowed is None and not others else Constrained(*row, allowed, others))
         self.reserve(log)
-        return t, arm
+        return t, [arm, *others]
 
     def reserve(self, log: Callable[[Record], int]) -> None:
         """Request more decision numbers if few are left."""
@@ -328,23 +339,31 @@ class LiveGame(GameState):
                 f"decision {t} is more than {self.limits.window:,} decisions or "
                 f"{self.limits.window_seconds:g} seconds ago, or of another game",
             )
-        known = decisions.known(t)
+        further = arm in decisions.others.get(t, ())
+        known = decisions.others[t][arm] if further else decisions.known(t)
         if known is not None:
             if known.check != check_of(arm, reward):
                 raise Refused("conflict", f"decision {t} already has another reward")
             return Accepted(known.seq, known.record, repeat=True)
         was_open = decisions.open.get(t)
-        if was_open is not None and was_open.arm != arm:
+        if was_open is not None and was_open.arm != arm and not further:
             raise Refused("conflict", f"decision {t} was for another arm")
-        decisions.close(t)
         seq = self._take_own(t, arm, reward, weight)
         row = (self.config.name, t, arm, reward, seq)
         record = log(Own(*row) if weight == 1 else Weighted(*row, weight))
         self._publish_after(record, seq)
-        decisions.remember(t, arm, reward, seq, record)
+        self._remember(t, arm, reward, seq, record)
         self.observed += 1
         self.late += was_open is None
         return Accepted(seq, record, late=was_open is None)
+
+    def _remember(self, t: int, arm: int, reward: float, seq: int, record: int) -> None:
+        """Store an accepted reward; that of the first arm closes its decision."""
+        if arm in self.decisions.others.get(t, ()):
+            self.decisions.others[t][arm] = Known(check_of(arm, reward), seq, record)
+        else:
+            self.decisions.close(t)
+            self.decisions.remember(t, arm, reward, seq, record)
 
     def _require_sample(self, arm: int, reward: float) -> None:
         """Refuse an arm out of range or a reward that is not finite."""
@@ -383,9 +402,9 @@ class LiveGame(GameState):
             self._heads.append((self.own.upto, Head(t, arm, rows)))
         return self.own.upto
 
-    def abandon(self, t: int, log: Callable[[Record], int]) -> bool:
-        """Close a decision whose reward will not arrive; False if it was not open."""
-        if t not in self.decisions.open:
+    def abandon(self, t: int, log: Callable[[Record], int], arm: int | None = None) -> bool:
+        """Close a decision whose reward (of its first `arm`) will not arrive; False if it was not open."""
+        if t not in self.decisions.open or arm not in (None, self.decisions.open[t].arm):
             return False
         self._close(t, log)
         return True
@@ -436,14 +455,14 @@ class LiveGame(GameState):
         origin, head = stream.key[0], self._acceptable(stream, newest)
         items = [packable(item) for item in items]
         kept = stream.retained
-        last_t = kept.between(kept.last, 1)[0][0] if kept.last > kept.floor else 0
+        last = kept.between(kept.last, 1)[0][:2] if kept.last > kept.floor else ()
         for t, arm, reward in items:
             if not self.is_sample(arm, reward):
                 self.void += 1
                 continue
-            if t != last_t:  # else a further copy of a weighted reward
+            if (t, arm) != last:  # else a further copy of a weighted reward
                 self.verdicts.add(arm, reward)
-                last_t = t
+                last = (t, arm)
             if origin == self.node:  # an earlier epoch, before the own disk was lost
                 self.adapter.own(t, arm, reward)
             else:
@@ -622,14 +641,15 @@ class LiveGame(GameState):
                 self.decisions.reserved = self.decisions.requested = upto
             case Decision(t=t, arm=arm, expires=expires, alone=alone):
                 self.decisions.next_t = t + 1
-                self.differing += self.adapter.choose(t, self.decisions.pending, alone) != arm
-                self.decisions.add(t, arm, expires)
+                allowed, others = limits_of(record)
+                found = self.adapter.choose(t, self.decisions.pending, alone, allowed, 1 + len(others))
+                self.differing += found != [arm, *others]
+                self.decisions.add(t, arm, expires, others)
             case Own(t=t, arm=arm, reward=reward, seq=seq):
                 self.decisions.next_t = max(self.decisions.next_t, t + 1)
-                self.decisions.close(t)
                 self._take_own(t, arm, reward, weight_of(record), published=seq > 0)
                 self._publish_after(0, seq)
-                self.decisions.remember(t, arm, reward, seq, 0)
+                self._remember(t, arm, reward, seq, 0)
             case Expired(t=t):
                 self.decisions.close(t)
             case Peer(origin=origin, epoch=epoch, items=items, head=head, signature=signature):

@@ -55,6 +55,8 @@ class Token:
     t: int
     arm: int
     expires: float
+    others: tuple[int, ...] = ()
+    """Of a decision for several arms: the next ones of the ranking."""
 
 
 class Node(NodeState):
@@ -104,14 +106,17 @@ class Node(NodeState):
         """Whether every game can make a decision now."""
         return not self.is_worn_out and all(game.decisions.ready for game in self.games.values())
 
-    def choose(self, game: str, now: float, ttl: float) -> Token:
-        """The next decision; NotReady while there are no numbers on disk."""
+    def choose(
+        self, game: str, now: float, ttl: float, allowed: list[int] | None = None, k: int = 1
+    ) -> Token:
+        """The next decision, for the best k of the allowed arms; NotReady without numbers on disk."""
         self._pass_time(now)
         if self.is_worn_out:
             raise NotReady(WORN_OUT)
         played = self.games[game]
-        t, arm = played.choose(self.now, ttl, self._alone(played), self.log)
-        return Token(game, self.config.epoch, t, arm, self.now + ttl)
+        alone = self._alone(played)
+        t, (arm, *others) = played.choose(self.now, ttl, alone, self.log, allowed, k)
+        return Token(game, self.config.epoch, t, arm, self.now + ttl, tuple(others))
 
     def observe(self, game: str, t: int, arm: int, reward: float, weight: int = 1) -> Accepted:
         """Accept the reward of a decision; acknowledge it when `committed` has reached its record."""
@@ -119,9 +124,9 @@ class Node(NodeState):
             raise NotReady(WORN_OUT)
         return self.games[game].observe(t, arm, reward, self.log, weight)
 
-    def abandon(self, game: str, t: int) -> bool:
-        """Close a decision whose reward will not arrive."""
-        return self.games[game].abandon(t, self.log)
+    def abandon(self, game: str, t: int, arm: int | None = None) -> bool:
+        """Close a decision whose reward (of its first `arm`) will not arrive."""
+        return self.games[game].abandon(t, self.log, arm)
 
     def _alone(self, game: LiveGame) -> bool:
         """Whether a follower's leader has sent nothing for longer than `patience`."""

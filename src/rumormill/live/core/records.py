@@ -44,6 +44,18 @@ class Decision(_Record, tag="choice", frozen=True):
     alone: bool = False
 
 
+class Constrained(Decision, tag="constrained", frozen=True):
+    """A decision among some arms only, or for several: `others` are the next in its ranking."""
+
+    allowed: list[int] | None = None
+    others: list[int] = []
+
+
+def limits_of(record: Decision) -> tuple[list[int] | None, list[int]]:
+    """The arms that were allowed (None: all), and those ranked behind the first."""
+    return (record.allowed, record.others) if isinstance(record, Constrained) else (None, [])
+
+
 class Own(_Record, tag="own", frozen=True):
     """The reward of an own decision; seq is its number in the own stream, 0 if it is not published."""
 
@@ -118,7 +130,9 @@ class Carried(_Record, tag="carried", frozen=True):
     state: bytes
 
 
-Record = Reserve | Decision | Own | Weighted | Peer | Expired | Skipped | Hold | Renewed | Carried
+Record = (
+    Reserve | Decision | Constrained | Own | Weighted | Peer | Expired | Skipped | Hold | Renewed | Carried
+)
 
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(Record)

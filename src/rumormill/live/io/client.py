@@ -47,6 +47,14 @@ class Chosen:
     game: str
     expires: float
     """When the node closes the decision without a reward, in seconds since 1970."""
+    others: tuple[Chosen, ...] = ()
+    """The next best arms, if several were asked for; each has a token and may be observed too, if tried."""
+
+    @classmethod
+    def read(cls, answer: dict[str, Any]) -> Chosen:
+        """From the answer of the sidecar."""
+        others = tuple(map(cls.read, answer.get("others", ())))
+        return cls(answer["arm"], answer["token"], answer["game"], answer["expires"], others)
 
 
 class _Unix(http.client.HTTPConnection):
@@ -105,14 +113,22 @@ class Client:
         self._url, self._token, self._timeout, self._attempts = url, token, timeout, attempts
         self._connection: http.client.HTTPConnection | None = None
 
-    def choose(self, game: str | None = None, *, ttl: float | None = None) -> Chosen:
+    def choose(
+        self,
+        game: str | None = None,
+        *,
+        ttl: float | None = None,
+        allowed: Sequence[str] | None = None,
+        k: int = 1,
+    ) -> Chosen:
         """The next decision.
 
         - `game`: its name; may be left out if the mesh has one game.
         - `ttl`: seconds until the decision is closed without a reward; by default as in the mesh file.
+        - `allowed`: names of the arms that may be chosen now; by default all.
+        - `k`: so many arms, best first; all but the first are in `others`. Observe each that was tried.
         """
-        found = self._call("POST", "/v1/choose", {"game": game, "ttl": ttl})
-        return Chosen(found["arm"], found["token"], found["game"], found["expires"])
+        return Chosen.read(self._call("POST", "/v1/choose", choose_body(game, ttl, allowed, k)))
 
     def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward (or cost) of a decision; returns when it is on disk.
@@ -225,9 +241,9 @@ class AsyncClient:
         self._new = functools.partial(Client, url, token=token, timeout=timeout)
         self._idle: list[Client] = []
 
-    async def choose(self, game: str | None = None, *, ttl: float | None = None) -> Chosen:
+    async def choose(self, game: str | None = None, **settings: Any) -> Chosen:
         """The next decision; see `Client.choose`."""
-        return await self._do(lambda client: client.choose(game, ttl=ttl))
+        return await self._do(lambda client: client.choose(game, **settings))
 
     async def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward of a decision; see `Client.observe`."""
@@ -262,6 +278,12 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def choose_body(game: str | None, ttl: float | None, allowed: Sequence[str] | None, k: int) -> dict[str, Any]:
+    """The body of POST /v1/choose, without what is left out."""
+    limits = {"allowed": None if allowed is None else list(allowed), "k": None if k == 1 else k}
+    return {"game": game, "ttl": ttl} | {key: value for key, value in limits.items() if value is not None}
 
 
 def _reason(text: bytes) -> str:

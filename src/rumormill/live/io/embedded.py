@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import msgspec
 
 from rumormill.errors import RumormillError
-from rumormill.live.io.client import Chosen, NodeError
+from rumormill.live.io.client import Chosen, NodeError, choose_body
 from rumormill.live.io.http import Request, Response
 from rumormill.live.io.runtime import Runtime, Settings
 
@@ -70,9 +71,16 @@ class EmbeddedNode:
             assert self._runtime is not None
             raise RumormillError(f"the node has ended with a defect: {self._runtime.defect}")
 
-    def choose(self, game: str | None = None, *, ttl: float | None = None) -> Chosen:
-        """The next decision of a game, by default of the only one; NodeError with status 503 if not ready."""
-        return Chosen(**self._now("/v1/choose", game=game, ttl=ttl))
+    def choose(
+        self,
+        game: str | None = None,
+        *,
+        ttl: float | None = None,
+        allowed: Sequence[str] | None = None,
+        k: int = 1,
+    ) -> Chosen:
+        """The next decision, as `Client.choose`; NodeError with status 503 if not ready."""
+        return Chosen.read(self._now("/v1/choose", **choose_body(game, ttl, allowed, k)))
 
     async def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward of a decision; its number in the node's stream, once it is on disk."""

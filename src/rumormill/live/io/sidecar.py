@@ -10,17 +10,21 @@ import hmac
 import re
 from asyncio import Future
 from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
 from importlib.resources import files
 from typing import Any, Protocol
 
 import msgspec
 
+from rumormill.errors import ContractError
 from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.game import Refused
 from rumormill.live.core.node import Token
 from rumormill.live.io import status
 from rumormill.live.io.history import History
 from rumormill.live.io.http import BadRequest, Request, Response
+from rumormill.mesh.file import MOST_ARMS
 from rumormill.text import nearest
 
 MOST_AT_ONCE = 1_000
@@ -47,6 +51,8 @@ class ChooseIn(msgspec.Struct, forbid_unknown_fields=True):
     game: str | None = None
     ttl: float | None = None
     count: int | None = None
+    allowed: list[str] | None = None
+    k: int | None = None
 
 
 class Observation(msgspec.Struct, forbid_unknown_fields=True):
@@ -130,6 +136,8 @@ class Sidecar:
             return _error(CODES[error.kind], str(error))
         except BadRequest as error:
             return _error(error.status, str(error))
+        except ContractError as error:  # an own policy whose agents rank no arms
+            return _error(422, str(error))
         except Exception as error:  # neither the connection nor the node ends
             self._runtime.failed(f"{request.method} {request.path}", error)
             return _error(500, "this should not happen; the node's log says more")
@@ -163,21 +171,26 @@ class Sidecar:
         count = 1 if asked.count is None else asked.count
         if not 1 <= count <= MOST_AT_ONCE:
             raise BadRequest(422, f"count: 1 to {MOST_AT_ONCE}")
-        made = self._some(name, ttl, count)
+        allowed = None if asked.allowed is None else _places(part.arms, asked.allowed)
+        k = 1 if asked.k is None else asked.k
+        if not 1 <= k <= MOST_ARMS:
+            raise BadRequest(422, f"k: 1 to {MOST_ARMS}")
+        one = partial(self._one, name, ttl, allowed, k)
+        made = self._some(one, count)
         if len(made) < count and self._runtime.journal.fault is None:
-            return asyncio.ensure_future(self._rest(name, ttl, made, count, asked.count is None))
+            return asyncio.ensure_future(self._rest(one, made, count, asked.count is None))
         return _chosen(made, asked.count is None)
 
-    def _some(self, game: str, ttl: float, most: int) -> list[dict[str, Any]]:
+    def _some(self, one: Callable[[], dict[str, Any]], most: int) -> list[dict[str, Any]]:
         """So many decisions, or fewer if no more numbers are reserved on disk."""
         made: list[dict[str, Any]] = []
         with contextlib.suppress(NotReady):
             while len(made) < most:
-                made.append(self._one(game, ttl))
+                made.append(one())
         return made
 
     async def _rest(
-        self, game: str, ttl: float, made: list[dict[str, Any]], count: int, single: bool
+        self, one: Callable[[], dict[str, Any]], made: list[dict[str, Any]], count: int, single: bool
     ) -> Response:
         """Wait until more numbers are reserved on disk, for at most `PATIENCE` seconds."""
         runtime = self._runtime
@@ -186,16 +199,25 @@ class Sidecar:
                 while len(made) < count and not runtime.draining:
                     reserved = runtime.when_durable(runtime.node.records, Response())
                     await (asyncio.sleep(0) if isinstance(reserved, Response) else reserved)
-                    made += self._some(game, ttl, count - len(made))
+                    made += self._some(one, count - len(made))
         return _chosen(made, single)
 
-    def _one(self, game: str, ttl: float) -> dict[str, Any]:
-        """One decision."""
+    def _one(self, game: str, ttl: float, allowed: list[int] | None, k: int) -> dict[str, Any]:
+        """One decision; of several arms the others have a token each."""
         runtime = self._runtime
-        token = runtime.node.choose(game, runtime.clock(), ttl)
+        token = runtime.node.choose(game, runtime.clock(), ttl, allowed, k)
         runtime.flush_if_full()
-        arm = runtime.mesh.games[game].arms[token.arm]
-        return {"token": token_text(token), "game": game, "arm": arm, "expires": token.expires}
+        arms = runtime.mesh.games[game].arms
+        first, *others = (
+            {
+                "token": token_text(replace(token, arm=arm)),
+                "game": game,
+                "arm": arms[arm],
+                "expires": token.expires,
+            }
+            for arm in (token.arm, *token.others)
+        )
+        return first if k == 1 else first | {"others": others}
 
     def _observe(self, request: Request) -> Response | Future[Response]:
         asked = _read(request.body, ObserveIn)
@@ -249,7 +271,7 @@ class Sidecar:
 
     def _abandon(self, request: Request) -> Response:
         token = self._token(_read(request.body, AbandonIn).token)
-        was_open = self._runtime.node.abandon(token.game, token.t)
+        was_open = self._runtime.node.abandon(token.game, token.t, token.arm)
         self._runtime.flush_if_full()
         return _json({"abandoned": was_open})
 
@@ -328,6 +350,16 @@ def _read(body: bytes, kind: type[Any]) -> Any:
         raise BadRequest(400, str(error)) from None
     except RecursionError:
         raise BadRequest(400, "too deep") from None
+
+
+def _places(arms: list[str], names: list[str]) -> list[int]:
+    """The numbers of named arms, ascending; BadRequest if there is no such arm, or none is named."""
+    unknown = [name for name in names if name not in arms]
+    if unknown:
+        raise BadRequest(404, f"allowed: there is no arm {unknown[0][:100]!r}{nearest(unknown[0], arms)}")
+    if not names:
+        raise BadRequest(422, "allowed: at least one arm")
+    return sorted({arms.index(name) for name in names})
 
 
 def _chosen(made: list[dict[str, Any]], single: bool) -> Response:

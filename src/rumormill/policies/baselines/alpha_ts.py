@@ -20,14 +20,15 @@ of the known moments stands for α, whose own moment is infinite; samples are sh
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rumormill.arms import Moments
 from rumormill.estimators import TrimmedMean
 from rumormill.formulas import inverse_normal, log_confidence, shrinkage
 from rumormill.policies.base import Seat
-from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, Samples, first_best
+from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, Samples
 from rumormill.policies.message_passing_policy import FloodingPolicy
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refused
 
@@ -89,9 +90,9 @@ class AlphaAgent(MessagePassingAgent):
         self.scale = policy.zeta * moments.u ** (1.0 / moments.p)
         self.exponent, self.draws = moments.eps / moments.p, OwnDraws(seat)
 
-    def decide(self, t: int) -> int:
+    def worth(self, t: int) -> Sequence[Any]:
         values = []
         for arm, (mean, n) in enumerate(self.samples.estimates(t)):
             spread = self.scale * shrinkage(n, self.exponent) if n else 0.0
             values.append(mean + spread * inverse_normal(self.draws.uniform(t, arm)))
-        return first_best(values)
+        return values

@@ -20,6 +20,7 @@ L_t grows.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -81,13 +82,18 @@ class EliminationAgent(MessagePassingAgent):
         self.last = super().choose(t)
         return self.last
 
-    def decide(self, t: int) -> int:
+    def rank(self, t: int, allowed: Sequence[int] | None = None, k: int = 1) -> list[int]:
+        found = super().rank(t, allowed, k)
+        self.last = found[0]
+        return found
+
+    def worth(self, t: int) -> Sequence[Any]:
         upper = self.samples.indices(t, self.samples.rows(t))
         means = [mean for mean, _ in self.samples.latest]
-        lower = [2.0 * mean - high for mean, high in zip(means, upper, strict=True) if high < math.inf]
+        lower = [2.0 * means[arm] - upper[arm] for arm in self.allowed if upper[arm] < math.inf]
         least = max(lower, default=-math.inf)
-        order = [(self.last + i) % self.n_arms for i in range(1, self.n_arms + 1)]
-        return next(arm for arm in order if upper[arm] >= least)
+        behind = [(arm - self.last - 1) % self.n_arms for arm in range(self.n_arms)]
+        return [(upper[arm] >= least, -behind[arm]) for arm in range(self.n_arms)]
 
     def state(self) -> dict[str, Any]:
         return {**super().state(), "last": self.last}

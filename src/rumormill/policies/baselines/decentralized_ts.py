@@ -20,6 +20,7 @@ count (that of robust gossip), one averaging step a round.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -27,7 +28,7 @@ from rumormill.arms import Moments
 from rumormill.formulas import clipping_factor, consensus_index, inverse_normal
 from rumormill.policies.averaging import AveragingAgent, AveragingPolicy, AveragingRule, ConsensusPart
 from rumormill.policies.base import Seat
-from rumormill.policies.message_passing_agent import OwnDraws, first_best
+from rumormill.policies.message_passing_agent import OwnDraws
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,13 +82,10 @@ class SamplingAgent(AveragingAgent):
         super().__init__(seat, rule, part)
         self.draws = OwnDraws(seat)
 
-    def choose(self, t: int) -> int:
-        self.now = t
-        if t <= self.n_arms:
-            return t - 1
+    def worth(self, t: int) -> Sequence[float]:
         rule, epsilon = self.rule, self.rule.drift(t)
         values = []
         for arm, (s, n) in enumerate(zip(self.sums, self.counts, strict=True)):
             scale = rule.scale(t) * inverse_normal(self.draws.uniform(t, arm))
             values.append(consensus_index(s, n, self.n_agents, epsilon, scale, rule.exponent))
-        return first_best(values)
+        return values

@@ -21,6 +21,7 @@ every agent draws its own weights; the bonus is quoted from memory. All samples 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -103,19 +104,19 @@ class DirichletAgent(MessagePassingAgent):
         super().__init__(policy, seat, policy.hops(seat), samples)
         self.draws = OwnDraws(seat)
 
-    def decide(self, t: int) -> int:
+    def worth(self, t: int) -> Sequence[Any]:
         rows = self.samples.estimates(t)
         means, counts = [mean for mean, _ in rows], [n for _, n in rows]
-        if 0.0 in counts:
-            return counts.index(0.0)
-        leader = max(range(self.n_arms), key=lambda k: (counts[k], means[k], -k))
+        worth: list[Any] = [(3, 0.0) if n == 0.0 else (0, mean) for mean, n in rows]
+        if any(counts[arm] == 0.0 for arm in self.allowed):
+            return worth
+        leader = max(self.allowed, key=lambda k: (counts[k], means[k], -k))
         best = means[leader]
-        winners = [
-            k
-            for k in range(self.n_arms)
-            if k != leader and (means[k] >= best or self.resampled(t, k, best) >= best)
-        ]
-        return min(winners, key=lambda k: (counts[k], k)) if winners else leader
+        worth[leader] = (1, 0.0)
+        for k in self.allowed:
+            if k != leader and (means[k] >= best or self.resampled(t, k, best) >= best):
+                worth[k] = (2, -counts[k])
+        return worth
 
     def resampled(self, t: int, arm: int, best: float) -> float:
         """The mean of an arm under random weights, with one sample above the leader's mean added."""

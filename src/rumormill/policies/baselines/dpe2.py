@@ -17,12 +17,13 @@ not only when the favourite changes.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rumormill.policies.base import Seat
 from rumormill.policies.centralized import CentralizedAgent, CentralizedMPUCB, LeaderPart
-from rumormill.policies.message_passing_agent import OwnDraws, Rows, first_best
+from rumormill.policies.message_passing_agent import OwnDraws, Rows, first_best, ranked
 from rumormill.protocol import Message
 from rumormill.protocol.message import plain_rows, rows_from_plain
 
@@ -98,17 +99,27 @@ class ExploringAgent(CentralizedAgent):
         return super().choose(t)
 
     def decide(self, t: int) -> int:
+        return first_best(self.worth(t))
+
+    def order(self, t: int, k: int) -> list[int]:
+        return ranked(self.worth(t), self.allowed)
+
+    def worth(self, t: int) -> Sequence[Any]:
         indices = self.samples.indices(t, self.samples.rows(t))
         self.rows = self.samples.latest
+        chosen = self._chosen(t, indices, [mean for mean, _ in self.rows])
+        return [(arm == chosen, index) for arm, index in enumerate(indices)]
+
+    def _chosen(self, t: int, indices: Sequence[float], means: Sequence[float]) -> int:
         if self.heard is not None and t > self.distance and not self._left_alone(t, self.heard.round):
-            best = favourite(self.heard.rows)
-            if best >= 0:
-                return best
-        if math.inf in indices:
-            return indices.index(math.inf)
-        means = [mean for mean, _ in self.rows]
-        best = first_best(means)
-        others = [k for k, index in enumerate(indices) if k != best and index >= means[best]]
+            told = favourite(self.heard.rows)
+            if told in self.allowed:
+                return told
+        best = ranked(indices, self.allowed)[0]
+        if indices[best] == math.inf:
+            return best
+        best = ranked(means, self.allowed)[0]
+        others = [arm for arm in self.allowed if arm != best and indices[arm] >= means[best]]
         if others and self.draws.uniform(t, 0) < 0.5:
             return others[int(self.draws.uniform(t, 1) * len(others))]
         return best

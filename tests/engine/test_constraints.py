@@ -1,0 +1,153 @@
+"""Allowed arms and rankings of k arms: both engines and an independent script take the same actions."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+import rumormill as rm
+from helpers import oracle
+from helpers.oracle import World
+from helpers.oracle_adapters import Game, actions_in, graph_of, played, rules_of, ties_against_oracle
+from rumormill.errors import ContractError, InputError
+from rumormill.policies.forgetting import Forget
+
+WORLD = World(seed=oracle.channel_seed(0))
+MOMENTS: Any = rm.Moments(eps=0.8, u=3.0, rho=3.0)
+MEANS = [0.0, 0.8, 0.4, 0.6]
+LIKE: dict[str, Any] = {"gamma": 2, "moments": MOMENTS}
+COMPILED: dict[str, Any] = {
+    "decentralized": rm.DecentralizedMPUCB(**LIKE),
+    "quiet": rm.DecentralizedMPUCB(**LIKE, clique_filter=False, quiet=0.25, zeta=0.3),
+    "medians": rm.DecentralizedMPUCB(**LIKE, estimator=rm.MedianOfMeans(), start="shared", zeta=0.3),
+    "leaders": rm.CentralizedMPUCB(**LIKE, zeta=0.3),
+    "leaders, shared start": rm.CentralizedMPUCB(**LIKE, start="shared", quiet=0.25, zeta=0.3),
+    "kmp": rm.KMPUCB(**LIKE, zeta=0.3),
+    "kmp, shared start": rm.KMPUCB(**LIKE, start="shared", zeta=0.3),
+    "self-tuned": rm.KMPUCB(gamma=2, estimator=rm.SelfTuned(pilot=3, guard=1.0), start="shared"),
+    "clipped": rm.KMPUCB(**LIKE, estimator=rm.ClippedMean(), quiet=0.25),
+    "alone": rm.RobustUCB(moments=MOMENTS, zeta=0.3),
+}
+REFERENCE: dict[str, Any] = {
+    "default": rm.Default(gamma=2),
+    "thompson": rm.ThompsonKMP(gamma=2),
+    "epsilon-greedy": rm.EpsilonGreedy(gamma=2, rate=0.3),
+    "coop-se": rm.CoopSE(**LIKE, zeta=0.1),
+    "dpe2": rm.DPE2(**LIKE, zeta=0.3),
+    "alpha-ts": rm.AlphaStableTS(**LIKE, zeta=0.5),
+    "dirichlet": rm.RobustDirichlet(gamma=2),
+    "adar": rm.AdaRUCB(gamma=2, zeta=0.02),
+    "origin median": rm.OriginMedianUCB(**LIKE, zeta=0.3),
+    "hub": rm.HTHMUCB(gamma=1, zeta=0.3, moments=MOMENTS),
+    "consensus": rm.ConsensusUCB(moments=MOMENTS, zeta=0.3),
+    "decentralized ts": rm.DecentralizedTS(moments=MOMENTS, zeta=0.3),
+    "forgets": rm.KMPUCB(**LIKE, forget=Forget(window=60), zeta=0.3),
+}
+
+
+def mask_of(rng: np.random.Generator, *shape: int) -> NDArray[np.bool_]:
+    """Arms that are allowed, at random; at least one."""
+    mask = rng.random(shape) < 0.5
+    np.put_along_axis(mask, rng.integers(0, shape[-1], (*shape[:-1], 1)), True, axis=-1)
+    return mask
+
+
+def table_of(rng: np.random.Generator, T: int, M: int) -> NDArray[np.float64]:
+    table: NDArray[np.float64] = rng.standard_t(2.5, (T, M, 4)) + np.array(MEANS)
+    return table
+
+
+@pytest.mark.filterwarnings("ignore::rumormill.SlowEngineNotice")
+@pytest.mark.parametrize("name", [*COMPILED, *REFERENCE])
+def test_allowed_arms_against_the_oracle(name: str) -> None:
+    policy, rng = (COMPILED | REFERENCE)[name], np.random.default_rng(5)
+    network = rm.Network.path(5)
+    for mask in (mask_of(rng, 70, 5, 4), mask_of(rng, 5, 4), np.array([True, False, True, True])):
+        table = table_of(rng, 70, 5)
+        result = played(table, network, policy, "auto", MEANS, allowed=mask)
+        assert result.engine == ("fast" if name in COMPILED else "reference")
+        spread = np.broadcast_to(mask, (70, 5, 4))
+        assert np.take_along_axis(spread, actions_in(result)[..., None], axis=2).all()
+        rules = rules_of(policy, network, rm.Replay(table, means=MEANS))
+        if getattr(policy, "forget", None) is not None:
+            rules = replace(rules, forget=("window", 60))
+        game = Game(table, graph_of(network), replace(rules, allowed=spread), WORLD, MEANS)
+        ties_against_oracle(*game[:3], result if name in COMPILED else actions_in(result))
+
+
+@pytest.mark.parametrize("name", COMPILED)
+@settings(max_examples=8)
+@given(st.integers(1, 90), st.integers(1, 8), st.integers(0, 2**32))
+def test_both_engines_take_the_same_arms(name: str, T: int, M: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    network = rm.Network.erdos_renyi(M, 0.5, rng=seed)
+    shape = [(T, M, 4), (M, 4), (4,)][seed % 3]
+    table, mask = table_of(rng, T, M), mask_of(rng, *shape)
+    slow, fast = (
+        played(table, network, COMPILED[name], e, MEANS, allowed=mask) for e in ("reference", "fast")
+    )
+    np.testing.assert_array_equal(actions_in(slow), actions_in(fast))
+    np.testing.assert_array_equal(slow.agent_regret, fast.agent_regret)
+    np.testing.assert_array_equal(slow.messages, fast.messages)
+
+
+def test_both_engines_with_a_prior() -> None:
+    rng = np.random.default_rng(2)
+    table, mask = table_of(rng, 80, 5), mask_of(rng, 80, 5, 4)
+    prior: Any = rm.Prior(
+        mean=rng.normal(size=(5, 4)), n=np.full((5, 4), 9), spread=np.ones((5, 4)), probe=30
+    )
+    for name in ("kmp", "self-tuned", "leaders", "quiet"):
+        slow, fast = (
+            played(table, rm.Network.path(5), COMPILED[name], e, MEANS, allowed=mask, prior=prior)
+            for e in ("reference", "fast")
+        )
+        np.testing.assert_array_equal(actions_in(slow), actions_in(fast))
+
+
+@pytest.mark.filterwarnings("ignore::rumormill.SlowEngineNotice")
+@pytest.mark.parametrize("name", ["quiet", "leaders", "kmp", "kmp, shared start", "self-tuned", "thompson"])
+@pytest.mark.parametrize("k", [2, 4])
+def test_several_arms_against_the_oracle(name: str, k: int) -> None:
+    policy, rng, network = (COMPILED | REFERENCE)[name], np.random.default_rng(11), rm.Network.ring(5)
+    table, mask = table_of(rng, 60, 5), mask_of(rng, 60, 5, 4)
+    rules = rules_of(policy, network, rm.Replay(table, means=MEANS))
+    talk = oracle.talk(table, graph_of(network), replace(rules, allowed=mask, k=k), WORLD)
+    result = played(table, network, policy, "auto", MEANS, allowed=mask, k=k)
+    wanted = np.full((60, 5, k), -1)
+    for (t, v), arms in talk.tried.items():
+        wanted[t - 1, v, : len(arms)] = arms
+    assert result.actions is not None
+    np.testing.assert_array_equal(result.actions[0], wanted)
+    gaps = np.append(max(MEANS) - np.array(MEANS), 0.0)
+    np.testing.assert_allclose(result.agent_regret[0, -1], gaps[wanted].sum(axis=(0, 2)))
+    assert result.agent_rounds[0, -1] == (wanted >= 0).sum()
+    assert result.messages[0, -1] == talk.post.sent
+
+
+@pytest.mark.filterwarnings("ignore::rumormill.SlowEngineNotice")
+def test_samples_of_the_second_arm_count() -> None:
+    """By hand: one agent, two arms; with k = 2 both are known after a round, and each once."""
+    table = [[[1.0, 5.0]], [[1.0, 5.0]], [[1.0, 5.0]]]
+    policy = rm.DecentralizedMPUCB(gamma=1, estimator=rm.EmpiricalMean(), moments=MOMENTS, zeta=1e-6)
+    result = played(np.array(table), rm.Network.path(1), policy, k=2, rewards=True)
+    assert result.actions is not None
+    assert result.rewards is not None
+    assert result.actions[0, :, 0].tolist() == [[0, 1], [1, 0], [1, 0]]
+    assert result.rewards[0, :, 0].tolist() == [[1.0, 5.0], [5.0, 1.0], [5.0, 1.0]]
+
+
+def test_what_is_refused() -> None:
+    bandit, ring = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)]), rm.Network.ring(3)
+    given: dict[str, Any] = {"horizon": 10, "rng": 1}
+    for wrong in ({"k": 3}, {"k": 0}, {"allowed": [True]}, {"allowed": [1, 0]}, {"allowed": [False, False]}):
+        with pytest.raises(InputError):
+            rm.simulate(bandit, ring, "kmp", **given, **wrong)
+    with pytest.raises(InputError, match="k > 1"):
+        rm.simulate(bandit, ring, "kmp", **given, k=2, engine="fast")
+    with pytest.raises(ContractError, match="no rank"), pytest.warns(rm.SlowEngineNotice):
+        rm.simulate(bandit, ring, "dducb", **given, allowed=[True, False])
