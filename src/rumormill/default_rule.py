@@ -30,8 +30,6 @@ SHAPE_FROM = 8
 SHAPE_ENTER, SHAPE_LEAVE = 3.5, 2.5
 SKEWED, SCALE_ERROR, SCALE_LEVEL, DOUBT_LEAVE = 6.0, 1.2, 2.0, 1.5
 EXCEEDING, OMEGA, MEAN_GROWTH = 4.0, 16.0, 1.02
-# No draw of inverse_normal is larger.
-LARGEST_DRAW = 8.3
 
 # Places in Beliefs.now.
 FITTED, CLIP, NEXT_FIT, MEANS, POOLED_SQUARE, POOLED_INSIDE, SHAPE = 0, 1, 2, 3, 4, 5, 6
@@ -86,42 +84,34 @@ def clip_both(y: float, c: float) -> float:
 
 def insert_sorted(store: Any, filled: int, x: float) -> None:
     """Put x into its place among the first `filled` sorted numbers."""
-    i = filled
-    while i > 0 and store[i - 1] > x:
-        store[i] = store[i - 1]
-        i -= 1
-    store[i] = x
-
-
-def add_samples(beliefs: Beliefs, count: int, arms: Any, xs: Any) -> None:
-    """So many more samples, in this order; before the first fit only as many of an arm as are stored."""
-    fitted, c = beliefs.now[FITTED] > 0.0, beliefs.now[CLIP]
-    counts, store, top, filled = beliefs.n, beliefs.store, beliefs.top, beliefs.filled
-    centre, psi, square, inside = beliefs.centre, beliefs.psi, beliefs.square, beliefs.inside
-    origin, rest, squares = beliefs.origin, beliefs.rest, beliefs.squares
-    room, last = len(store[0]), TOP - 1
-    for i in range(count):
-        arm, x = arms[i], xs[i]
-        n = counts[arm]
-        if n < room:
-            insert_sorted(store[arm], int(n), x)
-        elif not fitted:
-            continue
-        counts[arm] = n + 1.0
-        if not fitted:
-            continue
-        y = x - centre[arm]
-        clipped = min(max(y, -c), c)
-        psi[arm] += clipped
-        square[arm] += clipped * clipped
-        if clipped == y:
-            inside[arm] += 1.0
-        y = x - origin[arm]
-        if filled[arm] > last and abs(y) <= abs(top[arm][last]):  # nearly always, in the end
-            rest[arm] += y
-            squares[arm] += y * y
+    place, end = 0, filled  # behind all that are not larger
+    while place < end:
+        middle = (place + end) // 2
+        if store[middle] > x:
+            end = middle
         else:
-            add_to_sketch(beliefs, arm, y)
+            place = middle + 1
+    for i in range(filled, place, -1):
+        store[i] = store[i - 1]
+    store[place] = x
+
+
+def add_sample(beliefs: Beliefs, arm: int, x: float) -> None:
+    """One more sample; before the first fit only as many of an arm as are stored."""
+    n, room, fitted = beliefs.n[arm], len(beliefs.store[arm]), beliefs.now[FITTED] > 0.0
+    if n < room:
+        insert_sorted(beliefs.store[arm], int(n), x)
+    elif not fitted:
+        return
+    beliefs.n[arm] = n + 1.0
+    if fitted:
+        y, c = x - beliefs.centre[arm], beliefs.now[CLIP]
+        clipped = clip_both(y, c)
+        beliefs.psi[arm] += clipped
+        beliefs.square[arm] += clipped * clipped
+        if clipped == y:
+            beliefs.inside[arm] += 1.0
+        add_to_sketch(beliefs, arm, x - beliefs.origin[arm])
 
 
 def add_to_sketch(beliefs: Beliefs, arm: int, y: float) -> None:
@@ -366,14 +356,25 @@ def update_value(beliefs: Beliefs, arm: int) -> None:
 
 def locate(beliefs: Beliefs, arm: int) -> None:
     """The location of an arm, its standard deviation and its share."""
-    n, inside, now = beliefs.n[arm], beliefs.inside[arm], beliefs.now
-    slope = (inside + 5.0 * now[POOLED_INSIDE]) / (n + 5.0)
-    beliefs.value[arm] = beliefs.centre[arm] + beliefs.psi[arm] / (n * max(slope, LEAST_SLOPE))
-    slope = (inside + PRIOR * now[POOLED_INSIDE]) / (n + PRIOR)
-    square = (beliefs.square[arm] + PRIOR * now[POOLED_SQUARE]) / (n + PRIOR)
-    beliefs.spread[arm] = math.sqrt(square / n) / max(slope, 0.5 * LEAST_SLOPE)
+    n, inside, pooled = beliefs.n[arm], beliefs.inside[arm], beliefs.now[POOLED_INSIDE]
+    beliefs.value[arm] = location_value(beliefs.centre[arm], beliefs.psi[arm], n, inside, pooled)
+    square = beliefs.now[POOLED_SQUARE]
+    beliefs.spread[arm] = location_spread(beliefs.square[arm], n, inside, square, pooled)
     beliefs.share[arm] = SHARE
     beliefs.known[arm] = n
+
+
+def location_value(centre: float, psi: float, n: float, inside: float, pooled: float) -> float:
+    """One more step of Huber's iteration from the centre."""
+    slope = (inside + 5.0 * pooled) / (n + 5.0)
+    return centre + psi / (n * max(slope, LEAST_SLOPE))
+
+
+def location_spread(square: float, n: float, inside: float, pooled_square: float, pooled: float) -> float:
+    """The standard deviation of a location."""
+    slope = (inside + PRIOR * pooled) / (n + PRIOR)
+    variance = (square + PRIOR * pooled_square) / (n + PRIOR) / n
+    return math.sqrt(variance) / max(slope, 0.5 * LEAST_SLOPE)
 
 
 def update_mean(beliefs: Beliefs, arm: int) -> None:

@@ -57,7 +57,9 @@ def stable_parts(u: Any, wait: Any, alpha: float) -> tuple[Any, Any]:
 
 
 # Acklam's rational approximation of the normal quantile: relative error below 1.2e-9.
-_NEAR_EDGE = 0.47575
+NEAR_EDGE = 0.47575
+# No draw of inverse_normal is larger; in the lower tail none is above the second.
+LARGEST_DRAW, NEAREST_TAIL = 8.3, -1.97
 _A0, _A1, _A2 = -3.969683028665376e01, 2.209460984245205e02, -2.759285104469687e02
 _A3, _A4, _A5 = 1.383577518672690e02, -3.066479806614716e01, 2.506628277459239e00
 _B0, _B1, _B2 = -5.447609879822406e01, 1.615858368580409e02, -1.556989798598866e02
@@ -67,23 +69,27 @@ _C3, _C4, _C5 = -2.549732539343734e00, 4.374664141464968e00, 2.938163982698783e0
 _D0, _D1, _D2, _D3 = 7.784695709041462e-03, 3.224671290700398e-01, 2.445134137142996e00, 3.754408661907416e00
 
 
+def central_normal(q: float) -> float:
+    """The normal quantile of 1/2 + q, |q| <= NEAR_EDGE."""
+    r = q * q
+    above = (((((_A0 * r + _A1) * r + _A2) * r + _A3) * r + _A4) * r + _A5) * q
+    return above / (((((_B0 * r + _B1) * r + _B2) * r + _B3) * r + _B4) * r + 1.0)
+
+
 def inverse_normal(u: float) -> float:
     """The standard normal draw of a generator's u: the normal quantile of 1/2 + centred(u)."""
     q = u - (0.5 - 2.0**-54)
-    size = abs(q)
-    if size <= _NEAR_EDGE:
-        r = q * q
-        above = (((((_A0 * r + _A1) * r + _A2) * r + _A3) * r + _A4) * r + _A5) * q
-        return above / (((((_B0 * r + _B1) * r + _B2) * r + _B3) * r + _B4) * r + 1.0)
-    r = math.sqrt(-2.0 * math.log(0.5 - size))
+    if abs(q) <= NEAR_EDGE:
+        return central_normal(q)
+    r = math.sqrt(-2.0 * math.log(0.5 - abs(q)))
     above = ((((_C0 * r + _C1) * r + _C2) * r + _C3) * r + _C4) * r + _C5
     x = above / ((((_D0 * r + _D1) * r + _D2) * r + _D3) * r + 1.0)
     return x if q < 0.0 else -x
 
 
-def thompson_draw(mean: float, n: float, scale: float, z: float) -> float:
-    """mean + scale z / √n."""
-    return mean + scale / math.sqrt(n) * z
+def draw_spread(n: float, scale: float) -> float:
+    """The standard deviation of a draw about the mean of n samples: scale/√n."""
+    return scale / math.sqrt(n)
 
 
 # --- schedules and radii --------------------------------------------------------------------------------

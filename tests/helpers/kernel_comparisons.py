@@ -27,6 +27,7 @@ from rumormill.kernels import (
     origins,
     priors,
     state,
+    thompson,
 )
 from rumormill.kernels.jit import alone
 from rumormill.kernels.simd import argmax_index
@@ -250,6 +251,10 @@ def _two(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(_sizes(rng, n), _sizes(rng, n))
 
 
+def _positive(rng: np.random.Generator, n: int) -> list[Case]:
+    return [case[:2] for case in _four(rng, n)]
+
+
 def _uniforms(rng: np.random.Generator, n: int) -> list[Case]:
     """Also the ends of the unit interval, where the quantile is largest."""
     return [(u,) for u in (0.0, 2.0**-53, 0.5, 1.0 - 2.0**-53, *rng.random(n).tolist())]
@@ -406,8 +411,9 @@ COMPARISONS = (
     Comparison("huber_scale", means_sketch.huber_scale, formulas.huber_scale, _spreads),
     Comparison("huber_step", means_sketch.huber_step, formulas.huber_step, _walks),
     Comparison("huber_reach", means_sketch.huber_reach, formulas.huber_reach, _huber),
-    Comparison("inverse_normal", beliefs.inverse_normal, formulas.inverse_normal, _uniforms),
-    Comparison("thompson_draw", beliefs.thompson_draw, formulas.thompson_draw, _four),
+    Comparison("inverse_normal", thompson.inverse_normal, formulas.inverse_normal, _uniforms),
+    Comparison("central_normal", thompson.central_normal, formulas.central_normal, _uniforms),
+    Comparison("draw_spread", thompson.draw_spread, formulas.draw_spread, _positive),
     Comparison("sketch_clipsquares", beliefs.sketch_clipsquares, formulas.sketch_clipsquares, _clipsums),
     Comparison("prior_reach", priors.prior_reach, formulas.prior_reach, _three),
     Comparison("prior_contradicted", priors.prior_contradicted, formulas.prior_contradicted, _four),

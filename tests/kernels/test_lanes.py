@@ -8,7 +8,7 @@ import pytest
 
 from rumormill.kernels import simd
 from rumormill.kernels.jit import alone
-from rumormill.kernels.simd import bitmask, masked_add, own_samples
+from rumormill.kernels.simd import bitmask, masked_add, own_samples, strip_sums
 from rumormill.kernels.simd.masked_add import LANES, MOST
 from rumormill.kernels.simd.own_samples import STRIP
 
@@ -81,3 +81,34 @@ def test_values_up_to_a_limit(size: int) -> None:
         for limit in (-1.0, 0.0, 2.0, 3.0, np.inf):
             found, expected = compiled_up_to(values, limit, lane), plain_up_to(values, limit, lane)
             assert int(found) == int(expected), (lane, limit)
+
+
+@pytest.mark.parametrize("receivers", [1, 8, 9, 50, 64, 70])
+@pytest.mark.parametrize("name", ["clipped", "huber"])
+def test_a_strip_takes_samples_until_one_has_to_wait(name: str, receivers: int) -> None:
+    rng = np.random.default_rng(receivers)
+    given: dict[str, tuple[int, Any]] = {
+        "clipped": (strip_sums.CLIPPED_STRIP, strip_sums.ClippedSums),
+        "huber": (strip_sums.HUBER_STRIP, strip_sums.HuberSteps),
+    }
+    strip, sums = given[name]
+    add = forms(strip_sums, f"add_{name}")
+    last = -(-receivers // LANES) - 1
+    words = rng.integers(0, 2**64, (last + 1, 40), dtype=np.uint64)
+    words[last] &= np.uint64((1 << (receivers - LANES * last)) - 1)
+    arriving = strip_sums.Arriving(words, rng.permutation(40).astype(np.int32), rng.standard_cauchy(40))
+    rows = [rng.random(receivers + 1) for _ in sums._fields]
+    rows[-1] = rng.choice([-1.0, 2.0, 9.0], receivers + 1)  # some wait always, some at large samples
+    sides = [[row.copy() for row in rows] for _ in add]
+    for lane in range(0, receivers, strip):
+        at, stops = 3, []
+        while at < 38:
+            found = [
+                int(form(arriving, at, 38, sums(*(row[:-1] for row in side)), lane))
+                for form, side in zip(add, sides, strict=True)
+            ]
+            assert found[0] == found[1]
+            stops.append(found[0])
+            at = (found[0] >> strip_sums.MASK_BITS) + 1
+        assert len(stops) > 1
+    np.testing.assert_array_equal(sides[0], sides[1])  # and what stands behind the last receiver is untouched

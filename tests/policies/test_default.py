@@ -16,7 +16,7 @@ from scipy.stats import norm
 import rumormill as rm
 from helpers.oracle_adapters import graph_of, played, rules_of, ties_against_oracle, ties_between_engines
 from rumormill import default_rule as rule
-from rumormill.formulas import inverse_normal
+from rumormill.formulas import LARGEST_DRAW, NEAR_EDGE, NEAREST_TAIL, inverse_normal
 
 LAWS: dict[str, Sequence[rm.Arm]] = {
     "stable": [rm.AlphaStable(alpha=1.2, loc=loc) for loc in (0.0, 0.8, 0.3)],
@@ -109,7 +109,8 @@ def test_inverse_normal() -> None:
     np.testing.assert_allclose(found, exact, rtol=2e-9, atol=1e-15)
     smallest, largest = inverse_normal(0.0), inverse_normal(1.0 - 2.0**-53)
     assert smallest == -largest
-    assert -rule.LARGEST_DRAW < smallest < -8.2
+    assert -LARGEST_DRAW < smallest < -8.2
+    assert -1.98 < inverse_normal(0.5 - NEAR_EDGE) < NEAREST_TAIL
 
 
 @settings(max_examples=12, deadline=None, derandomize=True)
@@ -140,6 +141,21 @@ def test_far_below_agents_alone(law: str) -> None:
         for gamma in ("auto", 0)
     )
     assert together.regret[:, -1].mean() < 0.5 * alone.regret[:, -1].mean()
+
+
+def test_the_widest_reach() -> None:
+    """The largest hop budget with at most 512 others in reach on average, whatever the network."""
+    for network in (
+        rm.Network.ring(600),
+        rm.Network.star(700),
+        rm.Network.grid(24, 30),
+        rm.Network.barabasi_albert(800, 3, rng=1),
+        rm.Network([(2 * i, 2 * i + 1) for i in range(300)]),
+    ):
+        gamma = rm.Default().plan(network).gamma
+        assert gamma == 1 or network.neighbourhoods(gamma).sizes.mean() <= 512
+        wider = network.neighbourhoods(gamma + 1).sizes
+        assert wider.mean() > 512 or (wider == network.neighbourhoods(gamma).sizes).all()
 
 
 def test_costs() -> None:

@@ -1,19 +1,42 @@
-"""Thompson draws: the rule of `rm.Default()` (default_rule.py), compiled, and draws about the rows of KMP."""
+"""The rule of `rm.Default()` (default_rule.py), compiled: samples of all learners, and their choices.
+
+Most samples change sums alone: up to `bar` (the size from which a sketch lists a sample; -1 while samples are
+stored) they are added for eight learners at a time. Locations, shares and draws are computed in loops over
+learners; only fits and means are worked out learner by learner.
+"""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from rumormill import default_rule as rule
 from rumormill import formulas
-from rumormill.default_rule import LARGEST_DRAW, NEXT_FIT, Beliefs
-from rumormill.kernels.counter_rng import Keys, key_with, uniform_at
-from rumormill.kernels.jit import linked, part
-from rumormill.kernels.state import Flags, Floats, Ids, State
+from rumormill.default_rule import (
+    CLIP,
+    FITTED,
+    MEAN_GROWTH,
+    MEANS,
+    NEXT_FIT,
+    POOLED_INSIDE,
+    POOLED_SQUARE,
+    TOP,
+    Beliefs,
+)
+from rumormill.kernels.jit import linked, part, step
+from rumormill.kernels.simd.bitmask import lowest_bit
+from rumormill.kernels.simd.strip_sums import (
+    CLIPPED_STRIP,
+    MASK_BITS,
+    Arriving,
+    ClippedSums,
+    add_clipped,
+)
+from rumormill.kernels.state import DrawState, Flags, Floats, Ids, Ints, MessageRing, Reach
+from rumormill.kernels.thompson import begin_draws, choose_largest_draws, fill_uniforms
 
-inverse_normal = part(formulas.inverse_normal)
 huber_scale = part(formulas.huber_scale)
-thompson_draw = part(formulas.thompson_draw)
 sketch_add = part(formulas.sketch_add)
 sketch_clipsum = part(formulas.sketch_clipsum)
 sketch_clipsquares = part(formulas.sketch_clipsquares)
@@ -27,7 +50,9 @@ pilot_size = part(rule.pilot_size)
 pilot_arm = part(rule.pilot_arm)
 scarce_arm = part(rule.scarce_arm)
 add_to_sketch = linked(rule.add_to_sketch, sketch_add=sketch_add)
-add_samples = linked(rule.add_samples, insert_sorted=insert_sorted, add_to_sketch=add_to_sketch)
+add_sample = linked(
+    rule.add_sample, insert_sorted=insert_sorted, clip_both=clip_both, add_to_sketch=add_to_sketch
+)
 pooled_clip = linked(
     rule.pooled_clip, median_of=median_of, middle_distance=middle_distance, huber_scale=huber_scale
 )
@@ -35,7 +60,9 @@ fit_location = linked(rule.fit_location, median_of=median_of, clip_both=clip_bot
 smooth_score = part(rule.smooth_score)
 aligned_score = linked(rule.aligned_score, median_of=median_of, smooth_score=smooth_score)
 skewed = linked(rule.skewed, median_of=median_of)
-locate = part(rule.locate)
+location_value = part(rule.location_value)
+location_spread = part(rule.location_spread)
+locate = linked(rule.locate, location_value=location_value, location_spread=location_spread)
 update_mean = linked(
     rule.update_mean,
     sketch_root=sketch_root,
@@ -60,87 +87,255 @@ fit = linked(
 def beliefs_of(j: int, b: Beliefs) -> Beliefs:
     """The beliefs of one learner, of those of all."""
     return Beliefs(
-        b.n[j],
+        b.n[:, j],
         b.store[j],
-        b.centre[j],
-        b.psi[j],
-        b.square[j],
-        b.inside[j],
-        b.origin[j],
+        b.centre[:, j],
+        b.psi[:, j],
+        b.square[:, j],
+        b.inside[:, j],
+        b.origin[:, j],
         b.top[j],
-        b.filled[j],
-        b.rest[j],
-        b.squares[j],
-        b.fitted_n[j],
-        b.known[j],
-        b.value[j],
-        b.spread[j],
-        b.share[j],
-        b.now[j],
+        b.filled[:, j],
+        b.rest[:, j],
+        b.squares[:, j],
+        b.fitted_n[:, j],
+        b.known[:, j],
+        b.value[:, j],
+        b.spread[:, j],
+        b.share[:, j],
+        b.now[:, j],
     )
 
 
+# --- samples ------------------------------------------------------------------------------------------------
+
+
 @part
-def add_to_beliefs(count: int, arms: Ids, xs: Floats, j: int, beliefs: Beliefs) -> None:
+def add_slowly(arm: int, j: int, x: float, beliefs: Beliefs, bar: Floats) -> None:
+    """A sample that is stored, or listed in a sketch."""
+    add_sample(beliefs_of(j, beliefs), arm, x)
+    set_bar(arm, j, beliefs, bar)
+
+
+@part
+def set_bar(arm: int, j: int, beliefs: Beliefs, bar: Floats) -> None:
+    """The size up to which a sample of an arm changes sums alone."""
+    bar[arm, j] = -1.0
+    if beliefs.now[FITTED, j] > 0.0 and beliefs.n[arm, j] >= beliefs.store.shape[2]:
+        bar[arm, j] = abs(beliefs.top[j, arm, TOP - 1])
+
+
+@step
+def rows_of(arm: int, beliefs: Beliefs, bar: Floats) -> ClippedSums:
+    """What most samples of an arm change, [learner]."""
+    return ClippedSums(
+        beliefs.n[arm],
+        beliefs.psi[arm],
+        beliefs.square[arm],
+        beliefs.inside[arm],
+        beliefs.rest[arm],
+        beliefs.squares[arm],
+        beliefs.centre[arm],
+        beliefs.now[CLIP],
+        beliefs.origin[arm],
+        bar[arm],
+    )
+
+
+@step
+def add_to_beliefs(arm: int, j: int, x: float, sums: ClippedSums, beliefs: Beliefs, bar: Floats) -> None:
+    """A sample of learner j, sums those of the arm."""
+    i = np.uint32(j)  # unsigned: no check for an index from the end
+    about = x - sums.origin[i]
+    if abs(about) <= sums.bar[i]:
+        sums.n[i] += 1.0
+        sums.rest[i] += about
+        sums.squares[i] += about * about
+        y, c = x - sums.centre[i], sums.c[i]
+        psi = min(max(y, -c), c)
+        sums.psi[i] += psi
+        sums.square[i] += psi * psi
+        sums.inside[i] += 1.0 if psi == y else 0.0
+    else:
+        add_slowly(arm, j, x, beliefs, bar)
+
+
+@part
+def add_all_to_beliefs(count: int, arms: Ids, xs: Floats, j: int, beliefs: Beliefs, bar: Floats) -> None:
     """Samples of learner j, in this order."""
-    add_samples(beliefs_of(j, beliefs), count, arms, xs)
+    for i in range(count):
+        add_to_beliefs(arms[i], j, xs[i], rows_of(arms[i], beliefs, bar), beliefs, bar)
+
+
+@part
+def deliver_to_beliefs(
+    t: int, reach: Reach, ring: MessageRing, beliefs: Beliefs, bar: Floats, changed: Flags
+) -> None:
+    """End of round t: own samples, then the farthest hop first, by origin."""
+    slots = ring.arm.shape[0]
+    slot = t % slots
+    for j in range(reach.learners.shape[0]):
+        v = reach.learners[j]
+        arm = ring.arm[slot, v]
+        changed[arm] = True
+        add_to_beliefs(arm, j, ring.x[slot, v], rows_of(arm, beliefs, bar), beliefs, bar)
+    for hop in range(min(reach.gamma, t), 0, -1):
+        slot, dense = (t - hop + 1) % slots, reach.dense[hop - 1]
+        if dense >= 0:
+            arriving = Arriving(reach.words[dense], ring.order[slot], ring.x[slot])
+            add_dense_to_beliefs(arriving, ring.start[slot], beliefs, bar, changed)
+        else:
+            add_sparse_to_beliefs(reach.ptr[hop - 1], reach.receivers, slot, ring, beliefs, bar, changed)
+
+
+@part
+def add_sparse_to_beliefs(
+    ptr: Ints, receivers: Ids, slot: int, ring: MessageRing, beliefs: Beliefs, bar: Floats, changed: Flags
+) -> None:
+    """One hop of all samples by CSR list, origin by origin."""
+    for origin in range(ptr.shape[0] - 1):
+        if ring.sent[slot, origin] and ptr[origin] < ptr[origin + 1]:
+            arm, x = ring.arm[slot, origin], ring.x[slot, origin]
+            changed[arm] = True
+            sums = rows_of(arm, beliefs, bar)
+            for i in range(ptr[origin], ptr[origin + 1]):
+                add_to_beliefs(arm, receivers[i], x, sums, beliefs, bar)
+
+
+@part
+def add_dense_to_beliefs(
+    arriving: Arriving, start: Ids, beliefs: Beliefs, bar: Floats, changed: Flags
+) -> None:
+    """One hop of all samples by bitmask, arm by arm, in ascending order of origin."""
+    for arm in range(start.shape[0] - 1):
+        first, last = start[arm] + 0, start[arm + 1] + 0
+        if first == last:
+            continue
+        changed[arm] = True
+        sums = rows_of(arm, beliefs, bar)
+        for lane in range(0, bar.shape[1], CLIPPED_STRIP):
+            at = first
+            while at < last:
+                found = add_clipped(arriving, at, last, sums, lane)
+                at = found >> MASK_BITS
+                missed = np.uint64(found & ((1 << CLIPPED_STRIP) - 1))
+                while missed != 0:
+                    j = lane + lowest_bit(missed)
+                    missed &= missed - np.uint64(1)
+                    add_slowly(arm, j, arriving.xs[arriving.order[at]], beliefs, bar)
+                at += 1
+
+
+# --- choices ------------------------------------------------------------------------------------------------
 
 
 @part
 def choose_by_beliefs(
-    t: int, needed: Flags, groups: Floats, keys: Keys, beliefs: Beliefs, action: Ids
+    t: int,
+    needed: Flags,
+    groups: Floats,
+    changed: Flags,
+    draws: DrawState,
+    beliefs: Beliefs,
+    bar: Floats,
+    action: Ids,
 ) -> None:
     """The arm of every learner in round t; learners are agents."""
+    n_arms, due = beliefs.n.shape[0], draws.forced
+    count_samples(beliefs.n, draws.total)
+    find_due(draws.total, beliefs.now[NEXT_FIT], beliefs.now[MEANS], due)
+    for arm in range(n_arms):
+        if changed[arm]:
+            locate_all(beliefs.n[arm], beliefs.inside[arm], arm, beliefs)
+            find_outdated(beliefs.n[arm], beliefs.known[arm], due)
     for j in range(action.shape[0]):
-        if needed[j]:
-            action[j] = choose_one(t, j, groups[j], keys[j], beliefs_of(j, beliefs))
+        forced = -1
+        if needed[j] and due[j] > 1:
+            forced = prepare_one(t, j, draws.total[j], beliefs_of(j, beliefs))
+            for arm in range(n_arms):
+                set_bar(arm, j, beliefs, bar)
+        draws.forced[j] = forced
+    begin_draws(t, draws)
+    find_short(beliefs.share, beliefs.n, draws)
+    fill_uniforms(n_arms, draws.now, draws.u)
+    for j in range(action.shape[0]):
+        if draws.forced[j] < 0 and needed[j] and draws.u[j] * groups[j] < draws.short[j]:
+            draws.forced[j] = scarce_arm(beliefs_of(j, beliefs), beliefs.n[:, j], groups[j], draws.u[j])
+    choose_largest_draws(beliefs.value, beliefs.spread, draws, action)
+    for j in range(action.shape[0]):
+        if draws.forced[j] >= 0:
+            action[j] = draws.forced[j]
 
 
 @part
-def choose_one(t: int, agent: int, group: float, key: np.uint64, beliefs: Beliefs) -> int:
-    """The arm of one learner."""
-    n_arms = beliefs.n.shape[0]
-    arm = pilot_arm(t, agent, beliefs.n, pilot_size(n_arms))
-    if arm >= 0:
-        return arm
-    total = 0.0
-    for k in range(n_arms):
-        total += beliefs.n[k]
+def prepare_one(t: int, agent: int, total: float, beliefs: Beliefs) -> int:
+    """A fit, if it is time, and the values of one learner; or the arm that it pulls before its first fit."""
+    if beliefs.now[FITTED] == 0.0:
+        arm = pilot_arm(t, agent, beliefs.n, pilot_size(beliefs.n.shape[0]))
+        if arm >= 0:
+            return arm
     if total >= beliefs.now[NEXT_FIT]:
         fit(beliefs)
-    key = key_with(key, np.uint64(t))
-    sure = -np.inf
-    for k in range(n_arms):
-        update_value(beliefs, k)
-        sure = max(sure, beliefs.value[k] - LARGEST_DRAW * beliefs.spread[k])
-    arm = scarce_arm(beliefs, beliefs.n, group, uniform_at(key_with(key, np.uint64(n_arms))))
-    if arm >= 0:
-        return arm
-    best, arm = -np.inf, 0
-    for k in range(n_arms):
-        value, spread = beliefs.value[k], beliefs.spread[k]
-        if value + LARGEST_DRAW * spread < sure:
-            continue  # below some other draw, whatever is drawn
-        drawn = value + spread * inverse_normal(uniform_at(key_with(key, np.uint64(k))))
-        if drawn > best:
-            best, arm = drawn, k
-    return arm
+    for arm in range(beliefs.n.shape[0]):
+        update_value(beliefs, arm)
+    return -1
 
 
 @part
-def draw_by_rows(
-    t: int, width: float, least: float, needed: Flags, keys: Keys, scale: Floats, state: State
-) -> None:
-    """The arm of the largest draw about the row with most samples; with too few own samples +inf."""
-    for j in range(state.action.shape[0]):
-        if not needed[j]:
-            continue
-        key, best = key_with(keys[j], np.uint64(t)), -np.inf
-        for arm in range(state.n.shape[0]):
-            value = np.inf
-            if state.n[arm, j] >= least:
-                z = inverse_normal(uniform_at(key_with(key, np.uint64(arm))))
-                value = thompson_draw(state.best_mean[arm, j], state.best_n[arm, j], width * scale[arm, j], z)
-            if value > best:
-                best = value
-                state.action[j] = arm
+def count_samples(n: Floats, total: Floats) -> None:
+    """N of every learner."""
+    for j in range(total.shape[0]):
+        total[j] = n[0, j]
+    for arm in range(1, n.shape[0]):
+        for j in range(total.shape[0]):
+            total[j] += n[arm, j]
+
+
+@part
+def find_due(total: Floats, next_fit: Floats, means: Floats, due: Ids) -> None:
+    """2 where it is time for a fit; else 1 where learners go by means."""
+    for j in range(due.shape[0]):
+        due[j] = 2 if total[j] >= next_fit[j] else 1 if means[j] > 0.0 else 0
+
+
+@part
+def find_outdated(n: Floats, known: Floats, due: Ids) -> None:
+    """2 where the mean of an arm has to be worked out again, too."""
+    for j in range(due.shape[0]):
+        due[j] += due[j] == 1 and n[j] > MEAN_GROWTH * known[j]
+
+
+@part
+def locate_all(n: Floats, inside: Floats, arm: int, beliefs: Beliefs) -> None:
+    """Locations of an arm and their standard deviations, for all learners that go by them."""
+    means, pooled = beliefs.now[MEANS], beliefs.now[POOLED_INSIDE]
+    value, centre, psi = beliefs.value[arm], beliefs.centre[arm], beliefs.psi[arm]
+    for j in range(n.shape[0]):
+        found = location_value(centre[j], psi[j], n[j], inside[j], pooled[j])
+        value[j] = found if means[j] == 0.0 else value[j]
+    spread, square, pooled_square = beliefs.spread[arm], beliefs.square[arm], beliefs.now[POOLED_SQUARE]
+    for j in range(n.shape[0]):
+        found = location_spread(square[j], n[j], inside[j], pooled_square[j], pooled[j])
+        spread[j] = found if means[j] == 0.0 else spread[j]
+
+
+@part
+def find_short(share: Floats, n: Floats, draws: DrawState) -> None:
+    """A little more than what any arm misses of its share: ln(1 + N) lies below its tangents."""
+    total, at, level, most = draws.total, draws.level_at, draws.level, draws.best
+    for j in range(most.shape[0]):
+        if total[j] > 1.01 * at[j] or at[j] == 0.0:
+            at[j] = total[j]
+            level[j] = math.log(1.0 + total[j])
+        most[j] = level[j] + (total[j] - at[j]) / (1.0 + at[j])
+        draws.short[j] = 0.0
+    for arm in range(n.shape[0]):
+        raise_short(share[arm], n[arm], most, draws.short)
+
+
+@part
+def raise_short(share: Floats, n: Floats, level: Floats, short: Floats) -> None:
+    """The largest of what arms miss, one arm more; rounding cannot make it too small."""
+    for j in range(short.shape[0]):
+        misses = share[j] * level[j] - n[j] + 1e-9
+        short[j] = misses if misses > short[j] else short[j]

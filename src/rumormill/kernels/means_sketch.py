@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels.beliefs import add_to_beliefs
+from rumormill.kernels.beliefs import add_all_to_beliefs, deliver_to_beliefs
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.means_stored import select
 from rumormill.kernels.state import (
@@ -57,6 +57,9 @@ def deliver_to_sketches(kind: int, t: int, reach: Reach, rules: Rules, memory: M
     """End of round t: the samples of every learner."""
     ring, constants, sketches = memory.ring, memory.general.constants, memory.general.sketches
     arms, xs = sketches.arms, sketches.xs
+    if kind == DEFAULT:
+        deliver_to_beliefs(t, reach, ring, sketches.beliefs, sketches.level, memory.state.changed)
+        return
     if kind == MEDIAN_BOUND:
         slot = t % ring.x.shape[0]
         for v in range(ring.x.shape[1]):
@@ -71,14 +74,11 @@ def deliver_to_sketches(kind: int, t: int, reach: Reach, rules: Rules, memory: M
 def add_to_sketch(kind: int, count: int, arms: Ids, xs: Floats, j: int, rules: Rules, memory: Memory) -> None:
     """Samples (or their bins) into the means of learner j, in this order."""
     n, sketches, constants = memory.state.n, memory.general.sketches, memory.general.constants
-    if kind == DEFAULT:
-        add_to_beliefs(count, arms, xs, j, sketches.beliefs)
-        for i in range(count):
-            n[arms[i], j] += 1.0
-        return
     for i in range(count):
         memory.state.changed[arms[i]] = True
-    if kind == CLIPPED:
+    if kind == DEFAULT:
+        add_all_to_beliefs(count, arms, xs, j, sketches.beliefs, sketches.level)
+    elif kind == CLIPPED:
         add_to_tops(count, arms, xs, j, n, 0, sketches)
     elif kind == SELF_TUNED:
         add_to_tops(count, arms, xs, j, n, constants.pilot, sketches)

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from rumormill.kernels.beliefs import choose_by_beliefs, draw_by_rows
+from rumormill.kernels.beliefs import choose_by_beliefs
 from rumormill.kernels.decide import (
     best_allowed,
     best_allowed_index,
@@ -61,6 +61,7 @@ from rumormill.kernels.state import (
     record,
     record_actions,
 )
+from rumormill.kernels.thompson import draw_by_rows
 
 # The size up to which a sample surely stays is computed in each of the first rounds, then every few rounds.
 RECHECK_FIRST, RECHECK_EVERY = 64, 16
@@ -236,11 +237,12 @@ def choose_all(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
     if rules.kind == DEFAULT:
         sketches, groups = memory.general.sketches, memory.general.constants.budgets
         needed = memory.general.needs_mean
-        choose_by_beliefs(t, needed, groups, sketches.keys, sketches.beliefs, state.action)
+        bar, draws = sketches.level, sketches.draws
+        choose_by_beliefs(t, needed, groups, state.changed, draws, sketches.beliefs, bar, state.action)
     elif rules.width > 0.0:
-        sketches, needed = memory.general.sketches, memory.general.needs_mean
-        least = float(memory.general.constants.pilot)
-        draw_by_rows(t, rules.width, least, needed, sketches.keys, sketches.clip, state)
+        sketches, least = memory.general.sketches, float(memory.general.constants.pilot)
+        value, spread = sketches.upper, sketches.rest
+        draw_by_rows(t, rules.width, least, sketches.clip, sketches.draws, state, value, spread)
     elif rules.has_prior:
         choose_with_priors(rows, t, rules, memory)
     elif rules.kind > CLIPPED:

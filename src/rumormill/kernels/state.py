@@ -237,6 +237,29 @@ class State(NamedTuple):
     """Per learner, whether it pulls an arm without samples (shared start)."""
 
 
+class DrawState(NamedTuple):
+    """Thompson draws (DEFAULT, or a width): [learner]."""
+
+    keys: Words
+    """Of a trial, and in `now` those of the round."""
+    now: Words
+    u: Floats
+    """Uniforms of one arm, or draws."""
+    best: Floats
+    """The largest draw."""
+    tails: Ids
+    """Draws in the tails of the normal law."""
+    total: Floats
+    """Samples of all arms."""
+    level: Floats
+    """ln(1 + N), of an N not far below the present one, in `level_at`."""
+    level_at: Floats
+    short: Floats
+    """At least what any arm misses of its share."""
+    forced: Ids
+    """The arm to pull whatever is drawn, or -1."""
+
+
 class SketchState(NamedTuple):
     """Means that keep a few numbers per arm and learner; what a kind does not use is empty."""
 
@@ -258,16 +281,16 @@ class SketchState(NamedTuple):
     """[mean or index, arm, learner]: a bin, and in `below` how many samples are below it."""
     below: Ids
     level: Floats
-    """The level of the next samples (ROBUST_MOSS); 1 where nothing was clipped (CLIPPED)."""
+    """The level of the next samples (ROBUST_MOSS); 1 where nothing was clipped (CLIPPED); the size up
+    to which a sample changes sums alone (DEFAULT); the reach of a step, 0: none yet (HUBER_SGD)."""
     clip: Floats
     """Where samples are clipped (ROBUST_MOSS), the scale (HUBER_SGD)."""
     arms: Ids
     """What a learner receives in a round: arms, and in `xs` the samples (or their bins)."""
     xs: Floats
-    keys: Words
-    """Per learner, the key of its draws (DEFAULT)."""
+    draws: DrawState
     beliefs: Beliefs
-    """[learner, arm] and [learner, arm, .] (DEFAULT)."""
+    """[arm, learner], [learner, arm, .] and, of `now`, [., learner] (DEFAULT); `n` is that of State."""
 
 
 class PriorArrays(NamedTuple):

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+import numpy as np
+
 from rumormill import default_rule as rule
 from rumormill.default_rule import Beliefs
 from rumormill.estimators import ClippedMean
@@ -78,10 +80,25 @@ def widest_reach(network: Network) -> int:
         return network.diameter
     gamma = 1
     while True:
-        wider = network.neighbourhoods(gamma + 1).sizes
-        if wider.mean() > MOST_IN_REACH or (wider == network.neighbourhoods(gamma).sizes).all():
-            return network.resolve_gamma(gamma)
-        gamma += 1
+        distances = network.neighbourhoods(gamma).distances
+        # Per hop, how many agents are so far away, on average.
+        shells = np.bincount(distances, minlength=gamma + 1)[1:] / network.n_agents
+        reach = np.cumsum(shells)
+        if reach[-1] > MOST_IN_REACH or shells[-1] == 0.0:
+            within = np.count_nonzero((reach <= MOST_IN_REACH) & (shells > 0.0))
+            return network.resolve_gamma(max(int(within), 1))
+        gamma += _few_enough_hops(shells.tolist(), MOST_IN_REACH - float(reach[-1]))
+
+
+def _few_enough_hops(shells: list[float], room: float) -> int:
+    """How many hops more would fill the room if shells went on growing at their last rate; at most twice."""
+    before = shells[-2] if len(shells) > 1 else 1.0
+    shell, rate, more = shells[-1], max(shells[-1] / before, 1.0), 0
+    while more < len(shells) and room > 0.0:
+        shell *= rate
+        room -= shell
+        more += 1
+    return max(more, 1)
 
 
 class BeliefSamples:
@@ -95,7 +112,7 @@ class BeliefSamples:
         self.latest: tuple[tuple[float, float], ...] = ()
 
     def add(self, arm: int, reward: float) -> None:
-        rule.add_samples(self.beliefs, 1, (arm,), (reward,))
+        rule.add_sample(self.beliefs, arm, reward)
 
     def estimates(self, t: int) -> tuple[tuple[float, float], ...]:
         """(location or mean, count) of every arm."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rumormill.estimators.huber_sgd import HuberSGD, OnlineHuber
-from rumormill.formulas import inverse_normal, thompson_draw
+from rumormill.formulas import draw_spread, inverse_normal
 from rumormill.policies.base import Seat
 from rumormill.policies.kmp import KMPAgent
 from rumormill.policies.message_passing_agent import OwnDraws, Samples, by_fewest_out
@@ -86,4 +86,5 @@ class ThompsonKMPAgent(KMPAgent):
         scale = self.samples.stream(arm).scale
         if scale is None:  # too few samples of its own
             return math.inf
-        return thompson_draw(mean, n, self.width * scale, inverse_normal(self.draws.uniform(t, arm)))
+        z = inverse_normal(self.draws.uniform(t, arm))
+        return mean + draw_spread(n, self.width * scale) * z

@@ -164,7 +164,7 @@ class LossyLayout(MessagePassingLayout):
             layout = replace(layout, policy=replace(policy, hold=most))
         trial = LossyTrial(layout, rules, constants, output, conditions)
         if rules.kind == DEFAULT or rules.width > 0.0:
-            fill_draw_keys(trial.memory.general.sketches.keys, opening.seed)
+            fill_draw_keys(trial.memory.general.sketches.draws.keys, opening.seed)
         return trial
 
 

@@ -178,7 +178,7 @@ class MessagePassingLayout:
         general = () if is_plain(rules) else self.general(rules, constants)
         trial = MessagePassingTrial(self, rules, general, output)
         if rules.kind == DEFAULT or rules.width > 0.0:
-            fill_draw_keys(trial.memory.general.sketches.keys, opening.seed)
+            fill_draw_keys(trial.memory.general.sketches.draws.keys, opening.seed)
         return trial
 
     def general(self, rules: Rules, constants: EstimatorConstants) -> GeneralState:

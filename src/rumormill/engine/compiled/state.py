@@ -17,7 +17,9 @@ from rumormill.formulas import prior_doubt
 from rumormill.graphs import Network
 from rumormill.kernels.state import (
     CATONI,
+    DEFAULT,
     Calendar,
+    DrawState,
     EstimatorConstants,
     GeneralState,
     IndexBounds,
@@ -129,7 +131,7 @@ def empty_memory(reach: Reach, slots: int, rules: Rules, general: Any) -> Memory
     )
     best = shape if rules.shares_rows else (1, 1)
     state = State(
-        n=np.zeros(shape),
+        n=general.sketches.beliefs.n if rules.kind == DEFAULT else np.zeros(shape),
         total=np.zeros(shape),
         mean=np.zeros(shape),
         best_mean=np.zeros(best),
@@ -236,13 +238,18 @@ def prior_arrays(prior: Prior | None, learners: NDArray[np.int32], zeta: float |
 
 def _empty_beliefs(shape: tuple[int, int], room: int) -> Beliefs:
     n_arms, n_learners = shape
+    found = {name: np.zeros(shape) for name in Beliefs._fields}
+    lists = {"store": room, "top": TOP}
+    found |= {name: np.zeros((n_learners, n_arms, size)) for name, size in lists.items()}
+    found["now"] = np.zeros((NOW, n_learners))
+    return Beliefs(**{**found, "filled": np.zeros(shape, dtype=np.int64)})
 
-    def zeros(*more: int) -> NDArray[np.float64]:
-        return np.zeros((n_learners, n_arms, *more))
 
-    found = {name: zeros() for name in Beliefs._fields}
-    found |= {"store": zeros(room), "top": zeros(TOP), "now": np.zeros((n_learners, NOW))}
-    return Beliefs(**{**found, "filled": zeros().astype(np.int64)})
+def _empty_draws(n_learners: int) -> DrawState:
+    found: dict[str, NDArray[Any]] = {name: np.zeros(n_learners) for name in DrawState._fields}
+    found |= {name: np.zeros(n_learners, dtype=np.uint64) for name in ("keys", "now")}
+    found |= {name: np.zeros(n_learners, dtype=np.int32) for name in ("tails", "forced")}
+    return DrawState(**found)
 
 
 def _empty_sketches(shape: tuple[int, int], most_received: int, constants: EstimatorConstants) -> SketchState:
@@ -258,10 +265,10 @@ def _empty_sketches(shape: tuple[int, int], most_received: int, constants: Estim
         counts=np.zeros((*shape, len(constants.edges)), dtype=np.int32),
         place=np.zeros((2, *shape), dtype=np.int32),
         below=np.zeros((2, *shape), dtype=np.int32),
-        level=np.ones(shape),
+        level=np.full(shape, -1.0 if constants.store else 1.0),
         clip=np.full(shape, constants.scale),
         arms=np.zeros(most_received, dtype=np.int32),
         xs=np.zeros(most_received),
-        keys=np.zeros(shape[1], dtype=np.uint64),
+        draws=_empty_draws(shape[1]),
         beliefs=_empty_beliefs(shape if constants.store else (0, 0), constants.store),
     )
