@@ -79,9 +79,11 @@ test-fast: $(VENV)/.dev
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m "not slow"
 
-# Also 300 small faults at random places of the whole tree: what share do the ordinary tests notice?
+# Also the site followed to the letter in a fresh environment, and 300 small faults at random places of the
+# whole tree: what share do the ordinary tests notice?
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest -n auto -m slow
+	$(BIN)/python -m scripts.newcomer
 	$(BIN)/python scripts/mutants.py --sample 300 --seed 1 --thorough
 
 # With the plain twins of the vector loops, as where numba does not compile LLVM IR: equal to the bit too.

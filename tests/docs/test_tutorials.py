@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import runpy
 import shlex
 import subprocess
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts import newcomer
 
 from rumormill.cli import main
 from rumormill.experiments import figures
@@ -23,29 +23,20 @@ from rumormill.experiments.spec.schema import Spec
 DOCS = Path(__file__).parents[2] / "docs"
 # The mesh has a test of its own, with processes.
 PAGES = sorted(path for path in (DOCS / "tutorials").glob("*.md") if path.stem != "live")
-BLOCK = re.compile(r"^```(sh|python|toml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-PRINTED_PATH = re.compile(r"\bruns/[\w./-]*\w")
-FILE = re.compile(r"# (\S+\.(?:py|toml))\n")
 
 
 def follow(page: Path, call: Callable[[list[str]], str]) -> str:
-    """Write the files, call the commands word by word as printed, run the Python; what was printed."""
-    printed = ""
-    for kind, block in BLOCK.findall(page.read_text("utf-8")):
-        name = FILE.match(block)
-        if name:
-            Path(name[1]).write_text(block, "utf-8")
-        elif kind == "python":
-            Path("block.py").write_text(block, "utf-8")
-            runpy.run_path("block.py")
-        elif kind == "sh":
-            for line in block.splitlines():
-                program, *words = shlex.split(line)
-                assert program == "rumormill"
-                printed += call(words)
-    for path in sorted(set(PRINTED_PATH.findall(page.read_text("utf-8")))):
-        assert Path(path).exists(), f"{page.name} names {path}, which none of its commands writes"
-    return printed
+    """Follow a page in this folder; its lines are calls of rumormill."""
+
+    def type_line(line: str) -> str:
+        program, *words = shlex.split(line)
+        assert program == "rumormill"
+        return call(words)
+
+    def python(file: Path) -> None:
+        runpy.run_path(str(file))
+
+    return newcomer.follow(page, Path.cwd(), type_line, python)
 
 
 @pytest.fixture

@@ -40,6 +40,17 @@ def some(first: int, last: int) -> list[Record]:
     return [Own(GAME, t, t % 3, t / 3, t) for t in range(first, last + 1)]
 
 
+@pytest.mark.parametrize("marked", [True, False], ids=["before the mark", "after the mark"])
+def test_a_changed_record_is_named(marked: bool) -> None:
+    """Also one that was written but not acknowledged: the mark says nothing about it."""
+    rows = records.stored_rows(0, b"", 1.0, some(1, 9))
+    mark = records.Mark(9, rows[-1].chain, {}) if marked else records.NO_MARK
+    assert records.verified(0, b"", {}, rows, mark) == some(1, 9)
+    rows[4] = rows[4]._replace(data=records.encode(Own(GAME, 5, 1, 99.0, 5)))
+    with pytest.raises(DataError, match="record 5 is changed"):
+        records.verified(0, b"", {}, rows, mark)
+
+
 class Made:
     """A folder as it is found: after a crash (with a WAL) or a clean stop; and what its node acknowledged."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +75,29 @@ def test_rows_repeat_and_do_not_depend_on_each_other() -> None:
     assert both[0].eps == 1.0
     other = coverage(rm.TrimmedMean(), law, n=40, L=0.5, repeats=300, seed=10, zeta=0.1)
     assert other != [both[2]]
+
+
+class Watched(rm.Gaussian):
+    """A law that notes how each of its draws begins."""
+
+    def sample(self, rng: np.random.Generator, size: Any = None) -> Any:
+        BEGINNINGS.append(str(rng.bit_generator.state))
+        return super().sample(rng, size)
+
+
+BEGINNINGS: list[str] = []
+
+
+def test_every_row_has_draws_of_its_own() -> None:
+    BEGINNINGS.clear()
+    coverage(rm.TrimmedMean(), Watched(loc=0.0), n=[5, 40], L=[0.5, 1.0], repeats=3, seed=9, zeta=0.1)
+    assert len(set(BEGINNINGS)) == len(BEGINNINGS) == 4
+
+
+@pytest.mark.parametrize(("low", "high", "refuted"), [(0.1, 0.3, False), (0, 0.1, False), (0.21, 0.3, True)])
+def test_a_row_is_refuted_by_the_lower_end(low: float, high: float, refuted: bool) -> None:
+    (row,) = coverage(rm.TrimmedMean(), LAWS["gaussian"], n=10, L=1.0, repeats=10)
+    assert replace(row, delta=0.2, low=low, high=high).refuted is refuted
 
 
 def test_below_the_range_of_the_lemma_nothing_fails() -> None:
