@@ -191,10 +191,8 @@ def test_mesh(cli: Any, nodes: int, k: int, gamma: int) -> None:
 
 
 @pytest.mark.parametrize("horizon", [1, 2, 3])
-def test_horizons_below_the_number_of_arms_are_refused(cli: Any, horizon: int) -> None:
-    answer = cli("simulate", "--arms", "gaussian K=4", "--network", "ring n=3", "--horizon", str(horizon))
-    assert (answer.code, len(answer.err.splitlines())) == (2, 1)
-    assert "the first K = 4 rounds try every arm once" in answer.err
+def test_horizons_below_the_number_of_arms(cli: Any, horizon: int) -> None:
+    succeeds(cli, "simulate", "--arms", "gaussian K=4", "--network", "ring n=3", "--horizon", str(horizon))
 
 
 # Sizes of the arena: tests/arena/test_arena.py.

@@ -89,11 +89,6 @@ def check_arms(point: SweepPoint) -> None:
             raise InputError(f"arms.K = {arms.K} is not allowed: arms.means has {len(arms.means)} values")
     if arms.each is not None and len(arms.each) != spec.n_arms:
         raise InputError(f"arms.each has {len(arms.each)} tables for {spec.n_arms} arms: give one for each")
-    if spec.size.horizon < spec.n_arms:
-        raise InputError(
-            f"horizon = {spec.size.horizon} is not allowed: "
-            f"the first K = {spec.n_arms} rounds try every arm once"
-        )
     try:
         bandit = point.bandit(0)
         bandit.moments()
