@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
 	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py
 
-.PHONY: test-lowest router-demo mesh-demo chaos demo reproduce arena docs test test-fast test-slow test-plain-simd numbers mutants lint bench clean
+.PHONY: test-lowest test-router router-demo mesh-demo chaos demo reproduce arena docs test test-fast test-slow test-plain-simd numbers mutants lint bench clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -38,6 +38,11 @@ mesh-demo: $(VENV)/.node
 ROUTER := .venv-router
 router-demo: $(ROUTER)/.done
 	$(ROUTER)/bin/python examples/router/demo.py
+
+# The plug-in with the real LiteLLM, which leaves sockets open.
+test-router: $(ROUTER)/.done
+	$(ROUTER)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt pytest
+	$(ROUTER)/bin/python -m pytest -W default -p no:unraisableexception tests/live/test_router_litellm.py
 
 $(ROUTER)/.done: pyproject.toml examples/router/constraints.txt
 	$(PYTHON) -m venv $(ROUTER)

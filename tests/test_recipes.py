@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -31,6 +33,14 @@ def test_a_time_out_counts_alike_however_it_is_reported() -> None:
     assert recipe.value(None) == recipe.value(8.0) == recipe.value(123.0, failed=True) == 9.0
     assert FirstToken(timeout=8.0).value(None) == 16.0
     assert FirstToken(timeout=8.0, failure=0.0).value(2.0, failed=True) == 2.0
+
+
+def test_the_page_about_routing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Its example is executed, and shows what the text beside it says."""
+    page = (Path(__file__).parents[1] / "docs" / "routing.md").read_text("utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    exec(compile(block, "routing.md", "exec"), {})
+    assert [line.split()[1] for line in capsys.readouterr().out.splitlines()] == ["fast"] * 3 + ["cheap"]
 
 
 def test_rates_and_scores() -> None:

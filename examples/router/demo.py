@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ POLICY = {
     "gamma": 1,
     "clique_filter": False,
     "zeta": 0.03,
-    "forget": {"discount": 0.997},
+    "forget": {"discount": 0.99},  # a memory of about 25 requests of each of four gateways
 }
 BROWN_OUT = (0.35, 0.60)
 """Of the running time."""
@@ -55,7 +55,7 @@ class Mesh:
         self.folder, self.names = folder, [f"n{v}" for v in range(size)]
         ports = free_ports(2 * size)
         self.listen, self.http = ports[:size], ports[size:]
-        u = (0.7 * scale) ** 1.5  # the 1.5th moment of the costs that the fleet's slowest provider makes
+        u = 3.0 * scale**1.5  # above the 1.5th moment of every provider's costs, the brown-out's too
         moments = {"eps": 0.5, "u": u, "rho": u}
         game = GamePart(
             name=GAME,
@@ -104,10 +104,12 @@ class Mesh:
             process.wait(20)
 
 
-def start_fleet(port: int, log: Path, given: argparse.Namespace, began: float) -> subprocess.Popen[bytes]:
+def start_fleet(
+    ports: Sequence[int], log: Path, given: argparse.Namespace, began: float
+) -> subprocess.Popen[bytes]:
     """The providers of one rule."""
     first, last = (share * given.seconds for share in BROWN_OUT)
-    words = ["--port", str(port), "--seed", str(given.seed), "--began", str(began), "--log", str(log)]
+    words = ["--ports", *map(str, ports), "--seed", str(given.seed), "--began", str(began), "--log", str(log)]
     words += ["--brown-out", str(first), str(last), "--scale", str(given.scale)]
     return subprocess.Popen(
         [sys.executable, str(HERE / "fleet.py"), *words], stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT
@@ -138,10 +140,10 @@ def story(mesh: Mesh, began: float, seconds: float) -> None:
 class LiteLLMGateways:
     """Processes with LiteLLM's Router; LiteLLM is imported once, in the process that forks them."""
 
-    def __init__(self, mesh: Mesh, ports: dict[str, int], given: argparse.Namespace) -> None:
-        from gateway import Task, run
+    def __init__(self, mesh: Mesh, ports: dict[str, list[int]], given: argparse.Namespace) -> None:
+        from gateway import PRELOAD, Task, run
 
-        os.environ["PYTHONPATH"] = os.pathsep.join(sys.path)  # for the process that forks
+        os.environ |= {"PYTHONPATH": os.pathsep.join(sys.path), PRELOAD: "1"}  # for the process that forks
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["__main__", "gateway"])
         self.tasks = [
@@ -149,7 +151,7 @@ class LiteLLMGateways:
                 rule,
                 name,
                 mesh.url(v),
-                port,
+                providers,
                 given.rate,
                 given.seconds,
                 given.seed,
@@ -157,7 +159,7 @@ class LiteLLMGateways:
                 given.seconds_per_dollar,
                 mesh.folder / f"{rule}-{name}.json",
             )
-            for rule, port in ports.items()
+            for rule, providers in ports.items()
             for v, name in enumerate(mesh.names)
         ]
         self.barrier, self.begin = context.Barrier(len(self.tasks) + 1), context.Value("d", 0.0)
@@ -192,12 +194,15 @@ class LiteLLMGateways:
 class ProxyGateways:
     """Reverse proxies as processes, with the load of all in threads of this one."""
 
-    def __init__(self, mesh: Mesh, ports: dict[str, int], given: argparse.Namespace) -> None:
+    def __init__(self, mesh: Mesh, ports: dict[str, list[int]], given: argparse.Namespace) -> None:
         self.given, self.processes, self.urls = given, [], []
         self.found: dict[str, list[Row]] = {rule: [] for rule in ports}
-        for rule, port in ports.items():
+        for rule, providers in ports.items():
             for v, (name, own) in enumerate(zip(mesh.names, free_ports(len(mesh.names)), strict=True)):
-                words = [f"{each.name}=http://127.0.0.1:{port + i}" for i, each in enumerate(FLEET)]
+                words = [
+                    f"{each.name}=http://127.0.0.1:{port}"
+                    for each, port in zip(FLEET, providers, strict=True)
+                ]
                 words += ["--port", str(own), "--timeout", str(given.scale * TIMEOUT)]
                 words += ["--failure", str(given.scale * TIMEOUT / 20)]
                 words += ["--node", mesh.url(v)] if rule == OURS else []
@@ -246,7 +251,7 @@ def play(folder: Path, given: argparse.Namespace) -> list[Row]:
     """The whole demonstration."""
     mesh = Mesh(folder, given.gateways, given.scale)
     rules = [OURS, "random"] if given.proxy else [OURS, "lowest latency", "random", "weighted"]
-    ports = dict(zip(rules, free_rows(len(rules)), strict=True))
+    ports = {rule: free_ports(len(FLEET)) for rule in rules}
     fleets: list[subprocess.Popen[bytes]] = []
     gateways: LiteLLMGateways | ProxyGateways | None = None
     began = 0.0
@@ -254,9 +259,9 @@ def play(folder: Path, given: argparse.Namespace) -> list[Row]:
     def begin() -> float:
         nonlocal began
         began = time.time() + 2.0
-        fleets.extend(start_fleet(port, folder / f"{rule}.log", given, began) for rule, port in ports.items())
-        for port in ports.values():
-            wait_for("the fleet", lambda port=port: is_open(port + len(FLEET) - 1))
+        fleets.extend(start_fleet(own, folder / f"{rule}.log", given, began) for rule, own in ports.items())
+        for own in ports.values():
+            wait_for("the fleet", lambda own=own: all(map(is_open, own)))
         return began
 
     try:
@@ -315,20 +320,9 @@ def read(log: Path) -> list[Row]:
     return [json.loads(line) for line in log.read_text(encoding="utf-8").splitlines()]
 
 
-def free_rows(n: int) -> list[int]:
-    """First ports of rows of ports that nobody uses, one port for each provider."""
-    found: list[int] = []
-    for port in range(18_500, 30_000, len(FLEET)):
-        if not any(is_open(port + i) for i in range(len(FLEET))):
-            found.append(port)
-        if len(found) == n:
-            return found
-    raise SystemExit("no free ports")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seconds", type=float, default=90.0, help="of load")
+    parser.add_argument("--seconds", type=float, default=80.0, help="of load")
     parser.add_argument("--rate", type=float, default=4.0, help="requests a second of every gateway")
     parser.add_argument("--gateways", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)

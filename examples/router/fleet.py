@@ -1,8 +1,8 @@
 """A fake fleet of model providers: real HTTP servers with chat completions, streaming included.
 
-python examples/router/fleet.py --port 17501 --brown-out 30 60
+python examples/router/fleet.py --ports 17501 17502 17503 17504 --brown-out 30 60
 
-Provider i listens on port + i. The time to the first token has heavy tails, some requests fail, one provider
+Every provider has a port. The time to the first token has heavy tails, some requests fail, one provider
 limits its rate, one has a brown-out. What a request meets depends on the seed, the provider and the
 text of its last message, not on when it comes: rules that send the same requests meet the same chances.
 """
@@ -16,7 +16,7 @@ import math
 import random
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -141,6 +141,8 @@ class Fleet:
                     break
         except (ConnectionError, asyncio.IncompleteReadError, LookupError, TypeError, ValueError):
             pass
+        except asyncio.CancelledError:  # the fleet ends
+            pass
         finally:
             writer.close()
 
@@ -172,11 +174,10 @@ class Fleet:
             return
         yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
         head["object"] = "chat.completion.chunk"
-        for i in range(3):
-            delta = {"role": "assistant", "content": "la " * (TOKENS // 3)}
-            end = "stop" if i == 2 else None
+        for part, end in (("la ", None), ("la " * (TOKENS - 1), "stop")):
+            delta = {"role": "assistant", "content": part}
             yield event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": end}]})
-            await asyncio.sleep(0.005)
+            await asyncio.sleep(0.01)
         yield event({**head, "choices": [], "usage": usage})
         yield chunk(b"data: [DONE]\n\n") + chunk(b"")
 
@@ -203,20 +204,20 @@ def event(body: dict[str, object]) -> bytes:
     return chunk(b"data: " + json.dumps(body).encode() + b"\n\n")
 
 
-async def run(fleet: Fleet, port: int) -> None:
+async def run(fleet: Fleet, ports: Sequence[int]) -> None:
     """Serve until cancelled."""
     servers = [
-        await asyncio.start_server(partial(fleet.serve, provider), "127.0.0.1", port + i)
-        for i, provider in enumerate(FLEET)
+        await asyncio.start_server(partial(fleet.serve, provider), "127.0.0.1", port)
+        for provider, port in zip(FLEET, ports, strict=True)
     ]
-    names = ", ".join(f"{provider.name} {port + i}" for i, provider in enumerate(FLEET))
+    names = ", ".join(f"{provider.name} {port}" for provider, port in zip(FLEET, ports, strict=True))
     print(f"providers listen: {names}", flush=True)
     await asyncio.gather(*(server.serve_forever() for server in servers))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--port", type=int, default=17501, help="of the first provider")
+    parser.add_argument("--ports", type=int, nargs=len(FLEET), default=range(17501, 17505))
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--began", type=float, help="seconds since 1970 from which times count; now")
     parser.add_argument("--brown-out", type=float, nargs=2, default=(1e9, 1e9), metavar=("FIRST", "LAST"))
@@ -224,7 +225,7 @@ def main() -> None:
     parser.add_argument("--log", type=Path, help="a JSON line per request")
     given = parser.parse_args()
     fleet = Fleet(given.seed, given.began or time.time(), tuple(given.brown_out), given.log, given.scale)
-    asyncio.run(run(fleet, given.port))
+    asyncio.run(run(fleet, given.ports))
 
 
 if __name__ == "__main__":

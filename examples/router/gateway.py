@@ -8,7 +8,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # no network
 
 import litellm
+import openai
 from fleet import FLEET
 from guard import Guard
 from litellm import Router
@@ -24,6 +25,9 @@ from litellm_plugin import install
 from load import drive
 
 from rumormill.recipes import FirstToken
+
+PRELOAD = "ROUTER_PRELOAD"
+"""Set in the environment of the process that forks the gateways."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +38,8 @@ class Task:
     """rumormill, or one of LiteLLM's: lowest latency, random, weighted."""
     name: str
     node: str
-    port: int
-    """Of the fleet's first provider."""
+    ports: Sequence[int]
+    """Of the providers."""
     rate: float
     seconds: float
     seed: int
@@ -44,14 +48,14 @@ class Task:
     out: Path
 
 
-def model_list(port: int, weights: dict[str, float] | None = None) -> list[dict[str, Any]]:
+def model_list(ports: Sequence[int], weights: dict[str, float] | None = None) -> list[dict[str, Any]]:
     """The fleet as deployments of one model."""
     return [
         {
             "model_name": "chat",
             "litellm_params": {
                 "model": f"openai/{provider.name}",
-                "api_base": f"http://127.0.0.1:{port + i}/v1",
+                "api_base": f"http://127.0.0.1:{port}/v1",
                 "api_key": "none",
                 **({} if weights is None else {"weight": weights[provider.name]}),
             },
@@ -61,7 +65,7 @@ def model_list(port: int, weights: dict[str, float] | None = None) -> list[dict[
                 "output_cost_per_token": provider.dollars_per_million / 1e6,
             },
         }
-        for i, provider in enumerate(FLEET)
+        for provider, port in zip(FLEET, ports, strict=True)
     ]
 
 
@@ -70,12 +74,20 @@ def make_router(task: Task) -> Router:
     strategy = "latency-based-routing" if task.rule == "lowest latency" else "simple-shuffle"
     weights = {each.name: 1 / each.typical for each in FLEET} if task.rule == "weighted" else None
     return Router(
-        model_list=model_list(task.port, weights),
+        model_list=model_list(task.ports, weights),
         routing_strategy=strategy,
         num_retries=2,
         timeout=task.timeout,
         stream_timeout=task.timeout,
     )
+
+
+def preload() -> None:
+    """What LiteLLM imports and reads at its first request; processes that are forked later have it."""
+    logging.disable(logging.WARNING)
+    make_router(Task("lowest latency", "", "", range(len(FLEET)), 1.0, 1.0, 1, 1.0, 0.0, Path()))
+    openai.AsyncOpenAI(api_key="none").chat.completions  # noqa: B018
+    litellm.token_counter("openai/none", text="Sing!")
 
 
 async def serve(task: Task, began: Callable[[], float]) -> dict[str, Any]:
@@ -113,7 +125,7 @@ async def serve(task: Task, began: Callable[[], float]) -> dict[str, Any]:
         send, task.name, rate=task.rate, start=start, until=start + task.seconds, seed=task.seed
     )
     await asyncio.sleep(0.5)  # LiteLLM logs after the answer
-    found = {"rows": rows, "faults": faults}
+    found: dict[str, Any] = {"rows": rows, "faults": faults}
     if guard is not None:
         guard.close()
         found |= {"counts": dict(guard.counts), "choose": list(guard.seconds)}
@@ -131,3 +143,7 @@ def run(task: Task, barrier: Barrier, begin: Any) -> None:
     litellm.suppress_debug_info = True
     found = asyncio.run(serve(task, began))
     task.out.write_text(json.dumps(found), encoding="utf-8")
+
+
+if PRELOAD in os.environ:
+    preload()

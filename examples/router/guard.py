@@ -1,8 +1,8 @@
 """Decisions of the node beside a gateway, for requests that must neither wait nor fail because of it.
 
-`choose` returns None when the node does not answer within `timeout` seconds, and at once for `pause` seconds
-after that: the gateway then takes its own rule. `report` never waits: a thread sends values in batches and
-keeps them while the node is away.
+`choose` returns None when the node does not answer within `timeout` seconds: the gateway then takes its own
+rule. A node that is not there, or was too slow three times in a row, is not asked for `pause` seconds.
+`report` never waits: a thread sends values in batches and keeps them while the node is away.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from concurrent.futures import ThreadPoolExecutor
 from rumormill.live.io.client import Chosen, Client, NodeError
 
 BATCH = 1_000
+TOO_SLOW = 3
+"""Time-outs in a row after which a node is away."""
 EVERY = 0.05
 """Seconds between two batches of values."""
 
@@ -25,7 +27,7 @@ class Guard:
 
     - `url`, `token`: as for `rumormill.Client`; `game` may be left out if the mesh has one.
     - `timeout`: seconds that a request waits for a decision, at most.
-    - `pause`: seconds after a failure in which the node is not asked.
+    - `pause`: seconds in which a node that is away is not asked.
     - `keep`: values that are kept while the node is away; beyond that the oldest are dropped and counted.
     """
 
@@ -42,12 +44,12 @@ class Guard:
         self._url, self._game, self._token = url, game, token
         self._timeout, self._pause, self._keep = timeout, pause, keep
         self._idle: list[Client] = []
-        self._ask_again = 0.0
+        self._ask_again, self._late = 0.0, 0
         self._values: deque[tuple[str, float]] = deque()
         self._threads = ThreadPoolExecutor(8, "guard")
         self._ending = threading.Event()
         self.counts: Counter[str] = Counter()
-        """decided, away (asked in vain), skipped (not asked), reported, refused, dropped."""
+        """decided, late (no answer in time), away (none), skipped (not asked), reported, refused, dropped."""
         self.seconds: deque[float] = deque(maxlen=10_000)
         """How long the last decisions took."""
         self._sender = threading.Thread(target=self._send, daemon=True)
@@ -61,10 +63,13 @@ class Guard:
         began = time.perf_counter()
         try:
             choice = self._ask()
-        except NodeError:
-            self._ask_again = time.monotonic() + self._pause
-            self.counts["away"] += 1
+        except NodeError as error:
+            self._late = self._late + 1 if is_late(error) else TOO_SLOW
+            if self._late >= TOO_SLOW:
+                self._ask_again = time.monotonic() + self._pause
+            self.counts["late" if is_late(error) else "away"] += 1
             return None
+        self._late = 0
         self.seconds.append(time.perf_counter() - began)
         self.counts["decided"] += 1
         return choice
@@ -82,7 +87,7 @@ class Guard:
             try:
                 return self._over(client)
             except NodeError as error:
-                if error.status or "timed out" in str(error):
+                if error.status or is_late(error):
                     raise
         return self._over(Client(self._url, token=self._token, timeout=self._timeout, attempts=1))
 
@@ -133,3 +138,8 @@ class Guard:
         self._threads.shutdown(wait=False)
         for client in self._idle:
             client.close()
+
+
+def is_late(error: NodeError) -> bool:
+    """Whether the node is there and did not answer in time."""
+    return error.status == 0 and "timed out" in str(error)

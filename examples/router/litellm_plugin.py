@@ -21,16 +21,16 @@ from litellm.router import CustomRoutingStrategyBase, Router
 from rumormill.live.io.client import Chosen
 from rumormill.recipes import FirstToken
 
-MARK = "rumormill"
-"""The key of the decision's token in the metadata of a request."""
 
-
-class NodeStrategy(CustomRoutingStrategyBase, CustomLogger):
+class NodeStrategy(CustomRoutingStrategyBase, CustomLogger):  # type: ignore[misc]
     """Asks the node for a deployment and reports what the request cost."""
 
     def __init__(self, router: Router, guard: Guard, recipe: FirstToken) -> None:
         super().__init__()
         self.router, self.guard, self.recipe = router, guard, recipe
+        # Tokens of decisions stand under this key in the metadata of a request. LiteLLM calls all loggers for
+        # every router of a process, and takes two of one class with equal texts for the same.
+        self.mark = f"rumormill-{id(self)}"
 
     async def async_get_available_deployment(
         self,
@@ -74,7 +74,8 @@ class NodeStrategy(CustomRoutingStrategyBase, CustomLogger):
             return None
         for deployment in healthy:
             if deployment["model_info"]["id"] == choice.arm:
-                request.setdefault("metadata", {})[MARK] = choice.token
+                tokens = request.setdefault("metadata", {}).setdefault(self.mark, {})
+                tokens.setdefault(choice.arm, []).append(choice.token)
                 return deployment
         self.guard.abandon(choice)
         return None
@@ -100,9 +101,12 @@ class NodeStrategy(CustomRoutingStrategyBase, CustomLogger):
         self._report(kwargs, start_time, None if late else end_time, failed=True)
 
     def _report(self, kwargs: Any, start: datetime, end: datetime | None, **more: Any) -> None:
-        metadata = kwargs.get("litellm_params", {}).get("metadata") or {}
-        token = metadata.pop(MARK, None)
-        if token is not None:
+        given = kwargs.get("litellm_params", {})
+        tokens = (
+            (given.get("metadata") or {}).get(self.mark, {}).get((given.get("model_info") or {}).get("id"))
+        )
+        if tokens:  # the attempts of one request at one deployment end in the order in which they began
+            token = tokens.pop(0)
             seconds = None if end is None else max(0.0, (end - start).total_seconds())
             self.guard.report(token, self.recipe.value(seconds, **more))
 

@@ -14,23 +14,24 @@ from pathlib import Path
 
 from live.processes import free_ports
 
-DOCS = Path(__file__).parents[2] / "docs"
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 def follow(page: Path, folder: Path) -> list[str]:
     """Execute all blocks; what each printed. With ports of their own, so that two runs do not meet."""
-    ports, printed = iter(free_ports(10)), []
+    ports, printed = iter(free_ports(20)), []
     text = "\0".join(f"{kind}\1{block}" for kind, block in BLOCK.findall(page.read_text(encoding="utf-8")))
     for port in sorted(set(re.findall(r"\b17\d{3}\b", text))):
         text = text.replace(port, str(next(ports)))
-    command = folder / "bin" / "rumormill"
-    command.parent.mkdir()
-    command.write_text(
-        f"#!/bin/sh\nexec {sys.executable} -c 'from rumormill.cli import main; main()' \"$@\"\n"
-    )
-    command.chmod(0o755)
-    environment = {**os.environ, "PATH": f"{command.parent}:{os.environ['PATH']}"}
+    (folder / "bin").mkdir()
+    for name, words in (("rumormill", "-c 'from rumormill.cli import main; main()'"), ("python", "")):
+        command = folder / "bin" / name
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        command.chmod(0o755)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
     try:
         for kind, block in (part.split("\1") for part in text.split("\0")):
             words = ["sh", "-ec", block] if kind == "sh" else [sys.executable, "-c", block]
@@ -51,6 +52,15 @@ def test_the_tutorial(tmp_path: Path) -> None:
     rows = list(csv.DictReader((tmp_path / "log.csv").read_text().splitlines()))
     assert len(rows) == 200
     assert {row["agent"] for row in rows} == {"a", "c"}
+
+
+def test_the_router(tmp_path: Path) -> None:
+    printed = "\n".join(follow(DOCS / "tutorials" / "routing.md", tmp_path))
+    assert printed.count(" requests, 0 failed") == 3
+    assert '"object": "chat.completion"' in printed
+    rows = list(csv.DictReader((tmp_path / "log.csv").read_text().splitlines()))
+    assert len(rows) > 50
+    assert {row["arm"] for row in rows} == {"arbor", "birch", "cedar", "dogwood"}
 
 
 def test_the_runbooks(tmp_path: Path) -> None:

@@ -35,6 +35,9 @@ def init(
     eps: Annotated[float, typer.Option(help="Moments of order 1 + eps are finite.")] = 0.5,
     moment: Annotated[float, typer.Option(help="A bound on E|reward|^(1 + eps).")] = 1.0,
     zeta: Annotated[float, typer.Option(help="The factor of the confidence radius.")] = 1.0,
+    discount: Annotated[
+        float | None, typer.Option(help="Forget: the factor of earlier samples per new one, such as 0.99.")
+    ] = None,
     signed: Annotated[
         bool, typer.Option("--signed", help="Nodes sign their observations: no other node can forge them.")
     ] = False,
@@ -49,6 +52,8 @@ def init(
     settings: dict[str, Any] = {"type": policy, "gamma": gamma, "zeta": zeta}
     if policy == "decentralized":
         settings["clique_filter"] = False
+    if discount is not None:
+        settings["forget"] = {"discount": discount}
     made = GamePart(
         name=game,
         arms=arm,
