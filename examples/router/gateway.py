@@ -127,7 +127,7 @@ async def serve(task: Task, began: Callable[[], float]) -> dict[str, Any]:
     await asyncio.sleep(0.5)  # LiteLLM logs after the answer
     found: dict[str, Any] = {"rows": rows, "faults": faults}
     if guard is not None:
-        guard.close()
+        await guard.aclose()
         found |= {"counts": dict(guard.counts), "choose": list(guard.seconds)}
     return found
 

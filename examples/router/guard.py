@@ -11,9 +11,9 @@ import asyncio
 import threading
 import time
 from collections import Counter, deque
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 
-from rumormill.live.io.client import Chosen, Client, NodeError
+from rumormill.live.io.client import AsyncClient, Chosen, Client, NodeError
 
 BATCH = 1_000
 TOO_SLOW = 3
@@ -43,10 +43,10 @@ class Guard:
     ) -> None:
         self._url, self._game, self._token = url, game, token
         self._timeout, self._pause, self._keep = timeout, pause, keep
-        self._idle: list[Client] = []
+        self._clients: list[Client] = []
+        self._async = AsyncClient(url, token=token, timeout=timeout, attempts=1)
         self._ask_again, self._late = 0.0, 0
         self._values: deque[tuple[str, float]] = deque()
-        self._threads = ThreadPoolExecutor(8, "guard")
         self._ending = threading.Event()
         self.counts: Counter[str] = Counter()
         """decided, late (no answer in time), away (none), skipped (not asked), reported, refused, dropped."""
@@ -55,46 +55,64 @@ class Guard:
         self._sender = threading.Thread(target=self._send, daemon=True)
         self._sender.start()
 
-    def choose(self) -> Chosen | None:
-        """The node's decision; None if it is away."""
-        if time.monotonic() < self._ask_again:
-            self.counts["skipped"] += 1
+    def choose(self, allowed: Sequence[str] | None = None) -> Chosen | None:
+        """The node's decision, among all arms or those that are allowed; None if it is away."""
+        if self._is_away():
             return None
         began = time.perf_counter()
         try:
-            choice = self._ask()
+            choice = self._ask(allowed)
         except NodeError as error:
-            self._late = self._late + 1 if is_late(error) else TOO_SLOW
-            if self._late >= TOO_SLOW:
-                self._ask_again = time.monotonic() + self._pause
-            self.counts["late" if is_late(error) else "away"] += 1
+            self._failed(error)
             return None
+        return self._decided(choice, began)
+
+    async def achoose(self, allowed: Sequence[str] | None = None) -> Chosen | None:
+        """`choose` for asyncio, in one event loop."""
+        if self._is_away():
+            return None
+        began = time.perf_counter()
+        try:
+            choice = await self._async.choose(self._game, allowed=allowed)
+        except NodeError as error:
+            self._failed(error)
+            return None
+        return self._decided(choice, began)
+
+    def _is_away(self) -> bool:
+        away = time.monotonic() < self._ask_again
+        self.counts["skipped"] += away
+        return away
+
+    def _failed(self, error: NodeError) -> None:
+        late = error.status == 0 and "timed out" in str(error)
+        self.counts["late" if late else "away"] += 1
+        self._late = self._late + 1 if late else TOO_SLOW
+        if self._late >= TOO_SLOW:
+            self._ask_again = time.monotonic() + self._pause
+
+    def _decided(self, choice: Chosen, began: float) -> Chosen:
         self._late = 0
         self.seconds.append(time.perf_counter() - began)
         self.counts["decided"] += 1
         return choice
 
-    async def achoose(self) -> Chosen | None:
-        """`choose` for asyncio."""
-        if time.monotonic() < self._ask_again:
-            return self.choose()
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self.choose)
-
-    def _ask(self) -> Chosen:
-        """Ask over a connection that is open, or over a new one if the node has closed that."""
-        while self._idle:
-            client = self._idle.pop()
-            try:
-                return self._over(client)
-            except NodeError as error:
-                if error.status or is_late(error):
-                    raise
-        return self._over(Client(self._url, token=self._token, timeout=self._timeout, attempts=1))
-
-    def _over(self, client: Client) -> Chosen:
-        choice = client.choose(self._game)
-        self._idle.append(client)
+    def _ask(self, allowed: Sequence[str] | None) -> Chosen:
+        """Ask over a connection that is idle; over a new one if the node has closed that."""
+        fresh = not self._clients
+        client = self._new(self._timeout) if fresh else self._clients.pop()
+        try:
+            choice = client.choose(self._game, allowed=allowed)
+        except NodeError as error:
+            if fresh or error.status or "timed out" in str(error):
+                raise
+            self._clients.clear()
+            return self._ask(allowed)
+        self._clients.append(client)
         return choice
+
+    def _new(self, timeout: float) -> Client:
+        return Client(self._url, token=self._token, timeout=timeout, attempts=1)
 
     def report(self, choice: Chosen | str, value: float) -> None:
         """What a request cost or earned, in the unit of the game; returns at once."""
@@ -103,20 +121,9 @@ class Guard:
             self.counts["dropped"] += 1
         self._values.append((choice if isinstance(choice, str) else choice.token, value))
 
-    def abandon(self, choice: Chosen) -> None:
-        """A decision that was not followed; the node closes it."""
-        self._threads.submit(self._abandon, choice)
-
-    def _abandon(self, choice: Chosen) -> None:
-        try:
-            with Client(self._url, token=self._token, timeout=1.0, attempts=1) as client:
-                client.abandon(choice)
-        except NodeError:
-            pass  # it expires
-
     def _send(self) -> None:
         """Send values until the end. What was not acknowledged is sent again: a repeat changes nothing."""
-        with Client(self._url, token=self._token, timeout=5.0, attempts=1) as client:
+        with self._new(5.0) as client:
             batch: list[tuple[str, float]] = []
             while not self._ending.wait(EVERY) or self._values:
                 while self._values and len(batch) < BATCH:
@@ -135,11 +142,10 @@ class Guard:
         """Send what is left, for `wait` seconds at most."""
         self._ending.set()
         self._sender.join(wait)
-        self._threads.shutdown(wait=False)
-        for client in self._idle:
+        for client in self._clients:
             client.close()
 
-
-def is_late(error: NodeError) -> bool:
-    """Whether the node is there and did not answer in time."""
-    return error.status == 0 and "timed out" in str(error)
+    async def aclose(self, wait: float = 2.0) -> None:
+        """`close` for asyncio, in the event loop of `achoose`."""
+        self._async.close()
+        await asyncio.to_thread(self.close, wait)

@@ -49,7 +49,7 @@ class NodeStrategy(CustomRoutingStrategyBase, CustomLogger):  # type: ignore[mis
         )
         if not isinstance(healthy, list) or request_kwargs is None:
             return healthy if not isinstance(healthy, list) else by_weight(healthy)
-        choice = await self.guard.achoose()
+        choice = await self.guard.achoose([each["model_info"]["id"] for each in healthy])
         return self._taken(healthy, choice, request_kwargs) or by_weight(healthy)
 
     def get_available_deployment(
@@ -66,18 +66,16 @@ class NodeStrategy(CustomRoutingStrategyBase, CustomLogger):  # type: ignore[mis
         found = self.router._get_healthy_deployments(model, None)
         if specific_deployment or not isinstance(found, tuple) or request_kwargs is None:
             return own
-        return self._taken(found[0], self.guard.choose(), request_kwargs) or own
+        choice = self.guard.choose([each["model_info"]["id"] for each in found[0]])
+        return self._taken(found[0], choice, request_kwargs) or own
 
     def _taken(self, healthy: list[Any], choice: Chosen | None, request: dict[str, Any]) -> Any:
-        """The deployment that the node chose, its token put into the request; None if it cannot be taken."""
-        if choice is None:
-            return None
+        """The deployment that the node chose, its token put into the request; None without a choice."""
         for deployment in healthy:
-            if deployment["model_info"]["id"] == choice.arm:
+            if choice is not None and deployment["model_info"]["id"] == choice.arm:
                 tokens = request.setdefault("metadata", {}).setdefault(self.mark, {})
                 tokens.setdefault(choice.arm, []).append(choice.token)
                 return deployment
-        self.guard.abandon(choice)
         return None
 
     # --- what became of it: LiteLLM calls these after every attempt -------------------------------------

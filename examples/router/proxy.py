@@ -44,8 +44,8 @@ class Proxy:
         """Try providers until one answers; every attempt is a decision with a cost of its own."""
         left, answer = dict(self.providers), REFUSED
         while left:
-            choice = await self.guard.achoose() if self.guard is not None else None
-            name = choice.arm if choice is not None and choice.arm in left else random.choice(list(left))
+            choice = await self.guard.achoose(list(left)) if self.guard is not None else None
+            name = random.choice(list(left)) if choice is None else choice.arm
             began, seconds, failed = time.perf_counter(), None, True
             async with contextlib.AsyncExitStack() as closing:
                 with contextlib.suppress(OSError, asyncio.IncompleteReadError):  # TimeoutError is an OSError
@@ -57,10 +57,7 @@ class Proxy:
                     failed = answer[9:12] in (b"408", b"429") or answer[9:10] == b"5"
                     seconds = time.perf_counter() - began
                 if choice is not None and self.guard is not None:
-                    if choice.arm == name:
-                        self.guard.report(choice, self.recipe.value(seconds, failed=failed))
-                    else:
-                        self.guard.abandon(choice)
+                    self.guard.report(choice, self.recipe.value(seconds, failed=failed))
                 if not failed:
                     while answer:
                         client.write(answer)

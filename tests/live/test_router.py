@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from live.processes import GAME, cluster, wait_until
+from live.processes import ARMS, GAME, Cluster, cluster, wait_until
 from rumormill.recipes import FirstToken
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "router"
@@ -33,44 +33,53 @@ NEVER = (1e9, 1e9)
 
 
 def test_a_node_that_goes_and_comes_back_loses_no_value(tmp_path: Path) -> None:
+    async def use(made: Cluster) -> None:
+        guard = Guard(f"http://127.0.0.1:{made.http[0]}", GAME, timeout=30.0, pause=0.0)
+        some = [guard.choose(), await guard.achoose(), guard.choose(ARMS[:1]), await guard.achoose(ARMS[1:2])]
+        choices = [choice for choice in some if choice is not None]
+        assert [choice.arm for choice in choices[2:]] == ARMS[:2]
+        for choice in choices[:3]:
+            guard.report(choice, 20.0)
+        await asyncio.to_thread(wait_until, lambda: guard.counts["reported"] == 3)
+        await asyncio.to_thread(made.kill, 0)
+        assert guard.choose() is None
+        assert await guard.achoose() is None
+        guard.report(choices[3], 30.0)
+        await asyncio.to_thread(made.start, 0)
+        await asyncio.to_thread(wait_until, lambda: guard.counts["reported"] == 4)
+        assert guard.choose() is not None
+        assert await guard.achoose() is not None
+        await guard.aclose()
+        assert guard.counts["refused"] == guard.counts["dropped"] == 0
+
     with cluster(tmp_path, [(0, 1)]) as made:
         made.start(0)
-        guard = Guard(f"http://127.0.0.1:{made.http[0]}", GAME, timeout=30.0, pause=0.0)
-        choices = [guard.choose() for _ in range(4)] + [asyncio.run(guard.achoose()) for _ in range(4)]
-        assert all(choice is not None for choice in choices)
-        for choice in choices[:5]:
-            assert choice is not None
-            guard.report(choice, 20.0)
-        wait_until(lambda: guard.counts["reported"] == 5)
-        made.kill(0)
-        assert guard.choose() is None
-        assert asyncio.run(guard.achoose()) is None
-        for choice in choices[5:]:
-            assert choice is not None
-            guard.report(choice, 30.0)
-        made.start(0)
-        wait_until(lambda: guard.counts["reported"] == 8)
-        assert guard.choose() is not None
-        guard.close()
-        assert made.samples(0) == 8
-        assert guard.counts["refused"] == guard.counts["dropped"] == 0
+        asyncio.run(use(made))
+        assert made.samples(0) == 4
 
 
 def test_a_node_that_hangs_or_is_not_there_is_skipped() -> None:
+    async def ask(guard: Guard) -> None:
+        for _ in range(5):
+            assert await guard.achoose() is None
+        await guard.aclose(wait=0.0)
+
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        hung = Guard(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.05, pause=3600.0, keep=2)
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        hung = Guard(url, timeout=0.05, pause=3600.0, keep=2)
         for _ in range(5):
             assert hung.choose() is None
         assert (hung.counts["late"], hung.counts["skipped"]) == (3, 2)
+        hung.close(wait=0.0)
         for i in range(3):
             hung.report(f"token-{i}", 1.0)
         assert hung.counts["dropped"] == 1
-        hung.close(wait=0.0)
+        hung = Guard(url, timeout=0.05, pause=3600.0)
+        asyncio.run(ask(hung))
+        assert (hung.counts["late"], hung.counts["skipped"]) == (3, 2)
     absent = Guard("http://127.0.0.1:1", pause=3600.0)
-    assert asyncio.run(absent.achoose()) is None
-    assert asyncio.run(absent.achoose()) is None
-    assert (absent.counts["away"], absent.counts["skipped"]) == (1, 1)
-    absent.close(wait=0.0)
+    asyncio.run(ask(absent))
+    assert (absent.counts["away"], absent.counts["skipped"]) == (1, 4)
 
 
 def test_a_request_meets_the_same_chances_under_every_rule() -> None:

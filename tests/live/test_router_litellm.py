@@ -126,8 +126,8 @@ def routed(
     return router, reported
 
 
-async def streamed(router: Router, n: int) -> list[str]:
-    """The deployments that answered n streamed requests."""
+async def streamed(router: Router, guard: Guard, n: int) -> list[str]:
+    """The deployments that answered n streamed requests; closes the guard."""
     found = []
     for _ in range(n):
         stream = await router.acompletion(**ASK, stream=True)
@@ -135,6 +135,7 @@ async def streamed(router: Router, n: int) -> list[str]:
         assert text.startswith("la ")
         found.append(stream._hidden_params["model_id"])
     await asyncio.sleep(0.5)  # LiteLLM logs in the background
+    await guard.aclose(wait=60.0)
     return found
 
 
@@ -144,9 +145,8 @@ def test_streamed_requests_go_where_the_node_says_and_cost_what_they_took(tmp_pa
         guard = Guard(url, timeout=30.0)
         recipe = FirstToken(timeout=60.0, seconds_per_dollar=100.0)
         router, reported = routed(providers, ports, guard, recipe)
-        answered = asyncio.run(streamed(router, 24))
-        wait_until(lambda: guard.counts["reported"] == 24)
-        guard.close()
+        answered = asyncio.run(streamed(router, guard, 24))
+        assert guard.counts["reported"] == 24
         assert [arm for arm, _ in reported] == answered
         assert set(answered) == {"a", "b", "c"}
         # 12 tokens at a tenth of a cent, 100 seconds a dollar; c takes a fifth of a second at least.
@@ -162,13 +162,12 @@ def test_a_failed_attempt_is_a_cost_and_the_request_is_answered_elsewhere(tmp_pa
         router, reported = routed(
             providers, ports, guard, FirstToken(timeout=60.0, failure=5.0), num_retries=8
         )
-        assert set(asyncio.run(streamed(router, 12))) == {"b"}
+        assert set(asyncio.run(streamed(router, guard, 12))) == {"b"}
         costs = {name: [value for arm, value in reported if arm == name] for name in "abc"}
         assert costs["a"]
         assert min(costs["a"]) >= 5.0
         assert len(costs["b"]) > 0
         assert max(costs["b"]) < 5.0
-        guard.close()
 
 
 def test_a_time_out_is_reported_as_a_censored_value(tmp_path: Path) -> None:
@@ -177,9 +176,8 @@ def test_a_time_out_is_reported_as_a_censored_value(tmp_path: Path) -> None:
         guard = Guard(url, timeout=30.0)
         recipe = FirstToken(timeout=1.0, failure=2.0)
         router, reported = routed(providers, ports, guard, recipe, timeout=1.0, stream_timeout=1.0)
-        assert set(asyncio.run(streamed(router, 6))) == {"b"}
+        assert set(asyncio.run(streamed(router, guard, 6))) == {"b"}
         assert {value for arm, value in reported if arm == "a"} == {3.0}
-        guard.close()
 
 
 def test_a_synchronous_caller_is_served_too(tmp_path: Path) -> None:
@@ -198,11 +196,10 @@ def test_without_a_node_every_request_is_answered() -> None:
     with serving(providers) as ports:
         guard = Guard("http://127.0.0.1:1", pause=0.2)
         router, reported = routed(providers, ports, guard, FirstToken(timeout=60.0))
-        assert set(asyncio.run(streamed(router, 20))) == {"a", "b"}
         assert router.completion(**ASK).choices[0].message.content.startswith("la ")
+        assert set(asyncio.run(streamed(router, guard, 20))) == {"a", "b"}
         assert not reported
         assert guard.counts["away"] >= 1
-        guard.close(wait=0.0)
 
 
 @pytest.mark.parametrize("rule", ["lowest latency", "random", "weighted"])

@@ -276,6 +276,41 @@ def test_the_asynchronous_client(made: Cluster) -> None:
     assert len(set(asyncio.run(use()))) == 5
 
 
+def test_the_asynchronous_client_outlives_restarts_and_cancelled_calls(tmp_path: Path) -> None:
+    async def use(built: Cluster) -> None:
+        async with AsyncClient(f"http://127.0.0.1:{built.http[0]}", timeout=60.0, attempts=1) as client:
+            given_up = asyncio.create_task(client.status())
+            await asyncio.sleep(0)
+            given_up.cancel()
+            choice = await client.choose(allowed=ARMS[1:], k=2)
+            assert {choice.arm, choice.others[0].arm} == set(ARMS[1:])
+            assert await client.abandon(await client.choose())
+            with pytest.raises(NodeError) as refused:
+                await client.choose("chess")
+            assert refused.value.status == 404
+            assert await client.observe(choice, 9.0) == 1
+            await asyncio.to_thread(built.kill, 0)
+            with pytest.raises(NodeError) as away:
+                await client.status()
+            assert away.value.status == 0
+            await asyncio.to_thread(built.start, 0)
+            assert await client.observe(await client.choose(), 9.0) == 2
+            await asyncio.to_thread(built.kill, 0)
+            await asyncio.to_thread(built.start, 0)
+            assert await client.observe(await client.choose(), 9.0) == 3  # the idle connection was gone
+
+    with cluster(tmp_path, [(0, 1)]) as built:
+        built.start(0)
+        asyncio.run(use(built))
+
+
+def test_the_asynchronous_client_does_not_wait_for_a_node_that_hangs() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        client = AsyncClient(f"http://127.0.0.1:{silent.getsockname()[1]}", timeout=0.05, attempts=2)
+        with pytest.raises(NodeError, match="timed out"):
+            asyncio.run(client.choose())
+
+
 @pytest.mark.parametrize("client", [Client, AsyncClient])
 def test_the_example_of_the_client_runs(made: Cluster, client: type) -> None:
     text = client.__doc__ or ""

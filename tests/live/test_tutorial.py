@@ -26,9 +26,9 @@ def follow(page: Path, folder: Path) -> list[str]:
     for port in sorted(set(re.findall(r"\b17\d{3}\b", text))):
         text = text.replace(port, str(next(ports)))
     (folder / "bin").mkdir()
-    for name, words in (("rumormill", "-c 'from rumormill.cli import main; main()'"), ("python", "")):
+    for name, runs in (("rumormill", "-c 'from rumormill.cli import main; main()'"), ("python", "")):
         command = folder / "bin" / name
-        command.write_text(f'#!/bin/sh\nexec {sys.executable} {words} "$@"\n')
+        command.write_text(f'#!/bin/sh\nexec {sys.executable} {runs} "$@"\n')
         command.chmod(0o755)
     (folder / "examples").symlink_to(ROOT / "examples")
     environment = {**os.environ, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import functools
+import contextlib
 import http.client
 import json
 import socket
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import urlsplit
 
 from rumormill.errors import InputError, RumormillError
@@ -21,7 +21,7 @@ from rumormill.text import nearest
 # Observations are idempotent, so a request may always be repeated.
 ATTEMPTS = 4
 PAUSE = 0.1
-T = TypeVar("T")
+_Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
 class NodeError(RumormillError):
@@ -140,9 +140,7 @@ class Client:
         Returns its number in the node's stream, 0 if the policy does not publish it. Reporting the same
         reward again returns the same number.
         """
-        token = choice if isinstance(choice, str) else choice.token
-        body = {"token": token, "reward": reward, **({"weight": weight} if weight != 1 else {})}
-        return int(self._call("POST", "/v1/observe", body)["seq"])
+        return int(self._call("POST", "/v1/observe", observe_body(choice, reward, weight))["seq"])
 
     def observe_many(self, rewards: Iterable[tuple[Chosen | str, float]]) -> list[dict[str, Any]]:
         """Report up to 10,000 rewards in one request; returns when all are on disk.
@@ -223,9 +221,12 @@ class Client:
 
 
 class AsyncClient:
-    """`Client` for asyncio: each call runs in a thread, with one connection per call in flight.
+    """`Client` for asyncio, without threads; one connection per call in flight.
 
-    - `url`, `token`, `timeout`: as for `Client`.
+    For one event loop; close it before that ends. A call that is cancelled closes its connection. Every
+    method raises `NodeError` as that of `Client` does.
+
+    - `url`, `token`, `timeout`, `attempts`: as for `Client`.
 
     Example:
 
@@ -237,38 +238,101 @@ class AsyncClient:
                 await node.observe(choice, 41.5)
     """
 
-    def __init__(self, url: str = "http://127.0.0.1:7480", *, token: str | None = None, timeout: float = 5.0):
-        self._new = functools.partial(Client, url, token=token, timeout=timeout)
-        self._idle: list[Client] = []
+    def __init__(
+        self,
+        url: str = "http://127.0.0.1:7480",
+        *,
+        token: str | None = None,
+        timeout: float = 5.0,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        self._url, self._timeout, self._attempts = url, timeout, attempts
+        bearer = "" if token is None else f"Authorization: Bearer {token}\r\n"
+        host = "localhost" if url.startswith("unix:") else urlsplit(url).netloc
+        self._headers = f"Host: {host}\r\nContent-Type: application/json\r\n{bearer}"
+        self._idle: list[_Streams] = []
 
-    async def choose(self, game: str | None = None, **settings: Any) -> Chosen:
+    async def choose(
+        self,
+        game: str | None = None,
+        *,
+        ttl: float | None = None,
+        allowed: Sequence[str] | None = None,
+        k: int = 1,
+    ) -> Chosen:
         """The next decision; see `Client.choose`."""
-        return await self._do(lambda client: client.choose(game, **settings))
+        return Chosen.read(await self._call("POST", "/v1/choose", choose_body(game, ttl, allowed, k)))
 
     async def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward of a decision; see `Client.observe`."""
-        return await self._do(lambda client: client.observe(choice, reward, weight=weight))
+        return int((await self._call("POST", "/v1/observe", observe_body(choice, reward, weight)))["seq"])
 
     async def abandon(self, choice: Chosen | str) -> bool:
         """Close a decision whose reward will not arrive; see `Client.abandon`."""
-        return await self._do(lambda client: client.abandon(choice))
+        token = choice if isinstance(choice, str) else choice.token
+        return bool((await self._call("POST", "/v1/abandon", {"token": token}))["abandoned"])
 
     async def status(self) -> dict[str, Any]:
         """The node's status; see `Client.status`."""
-        return await self._do(lambda client: client.status())
+        found: dict[str, Any] = await self._call("GET", "/v1/status", None)
+        return found
 
-    async def _do(self, call: Callable[[Client], T]) -> T:
-        """Call an idle client in a thread."""
-        client = self._idle.pop() if self._idle else self._new()
+    async def _call(self, method: str, path: str, body: Any) -> Any:
+        """One request, repeated while the node does not answer or is not ready."""
+        failed: NodeError = NodeError(0, "no attempt was made")
+        for attempt in range(self._attempts):
+            if attempt:
+                await asyncio.sleep(PAUSE * 2**attempt)
+            try:
+                async with asyncio.timeout(self._timeout):
+                    status, text = await self._exchange(method, path, body)
+            except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
+                why = "timed out" if isinstance(error, TimeoutError) else error
+                failed = NodeError(0, f"{self._url} does not answer: {why}")
+                continue
+            if status == 200:
+                return json.loads(text)
+            failed = NodeError(status, _reason(text))
+            if status != 503:
+                raise failed
+        raise failed
+
+    async def _exchange(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
+        """One request and its response: (status, body). The node may have closed idle connections."""
+        data = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\n{self._headers}Content-Length: {len(data)}\r\n\r\n"
+        while self._idle:
+            with contextlib.suppress(ConnectionError, EOFError):
+                return await self._over(self._idle.pop(), head.encode() + data)
+        return await self._over(await self._connect(), head.encode() + data)
+
+    async def _over(self, streams: _Streams, request: bytes) -> tuple[int, bytes]:
+        """A request and its response over one connection, which is idle then."""
+        reader, writer = streams
         try:
-            return await asyncio.to_thread(call, client)
-        finally:
-            self._idle.append(client)
+            writer.write(request)
+            lines = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
+            length = next(int(line[15:]) for line in lines if line.startswith(b"content-length:"))
+            text = await reader.readexactly(length)
+        except BaseException:
+            writer.close()
+            raise
+        if b"connection: close" in lines:
+            writer.close()
+        else:
+            self._idle.append(streams)
+        return int(lines[0][9:12]), text
+
+    async def _connect(self) -> _Streams:
+        if self._url.startswith("unix:"):
+            return await asyncio.open_unix_connection(self._url.removeprefix("unix:"))
+        parts = urlsplit(self._url)
+        return await asyncio.open_connection(parts.hostname or "127.0.0.1", parts.port or 80)
 
     def close(self) -> None:
         """Close all idle connections."""
-        for client in self._idle:
-            client.close()
+        for _, writer in self._idle:
+            writer.close()
         self._idle.clear()
 
     async def __aenter__(self) -> Self:
@@ -278,6 +342,12 @@ class AsyncClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def observe_body(choice: Chosen | str, reward: float, weight: int) -> dict[str, Any]:
+    """The body of POST /v1/observe."""
+    token = choice if isinstance(choice, str) else choice.token
+    return {"token": token, "reward": reward, **({"weight": weight} if weight != 1 else {})}
 
 
 def choose_body(game: str | None, ttl: float | None, allowed: Sequence[str] | None, k: int) -> dict[str, Any]:
