@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from live.processes import cluster, wait_until
 from live.test_node import commit, exchange, link
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import NodeConfig
-from rumormill.live.io.folder import pack, unpack
+from rumormill.live.io.folder import observations, pack, unpack
 from rumormill.mesh.edit import plan
 from rumormill.mesh.file import read_mesh, write_mesh
 
@@ -123,6 +124,7 @@ def test_another_objective_is_another_game() -> None:
 
 def test_a_new_mesh_file_with_other_arms(tmp_path: Path) -> None:
     """On SIGHUP, with processes."""
+    told: Counter[str] = Counter()
     with cluster(tmp_path, [(0, 1)]) as made:
         for v in (0, 1):
             made.start(v)
@@ -130,6 +132,7 @@ def test_a_new_mesh_file_with_other_arms(tmp_path: Path) -> None:
             for _ in range(30):
                 choice = client.choose(GAME)
                 client.observe(choice, 10.0 + len(choice.arm))
+                told[choice.arm] += 1
         wait_until(lambda: made.samples(1) == 30)
         rows = {row["arm"]: row for row in made.status(1)["games"][GAME]["arms"]}
         file = read_mesh(made.mesh).file
@@ -147,5 +150,9 @@ def test_a_new_mesh_file_with_other_arms(tmp_path: Path) -> None:
         wait_until(lambda: made.status(0)["links"][0]["up"] and "lon" in str(made.status(0)["games"]))
         with made.client(0) as client:
             for _ in range(10):
-                client.observe(client.choose(GAME), 5.0)
+                choice = client.choose(GAME)
+                client.observe(choice, 5.0)
+                told[choice.arm] += 1
         wait_until(lambda: made.samples(1) == before + 10)
+        # The log has every reward under the name that its arm had then.
+        assert Counter(row[2] for row in observations(made.mesh, [made.data(0)], None)[1]) == told

@@ -349,7 +349,7 @@ class LiveGame(GameState):
         if was_open is not None and was_open.arm != arm and not further:
             raise Refused("conflict", f"decision {t} was for another arm")
         seq = self._take_own(t, arm, reward, weight)
-        row = (self.config.name, t, arm, reward, seq)
+        row = (self.config.name, t, arm, reward, seq, self.config.arms[arm] if self.config.arms else "")
         record = log(Own(*row) if weight == 1 else Weighted(*row, weight))
         self._publish_after(record, seq)
         self._remember(t, arm, reward, seq, record)

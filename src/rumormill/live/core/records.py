@@ -64,6 +64,8 @@ class Own(_Record, tag="own", frozen=True):
     arm: int
     reward: float
     seq: int
+    name: str = ""
+    """The name of the arm: its number may be another arm's in a later revision."""
 
 
 class Weighted(Own, tag="weighted", frozen=True):

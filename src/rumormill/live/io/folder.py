@@ -77,7 +77,7 @@ CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), head BLOB NOT NU
 CREATE TABLE log (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
 """
 
-LogRow = tuple[float, str, int, int, float]
+LogRow = tuple[float, str, int, int | str, float]
 """(time, game, t, arm, reward) of an own observation."""
 
 
@@ -276,7 +276,7 @@ def _beginning(base: sqlite3.Connection, meta: dict[str, str]) -> tuple[Beginnin
 def own_rows(found: Iterable[tuple[Row, Record]]) -> list[LogRow]:
     """The own observations among records, as the log keeps them."""
     return [
-        (row.time, r.game, r.t, r.arm, r.reward)
+        (row.time, r.game, r.t, r.name or r.arm, r.reward)
         for row, r in found
         if isinstance(r, Own)
         for _ in range(weight_of(r))
@@ -405,10 +405,16 @@ def observations(
         prefix = f"mesh {mesh.file.name}, node "
         if not owner.startswith(prefix):
             raise InputError(f"{folder} belongs to {owner}, not to mesh {mesh.file.name}")
+        numbered = dict(enumerate(part.arms))  # before arms could change, they were logged by number
         rows += [
-            (when, owner.removeprefix(prefix), part.arms[arm], sign * reward)
+            (
+                when,
+                owner.removeprefix(prefix),
+                numbered.get(arm) if isinstance(arm, int) else arm,
+                sign * reward,
+            )
             for when, name, _, arm, reward in found
-            if name == part.name and arm < len(part.arms)
+            if name == part.name and (isinstance(arm, str) or arm in numbered)
         ]
     rows.sort(key=lambda row: row[0])
     return part, rows
