@@ -86,7 +86,58 @@ def own_policies() -> dict[str, float]:
     return found
 
 
-MEASURED: dict[str, Callable[[], dict[str, float]]] = {"own policies": own_policies}
+SPEC = """
+name = "waits"
+seed = 1
+network = { kind = "ring", n = 8 }
+arms = { law = "gaussian", K = 3 }
+policies = [{ type = "kmp", gamma = 1 }, { type = "robust" }, { type = "decentralized", gamma = 1 }]
+"""
+SMALL = SPEC.replace("seed", "horizon = 100\ntrials = 200\nseed") + '[sweep]\n"arms.scale" = [0.5, 1.0]\n'
+MANY = SPEC.replace("seed", "horizon = 50\ncheckpoints = 5\ntrials = 2000\nseed")
+
+
+def small_run() -> dict[str, float]:
+    """`rumormill run` of a spec with 400 cells, figures and page included."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "small.toml").write_text(SMALL)
+
+        def command(out: str) -> None:
+            words = [sys.executable, "-m", "rumormill", "run", "small.toml", "--out", out]
+            subprocess.run(words, cwd=folder, check=True, capture_output=True)
+
+        command("compiled")
+        return {
+            "CPU s, `rumormill run`, 400 cells": best_of(2, lambda: command(tempfile.mkdtemp(dir=folder)))
+        }
+
+
+def many_cells() -> dict[str, float]:
+    """What 2,000 small cells cost beyond playing them, and looking at them again."""
+    from rumormill.experiments.run.runner import run
+    from rumormill.experiments.spec.reading import parse_spec
+
+    with tempfile.TemporaryDirectory() as folder:
+        run(parse_spec(MANY.replace("2000", "10")), Path(folder, "compiled"))
+        started = cpu()
+        done = run(parse_spec(MANY), Path(folder, "run"))
+        played = cpu() - started
+        Path(folder, "run", "results.parquet").unlink()
+        assert done.manifest.timings is not None
+        return {
+            "ms a cell beyond its kernels, 2,000 cells": 0.5 * (played - done.manifest.timings.kernel_s),
+            "CPU s, the table made again from 2,000 cells": best_of(
+                1, lambda: run(parse_spec(MANY), Path(folder, "run"))
+            ),
+            "files of 2,000 cells": len(list(Path(folder, "run", "parts").iterdir())),
+        }
+
+
+MEASURED: dict[str, Callable[[], dict[str, float]]] = {
+    "own policies": own_policies,
+    "small run": small_run,
+    "many cells": many_cells,
+}
 
 
 def measured(name: str, tree: Path) -> dict[str, float]:

@@ -31,11 +31,37 @@ def write_atomically(path: Path, data: bytes) -> None:
     except OSError as error:
         with contextlib.suppress(OSError):
             draft.unlink()
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise StoreError(
-                f"no room left to write {path}: what is done is kept; free some space and run again to go on"
-            ) from None
-        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise _unwritten(path, error) from None
+
+
+def append(path: Path, handle: int, data: bytes) -> None:
+    """All of the data at the end of an open file, or nothing."""
+    end = os.lseek(handle, 0, os.SEEK_END)
+    left = memoryview(data)
+    try:
+        while left:
+            left = left[os.write(handle, left) :]
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            os.ftruncate(handle, end)
+        raise _unwritten(path, error) from None
+
+
+def synced(path: Path, handle: int) -> None:
+    """Wait until what was written to an open file is on the disk."""
+    try:
+        os.fsync(handle)
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise _unwritten(path, error) from None
+
+
+def _unwritten(path: Path, error: OSError) -> StoreError:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return StoreError(
+            f"no room left to write {path}: what is done is kept; free some space and run again to go on"
+        )
+    return StoreError(f"{path} cannot be written: {error.strerror or error}")
 
 
 def _sync_folder(folder: Path) -> None:

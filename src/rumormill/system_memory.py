@@ -10,6 +10,8 @@ from rumormill.text import memory
 
 # Where the system does not say.
 USUAL_BYTES = 8e9
+# Less is not asked about: looking takes a millisecond, as long as a small game.
+UNNOTICED_BYTES = 16e6
 MEMINFO, OWN_GROUPS, GROUPS = Path("/proc/meminfo"), Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 # Limit, use, and the line of memory.stat with what of it can be given back at once: version 2, version 1.
 NAMES = (
@@ -99,6 +101,8 @@ def trial_bytes(
 
 def refuse_without_memory(needed: float, what: str) -> None:
     """Refuse what this machine has no room for now."""
+    if needed < UNNOTICED_BYTES:
+        return
     there = available_bytes()
     if needed > there:
         raise InputError(

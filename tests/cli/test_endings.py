@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from helpers.small_experiments import finished_cells
 from rumormill.cli.exit import Stop, explained, stoppable
 
 COMMAND = [sys.executable, "-c", "from rumormill.cli import main; main()"]
@@ -53,7 +54,7 @@ def test_a_signal_keeps_what_is_done_and_says_how_to_go_on(
     try:
         parts = tmp_path / "long" / "parts"
         deadline = time.monotonic() + 120
-        while not (parts.is_dir() and any(parts.glob("*.parquet"))) and time.monotonic() < deadline:
+        while not (parts.is_dir() and any(parts.glob("*.cells"))) and time.monotonic() < deadline:
             time.sleep(0.05)
         running.send_signal(number)
         out, err = running.communicate(timeout=60)
@@ -64,7 +65,7 @@ def test_a_signal_keeps_what_is_done_and_says_how_to_go_on(
     assert last.startswith("stopped: ")
     assert last.endswith(f"kept in long; go on with: rumormill {' '.join(words)}")
     done = int(last.split()[1].replace(",", ""))
-    assert done == len(list(parts.glob("*.parquet"))) > 0
+    assert done == len(finished_cells(tmp_path / "long")) > 0
     assert "Traceback" not in err
     assert out == ""
 

@@ -94,6 +94,7 @@ def test_what_a_thread_raises_ends_the_trial(crowds: None, monkeypatch: pytest.M
 
 def test_what_does_not_fit_is_refused_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "available_bytes", lambda: 1e4)
+    monkeypatch.setattr(limits, "UNNOTICED_BYTES", 0.0)
     with pytest.raises(InputError) as refused:
         play(POLICIES["kmp"], workers=1)
     text = str(refused.value)

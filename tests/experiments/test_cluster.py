@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from helpers.small_experiments import square
+from helpers.small_experiments import finished_cells, square
 from rumormill.errors import InputError
 from rumormill.experiments.run.cell import PlayCells
 from rumormill.experiments.run.executors import Ray, WorkWithFiles
@@ -106,7 +106,7 @@ class Place:
         return (self.folder / out / "results.parquet").read_bytes()
 
     def parts(self, out: str) -> int:
-        return len(list((self.folder / out / "parts").glob("*.parquet")))
+        return len(finished_cells(self.folder / out))
 
 
 @pytest.fixture

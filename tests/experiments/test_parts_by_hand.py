@@ -14,6 +14,7 @@ from helpers.small_experiments import OPEN, TINY
 from rumormill.engine import Trial
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.plan import Cell, plan_of
+from rumormill.experiments.run import parts as parts_module
 from rumormill.experiments.run import store
 from rumormill.experiments.run.cache import NetworkCache
 from rumormill.experiments.run.cell import _table
@@ -28,6 +29,7 @@ from rumormill.experiments.run.manifest import (
     run_key,
     write_manifest,
 )
+from rumormill.experiments.run.parts import MARK, FinishedCell, Parts
 from rumormill.experiments.spec.reading import at_scale, encode, parse_spec
 from rumormill.experiments.spec.schema import Spec
 from rumormill.files import StoreError
@@ -53,39 +55,64 @@ def rows(policy: str, trial: int) -> pl.DataFrame:
 # --- parts ----------------------------------------------------------------------------------------------
 
 
-def test_a_part_counts_under_its_own_name_and_key_alone(tmp_path: Path) -> None:
-    with store.locked(tmp_path):
-        for cell in (Cell(1, 0), Cell(0, 1), Cell(0, 0)):
-            store.write_part(tmp_path, "key", cell, rows("Robust", cell.trial), {"note": str(cell.point)})
-    assert set(store.valid_parts(tmp_path, "key")) == {Cell(0, 0), Cell(0, 1), Cell(1, 0)}
-    assert store.valid_parts(tmp_path, "other key") == {}
-    read = store.read_parts(tmp_path, "key")
-    assert [one.cell for one in read] == [Cell(0, 0), Cell(0, 1), Cell(1, 0)]
-    assert [one.notes["note"] for one in read] == ["0", "0", "1"]
-    assert [one.cell for one in store.read_parts(tmp_path, "key", trials=1)] == [Cell(0, 0), Cell(1, 0)]
-    part = store.valid_parts(tmp_path, "key")[Cell(0, 1)]
-    moved = part.with_name(part.name.replace("0000-00001", "0000-00002"))
-    part.rename(moved)
-    assert set(store.valid_parts(tmp_path, "key")) == {Cell(0, 0), Cell(1, 0)}
+@pytest.fixture
+def parts(tmp_path: Path) -> Parts:
+    made = Parts(tmp_path, "key")
+    for cell in (Cell(10_000, 0), Cell(0, 1), Cell(2_000, 0)):
+        made.append(cell, rows("Robust", cell.trial), {"note": str(cell.point)})
+    made.close()
+    return made
 
 
-def test_many_points_are_read_in_order(tmp_path: Path) -> None:
-    """Names have four digits; a fifth would come between if they were sorted as text."""
-    with store.locked(tmp_path):
-        for cell in (Cell(10_000, 0), Cell(2_000, 0)):
-            store.write_part(tmp_path, "key", cell, rows("Robust", 0), {})
-    assert [one.cell.point for one in store.read_parts(tmp_path, "key")] == [2_000, 10_000]
+def test_cells_are_read_back_in_order_by_their_own_run_alone(parts: Parts, tmp_path: Path) -> None:
+    cells = [Cell(0, 1), Cell(2_000, 0), Cell(10_000, 0)]
+    for each in (parts, Parts(tmp_path, "key")):
+        assert {*each.done} == {*cells}
+        read = each.read()
+        assert [one.cell for one in read] == cells
+        assert [one.notes["note"] for one in read] == ["0", "2000", "10000"]
+        assert [one.frame["trial"][0] for one in read] == [1, 0, 0]
+        assert [one.cell for one in each.read(trials=1)] == cells[1:]
+    assert not Parts(tmp_path, "other key").done
 
 
-def test_what_is_no_valid_part_is_deleted_and_counted(tmp_path: Path) -> None:
-    with store.locked(tmp_path):
-        store.write_part(tmp_path, "key", Cell(0, 0), rows("Robust", 0), {})
-        (good,) = store.valid_parts(tmp_path, "key").values()
-        damaged = good.with_name(good.name.replace("0000-00000", "0000-00001"))
-        damaged.write_bytes(good.read_bytes())
-        good.with_name(".x.draft").write_bytes(b"half")
-        assert store.remove_invalid(tmp_path, store.valid_parts(tmp_path, "key")) == 1
-    assert list((tmp_path / "parts").iterdir()) == [good]
+def test_a_record_under_another_cell_does_not_count(parts: Parts, tmp_path: Path) -> None:
+    (file,) = tmp_path.iterdir()
+    data = file.read_bytes()
+    place = data.index(MARK) + len(MARK)
+    file.write_bytes(data[:place] + (7).to_bytes(4, "little") + data[place + 4 :])
+    assert {*Parts(tmp_path, "key").done} == {Cell(0, 1), Cell(2_000, 0)}
+
+
+def test_what_comes_after_damage_counts(parts: Parts, tmp_path: Path) -> None:
+    (file,) = tmp_path.iterdir()
+    data = file.read_bytes()
+    second = data.index(MARK, 1)
+    file.write_bytes(data[: second - 40] + b"noise" + data[second:-1])
+    left = Parts(tmp_path, "key")
+    assert {*left.done} == {Cell(0, 1)}
+    left.append(Cell(0, 0), rows("Robust", 0), {})
+    left.close()
+    assert [path.name for path in sorted(tmp_path.iterdir())] == ["0001.cells", "0002.cells"]
+    assert [one.cell for one in Parts(tmp_path, "key").read()] == [Cell(0, 0), Cell(0, 1)]
+
+
+def test_files_are_begun_anew_when_they_are_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts_module, "FULL", 1)
+    made = Parts(tmp_path, "key")
+    for trial in range(3):
+        made.append(Cell(0, trial), rows("Robust", trial), {})
+    made.close()
+    assert len(list(tmp_path.iterdir())) == 3
+    assert [one.cell.trial for one in Parts(tmp_path, "key").read()] == [0, 1, 2]
+
+
+def test_files_without_a_finished_cell_are_deleted(parts: Parts, tmp_path: Path) -> None:
+    (good,) = tmp_path.iterdir()
+    (tmp_path / "0002.cells").write_bytes(good.read_bytes()[:100])
+    (tmp_path / ".x.draft").write_bytes(b"half")
+    Parts(tmp_path, "key").remove_rest()
+    assert list(tmp_path.iterdir()) == [good]
 
 
 def test_a_folder_is_held_by_one(tmp_path: Path) -> None:
@@ -106,8 +133,8 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_table_is_sorted_by_point_and_by_the_order_of_the_spec(tmp_path: Path) -> None:
-    parts = [
-        store.FinishedCell(
+    finished = [
+        FinishedCell(
             Cell(point, trial),
             pl.concat([rows("Robust", trial)[::-1], rows("Alone", trial)]).with_columns(
                 pl.lit(5 - point).alias("gamma")
@@ -116,7 +143,7 @@ def test_the_table_is_sorted_by_point_and_by_the_order_of_the_spec(tmp_path: Pat
         )
         for point, trial in ((1, 0), (0, 1), (0, 0))
     ]
-    made = store.assemble(tmp_path, manifest_of(policies=["Robust", "Alone"]), parts)
+    made = store.assemble(tmp_path, manifest_of(policies=["Robust", "Alone"]), finished)
     expected = [
         (5 - point, policy, trial, t)
         for point, trials in ((0, (0, 1)), (1, (0,)))

@@ -17,7 +17,7 @@ from typing import IO, Any
 import polars as pl
 import pytest
 
-from helpers.small_experiments import SWEPT, TINY
+from helpers.small_experiments import SWEPT, TINY, finished_cells
 from rumormill.engine import play_trial
 from rumormill.engine.workers import Done, Executor, Processes, Task, Threads, Tick, Work, no_tick
 from rumormill.errors import InputError
@@ -47,7 +47,9 @@ if moment != "any":
     real, left = getattr(os, name), [int(count)]
     def deadly(*args):
         left[0] -= 1
-        if left[0] == 0: os.kill(os.getpid(), signal.SIGKILL)
+        if left[0] == 0:
+            if name == "write": real(args[0], args[1][: len(args[1]) // 2])
+            os.kill(os.getpid(), signal.SIGKILL)
         return real(*args)
     setattr(os, name, deadly)
 print("go", flush=True)
@@ -92,14 +94,15 @@ def same_table(folder: Path, undisturbed: RunFolder) -> bool:
 def test_killed_at_random_moments_of_writing_it_ends_with_the_same_table(
     kills: int, undisturbed: RunFolder, tmp_path: Path
 ) -> None:
-    """Kills around the calls that make a file durable: of the manifest (the first file) and of parts."""
+    """Kills around the calls that make the manifest durable, and in the middle of writing a cell."""
     chance, folder = random.Random(20), tmp_path / "run"
     done = [0]
     for _ in range(kills):
-        child = start(folder, f"{chance.choice(['fsync', 'replace'])}:{chance.randint(1, 5)}")
+        moment = chance.choice(["fsync:1", "replace:1", "write:1", "write:3", "write:5"])
+        child = start(folder, moment)
         output(child).close()
         assert child.wait() == -signal.SIGKILL
-        done.append(len(list((folder / "parts").glob("*.parquet"))))
+        done.append(len(finished_cells(folder)))
     assert done == sorted(done)  # what is done stays done
     assert 0 < done[-1] < 36
     run(parse_spec(LONG), folder, jobs=1)
@@ -138,13 +141,13 @@ def test_killed_while_the_table_is_written_it_ends_with_the_same_table(
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(undisturbed: RunFolder, tmp_path: Path) -> None:
     child = start(tmp_path / "run", "any")
     parts = tmp_path / "run" / "parts"
-    while child.poll() is None and not list(parts.glob("*.parquet")):
+    while child.poll() is None and not list(parts.glob("*.cells")):
         threading.Event().wait(0.01)
     child.send_signal(signal.SIGINT)
     words = output(child).read()
     output(child).close()
     assert child.wait() == 3
-    kept = len(list(parts.glob("*.parquet")))
+    kept = len(finished_cells(tmp_path / "run"))
     assert words == (
         f"RunInterrupted stopped after {kept} of 36 cells, all kept in {tmp_path / 'run'}; "
         "run it again to go on\n"

@@ -18,14 +18,15 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import rumormill
-from helpers.small_experiments import SWEPT, TINY
+from helpers.small_experiments import SWEPT, TINY, finished_cells
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.analyse.summary import summarise
 from rumormill.experiments.figures.network import network_figures
-from rumormill.experiments.plan import Cell, plan_of
+from rumormill.experiments.plan import plan_of
 from rumormill.experiments.run import describe as networks
 from rumormill.experiments.run import store
 from rumormill.experiments.run.manifest import fingerprint, read_manifest, write_manifest
+from rumormill.experiments.run.parts import MARK, Parts
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder, load, open_run
 from rumormill.experiments.spec.reading import parse_spec
@@ -51,8 +52,14 @@ def copy(swept_run: RunFolder, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
-def parts(folder: Path) -> list[Path]:
-    return sorted((folder / "parts").glob("*.parquet"))
+def file_of(folder: Path) -> Path:
+    """The only file of finished cells."""
+    (found,) = (folder / "parts").iterdir()
+    return found
+
+
+def records(data: bytes) -> list[bytes]:
+    return [MARK + each for each in data.split(MARK)[1:]]
 
 
 def test_the_table_is_tidy_and_sorted(swept_run: RunFolder) -> None:
@@ -127,47 +134,46 @@ def test_a_run_draws_itself(swept_run: RunFolder) -> None:
     plt.close(figure)
 
 
-@pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "rename", "remove", "swap"])
-def test_a_damaged_part_is_found_and_computed_again(copy: Path, swept_run: RunFolder, damage: str) -> None:
-    victim, other = parts(copy)[7], parts(copy)[20]
-    data = victim.read_bytes()
+@pytest.mark.parametrize("damage", ["truncate", "flip", "empty", "tail", "remove", "swap"])
+def test_a_damaged_record_is_found_and_computed_again(copy: Path, swept_run: RunFolder, damage: str) -> None:
+    file = file_of(copy)
+    each = records(file.read_bytes())
+    data, middle = each[7], len(each[7]) // 2
     if damage == "truncate":
-        victim.write_bytes(data[: len(data) // 2])
+        each[7] = data[:middle]
     elif damage == "flip":
-        middle = len(data) // 2
-        victim.write_bytes(data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :])
+        each[7] = data[:middle] + bytes([data[middle] ^ 4]) + data[middle + 1 :]
     elif damage == "empty":
-        victim.write_bytes(b"")
-    elif damage == "rename":
-        victim.rename(victim.with_name("0099-" + victim.name[5:]))
+        each[7] = b""
+    elif damage == "tail":
+        each[20:] = [each[20][:9]]
     elif damage == "remove":
-        victim.unlink()
+        each = []
     else:
-        other.write_bytes(data)
+        each[20] = data[:12] + each[20][12:]
+    file.write_bytes(b"".join(each))
     again = run(parse_spec(SWEPT), copy)
     assert (copy / "results.parquet").read_bytes() == (swept_run.path / "results.parquet").read_bytes()
-    assert len(parts(copy)) == 36
+    assert len(finished_cells(copy)) == 36
     assert_frame_equal(again.frame, swept_run.frame, check_exact=True)
 
 
 def test_a_flipped_bit_is_found_anywhere(swept_run: RunFolder, tmp_path: Path) -> None:
-    folder = tmp_path / "one"
-    (folder / "parts").mkdir(parents=True)
-    part = parts(swept_run.path)[0]
-    data, copy = part.read_bytes(), folder / "parts" / part.name
+    data, copy = records(file_of(swept_run.path).read_bytes())[0], tmp_path / "0001.cells"
     key = swept_run.manifest.key
-    for place in range(0, len(data), 97):
+    for place in (*range(40), *range(40, len(data), 97)):
         copy.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        assert store.valid_parts(folder, key) == {}
+        assert not Parts(tmp_path, key).done
     copy.write_bytes(data)
-    assert store.valid_parts(folder, key) == {Cell(0, 0): copy}
+    assert len(Parts(tmp_path, key).done) == 1
 
 
-def test_a_damaged_part_is_never_read(copy: Path) -> None:
+def test_a_damaged_record_is_never_read(copy: Path) -> None:
     manifest = read_manifest(copy)
     manifest.status = "running"
     write_manifest(copy, manifest)
-    parts(copy)[0].write_bytes(b"PAR1 not really PAR1")
+    file = file_of(copy)
+    file.write_bytes(file.read_bytes()[:-1])
     assert len(load(copy)) == 35 * 3 * 4
 
 
@@ -176,14 +182,14 @@ def test_parts_of_another_run_do_not_count(copy: Path, tmp_path: Path) -> None:
     ours = read_manifest(copy)
     mixed = tmp_path / "mixed"
     shutil.copytree(copy / "parts", mixed / "parts")
-    assert len(store.valid_parts(mixed, ours.key)) == 36
+    assert len(Parts(mixed / "parts", ours.key).done) == 36
     for field, value in (
         ("spec_sha256", fingerprint(parse_spec(SWEPT.replace("seed = 3", "seed = 4")))),
         ("versions", {**ours.versions, "rumormill": "0.0.1"}),
         ("own", {"own_policy": "0" * 64}),
     ):
         other = msgspec.structs.replace(ours, **{field: value})
-        assert store.valid_parts(mixed, other.key) == {}
+        assert not Parts(mixed / "parts", other.key).done
 
 
 def test_a_damaged_table_is_refused_and_made_again(swept_run: RunFolder, tmp_path: Path) -> None:
@@ -256,7 +262,7 @@ def test_a_full_disk_is_one_clear_error_and_nothing_half_written_counts(
 
     def full(handle: int) -> None:
         path = os.readlink(f"/proc/self/fd/{handle}")
-        if name in path and path.endswith(".draft"):
+        if name in path and path.endswith((".draft", ".cells")):
             raise OSError(code, os.strerror(code))
         real(handle)
 
@@ -302,9 +308,9 @@ def test_a_real_small_disk(tmp_path: Path) -> None:
     try:
         with pytest.raises(StoreError, match="no room left to write"):
             run(parse_spec(SWEPT), disk / "run")
-        kept = store.valid_parts(disk / "run", read_manifest(disk / "run").key)
-        assert 0 < len(kept) < 36
-        assert set(kept.values()) == set(parts(disk / "run"))
+        assert 0 < len(finished_cells(disk / "run")) < 36
+        data = file_of(disk / "run").read_bytes()
+        assert len(records(data)) == len(finished_cells(disk / "run"))  # nothing half-written
     finally:
         subprocess.run(["umount", disk], check=True)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from helpers.small_experiments import finished_cells
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.analyse.tuning import claims_by_column, shown_row, tuned_rows
@@ -178,7 +179,7 @@ def test_a_tuned_run_goes_on_where_it_stopped(
 ) -> None:
     """Stopped in the middle of an extension and resumed: the same table, nothing played twice."""
     whole, kept = played.path / "results.parquet", tmp_path / "run"
-    cells = len(list((played.path / "parts").iterdir()))
+    cells = len(finished_cells(played.path))
     calls = 0
     play = cell.play_cell
 

@@ -2,9 +2,13 @@
 
 import os
 import signal
+from pathlib import Path
 
 from rumormill.engine.workers import Tick
 from rumormill.errors import InputError
+from rumormill.experiments.plan import Cell
+from rumormill.experiments.run.manifest import read_manifest
+from rumormill.experiments.run.parts import Parts
 
 TINY = """
 name = "tiny"
@@ -92,3 +96,10 @@ def dies(task: int, tick: Tick) -> int:
     """Work that no process survives."""
     os.kill(os.getpid(), signal.SIGKILL)
     raise AssertionError
+
+
+def finished_cells(folder: Path) -> set[Cell]:
+    """The finished cells in the folder of a run; none before its manifest is there."""
+    if not (folder / "manifest.json").is_file():
+        return set()
+    return {*Parts(folder / "parts", read_manifest(folder).key).done}

@@ -7,17 +7,22 @@ a clique cover or an eigenbasis is expensive. Caching changes no result.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from rumormill.engine import Contender, Trial, prepare
 from rumormill.experiments.plan import SweepPoint
 from rumormill.experiments.spec.schema import PolicyPart
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy
+
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
 
 # Networks kept beyond one per worker: the next sweep points of a trial use them again.
 SPARE = 4
@@ -123,10 +128,8 @@ def one_blas_thread() -> Iterator[None]:
     It also makes the last digits of eigenvectors independent of the number of cores. The limit is one of
     the process: the first user sets it, the last one lifts it.
     """
-    from threadpoolctl import threadpool_limits
-
     with _blas_lock:
-        _blas_users.append(threadpool_limits(1, user_api="blas") if not _blas_users else None)
+        _blas_users.append(None if _blas_users else _blas(len(sys.modules)).limit(limits=1, user_api="blas"))
     try:
         yield
     finally:
@@ -136,3 +139,11 @@ def one_blas_thread() -> Iterator[None]:
                 _blas_users.clear()
             else:
                 _blas_users.pop()
+
+
+@lru_cache(maxsize=1)
+def _blas(modules: int) -> ThreadpoolController:
+    """The libraries that are loaded; looked for again only after an import, as that takes a millisecond."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()

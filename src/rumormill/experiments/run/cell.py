@@ -150,12 +150,12 @@ def _table(plan: ExperimentPlan, cell: Cell, trials: Sequence[Trial]) -> pl.Data
     types, rows = plan.axis_types, len(marks) * len(trials)
     agents = np.concatenate([one.agent_regret for one in trials])
     columns: dict[str, Any] = {
-        "experiment": pl.repeat(plan.spec.name, rows, eager=True),
-        "policy": pl.concat([pl.repeat(label, len(marks), eager=True) for label in point.spec.labels]),
+        "experiment": pl.Series([plan.spec.name]).new_from_index(0, rows),
+        "policy": pl.Series([label for label in point.spec.labels for _ in marks], dtype=pl.String),
     }
     for axis, value in point.values.items():
         kind = types[axis]
-        columns[axis] = pl.repeat(kind(value), rows, dtype=column_type(kind), eager=True)
+        columns[axis] = pl.Series([kind(value)], dtype=column_type(kind)).new_from_index(0, rows)
     columns["trial"] = np.full(rows, cell.trial, dtype=np.int64)
     columns["t"] = np.tile(marks, len(trials))
     columns["regret"] = agents.sum(axis=1)

@@ -39,6 +39,7 @@ from rumormill.experiments.run.manifest import (
     spec_of,
     write_manifest,
 )
+from rumormill.experiments.run.parts import Parts
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import at_scale, encode, own_sources
 from rumormill.experiments.spec.schema import Spec
@@ -97,12 +98,14 @@ def run(
     with store.locked(path):
         spec = _with_added(path, spec)
         manifest = _open_manifest(path, spec)
+        parts = Parts(path / store.PARTS, manifest.key)
         try:
-            _Session(path, plan_of(spec), manifest, progress or Silence()).complete(workers)
+            _Session(path, plan_of(spec), manifest, parts, progress or Silence()).complete(workers)
         except KeyboardInterrupt:
-            done = len(store.valid_parts(path, manifest.key))
-            raise RunInterrupted(path, done, spec.size.trials * len(manifest.points)) from None
+            total = spec.size.trials * len(manifest.points)
+            raise RunInterrupted(path, len(parts.done), total) from None
         finally:
+            parts.close()
             NETWORK_CACHE.clear()
         return RunFolder(path, manifest)
 
@@ -110,8 +113,12 @@ def run(
 class _Session:
     """One attempt at a run: plays what is missing, stores outcomes, writes table and manifest."""
 
-    def __init__(self, path: Path, plan: ExperimentPlan, manifest: Manifest, progress: Progress) -> None:
+    def __init__(
+        self, path: Path, plan: ExperimentPlan, manifest: Manifest, parts: Parts, progress: Progress
+    ) -> None:
         self.path, self.plan, self.manifest, self.progress = path, plan, manifest, progress
+        self.parts = parts
+        parts.remove_rest()
         self.began = time.monotonic()
         self.store_s = 0.0
 
@@ -132,13 +139,12 @@ class _Session:
         if spec.tune is None or self.manifest.status == "done":
             return None
         choosing = n_choosing(spec.tune, spec.size.trials)
-        parts = store.read_parts(self.path, self.manifest.key, trials=choosing)
+        parts = self.parts.read(trials=choosing)
         return wider(spec, best_constants(spec, store.assemble(self.path, self.manifest, parts)))
 
     def play(self, executor: Executor) -> float:
         """Play what is missing; the seconds it took to describe the networks."""
-        done = store.valid_parts(self.path, self.manifest.key)
-        store.remove_invalid(self.path, done)
+        done = {*self.parts.done}
         cells = self.plan.cells(executor.jobs)
         todo = [cell for cell in cells if cell not in done]
         if not todo and self.manifest.status == "done" and _results_intact(self.path, self.manifest):
@@ -157,6 +163,7 @@ class _Session:
             try:
                 threads = max(1, executor.jobs // max(1, len(todo)))
                 executor.run(todo, PlayCells(self.plan.spec, threads), self.keep, self.tick)
+                self.parts.sync()
             finally:
                 self.progress.finish()
         return described_s
@@ -171,14 +178,14 @@ class _Session:
             "prepare_s": repr(outcome.prepare_s),
             "game": outcome.game,
         }
-        store.write_part(self.path, self.manifest.key, cell, outcome.frame, notes)
+        self.parts.append(cell, outcome.frame, notes)
         self.store_s += time.thread_time() - start
         self.progress.cell_done(cell, outcome.regret)
 
     def finish(self, described_s: float) -> None:
         """The table, and the manifest with its checksum."""
         started = time.thread_time()
-        parts = store.read_parts(self.path, self.manifest.key)
+        parts = self.parts.read()
         frame = store.assemble(self.path, self.manifest, parts)
         self.manifest.results_sha256 = store.write_results(self.path, frame)
         self.manifest.games_sha256 = store.write_games(self.path, self.manifest, parts)
@@ -236,7 +243,7 @@ def _open_manifest(path: Path, spec: Spec) -> Manifest:
 
 def _require_own_parts(path: Path, fresh: Manifest) -> None:
     """A damaged manifest is written anew only where the parts prove that the folder is of this very run."""
-    if store.valid_parts(path, fresh.key):
+    if Parts(path / store.PARTS, fresh.key).done:
         return
     if (path / store.RESULTS).exists() or any((path / store.PARTS).iterdir()):
         raise DataError(

@@ -3,7 +3,7 @@
 manifest.json     what was run, with what, how long it took
 results.parquet   the tidy table, once all cells are done
 games.parquet     the arms of every trial: means, gaps, moment bounds, agents, reach of messages
-parts/            one Parquet file per finished cell; its checksum is part of its name
+parts/            the finished cells: records with checksums in files that grow (`parts.py`)
 lock              held by the run that is under way, and freed by the system whatever ends it
 """
 
@@ -13,7 +13,6 @@ import contextlib
 import hashlib
 import io
 import os
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,9 +23,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rumormill.errors import DataError, InputError
-from rumormill.experiments.plan import Cell
 from rumormill.experiments.run.describe import GAMES, frame_of, game_rows
 from rumormill.experiments.run.manifest import MANIFEST, Manifest, read_manifest, spec_of
+from rumormill.experiments.run.parts import FinishedCell, Parts
 from rumormill.experiments.spec.schema import Spec
 from rumormill.files import StoreError as StoreError
 from rumormill.files import lock, read_bytes
@@ -38,16 +37,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RESULTS, PARTS, LOCK = "results.parquet", "parts", "lock"
-PART_NAME = re.compile(r"(\d{4,})-(\d{5,})-([0-9a-f]{32})\.parquet")
-
-
-@dataclass(frozen=True, eq=False)
-class FinishedCell:
-    """The rows of a cell as read back from its part, and the notes written with them."""
-
-    cell: Cell
-    frame: pl.DataFrame
-    notes: dict[str, str]
 
 
 @dataclass(frozen=True, repr=False)
@@ -85,7 +74,7 @@ class RunFolder:
     @cached_property
     def frame(self) -> pl.DataFrame:
         if not self.done:
-            return assemble(self.path, self.manifest, read_parts(self.path, self.manifest.key))
+            return assemble(self.path, self.manifest, Parts(self.path / PARTS, self.manifest.key).read())
         import polars as pl
 
         data = read_bytes(self.path / RESULTS)
@@ -210,53 +199,7 @@ def refuse_foreign(path: Path) -> None:
             raise InputError(f"{path} is not empty (it holds {others[0]!r}): choose a new or an empty folder")
 
 
-# --- parts ----------------------------------------------------------------------------------------------
-
-
-def write_part(path: Path, run_key: str, cell: Cell, frame: pl.DataFrame, notes: dict[str, str]) -> None:
-    """The rows of a finished cell."""
-    buffer = io.BytesIO()
-    frame.write_parquet(buffer, compression="zstd", compression_level=3, metadata=notes)
-    data = buffer.getvalue()
-    name = f"{cell.point:04d}-{cell.trial:05d}-{_checksum(run_key, cell, data)}.parquet"
-    write_atomically(path / PARTS / name, data)
-
-
-def valid_parts(path: Path, run_key: str) -> dict[Cell, Path]:
-    """The finished cells; what is damaged, half-written or of another run is left out."""
-    return {cell: part for cell, part, _ in _valid(path, run_key)}
-
-
-def _valid(path: Path, run_key: str, trials: int | None = None) -> Iterator[tuple[Cell, Path, bytes]]:
-    """Parts whose checksum fits (of the first trials only, if given), with their bytes."""
-    for part in sorted((path / PARTS).glob("*.parquet")):
-        name = PART_NAME.fullmatch(part.name)
-        if name and (trials is None or int(name[2]) < trials):
-            cell, data = Cell(int(name[1]), int(name[2])), read_bytes(part)
-            if _checksum(run_key, cell, data) == name[3]:
-                yield cell, part, data
-
-
-def remove_invalid(path: Path, valid: dict[Cell, Path]) -> int:
-    """Delete what is not a valid part; the number of damaged parts among it."""
-    keep = set(valid.values())
-    damaged = 0
-    for entry in (path / PARTS).iterdir():
-        if entry not in keep and not entry.is_dir():
-            damaged += entry.suffix == ".parquet"
-            entry.unlink()
-    return damaged
-
-
-def read_parts(path: Path, run_key: str, *, trials: int | None = None) -> list[FinishedCell]:
-    """All finished cells, or those of the first trials, in order; each file is read and checked once."""
-    import polars as pl
-
-    found = [
-        FinishedCell(cell, pl.read_parquet(io.BytesIO(data)), pl.read_parquet_metadata(io.BytesIO(data)))
-        for cell, _, data in _valid(path, run_key, trials)
-    ]
-    return sorted(found, key=lambda one: one.cell)
+# --- tables -------------------------------------------------------------------------------------------
 
 
 def assemble(path: Path, manifest: Manifest, parts: Sequence[FinishedCell]) -> pl.DataFrame:
@@ -296,8 +239,3 @@ def _write_table(path: Path, frame: pl.DataFrame) -> str:
     frame.write_parquet(buffer, compression="zstd", compression_level=9, row_group_size=1 << 20)
     write_atomically(path, buffer.getvalue())
     return hashlib.sha256(buffer.getvalue()).hexdigest()
-
-
-def _checksum(run_key: str, cell: Cell, data: bytes) -> str:
-    """It covers where the rows belong too: a part under a wrong name does not count."""
-    return hashlib.sha256(f"{run_key} {cell.point} {cell.trial} ".encode() + data).hexdigest()[:32]
