@@ -109,7 +109,7 @@ $(LOWEST)/.done: pyproject.toml scripts/lowest.py
 # Known faults, planted one at a time: a test must notice each. About an hour and a half on two cores.
 # Tables of README and docs that are older than the code they measure, measured again; MINUTES=N: up to N minutes each.
 numbers: $(VENV)/.dev
-	$(BIN)/python -m scripts.numbers $(if $(MINUTES),--minutes $(MINUTES))
+	$(BIN)/python -m scripts.measured_tables $(if $(MINUTES),--minutes $(MINUTES))
 
 mutants: $(VENV)/.dev
 	$(BIN)/python scripts/mutants.py

@@ -7,7 +7,7 @@ import warnings
 from pathlib import Path
 
 import pytest
-from scripts import numbers
+from scripts import measured_tables as numbers
 
 TABLES = numbers.read_tables()
 
