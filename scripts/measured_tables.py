@@ -1,6 +1,6 @@
 """Measured tables of README.md and docs: put into their pages, and measured again if their code has changed.
 
-    python -m scripts.measured_tables                    # measure what is older than its code, up to 5 minutes each
+    python -m scripts.measured_tables                    # what is older than its code, up to 5 minutes each
     python -m scripts.measured_tables --minutes 300      # also what takes longer
     python -m scripts.measured_tables --only speed live  # measure these, whatever their age
     python -m scripts.measured_tables --check            # measure nothing; exit 1 if a page is not as stored
