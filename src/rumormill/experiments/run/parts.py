@@ -11,6 +11,7 @@ import hashlib
 import io
 import mmap
 import os
+import re
 import struct
 import time
 from collections.abc import Iterator, KeysView
@@ -23,13 +24,14 @@ import msgspec
 
 from rumormill.errors import DataError
 from rumormill.experiments.plan import Cell
-from rumormill.files import append, synced
+from rumormill.files import append, read_bytes, synced
 
 if TYPE_CHECKING:
     import polars as pl
 
 ENDING = ".cells"
 MARK = b"\x93RMC"
+OLD_NAME = re.compile(r"(\d{4,})-(\d{5,})-([0-9a-f]{32})\.parquet")
 HEAD = struct.Struct("<4sIIQ16s")  # mark, point, trial, length of the rest, checksum
 FULL = 64 << 20
 """Bytes after which a new file is begun: none has to be read that does not fit the memory."""
@@ -54,6 +56,8 @@ class Parts:
         self._places: dict[Cell, tuple[Path, int, int]] = {}
         self._handle: int | None = None
         self._size, self._synced = FULL, time.monotonic()
+        for path in sorted(folder.glob("*.parquet")):
+            self._places |= dict.fromkeys(self._of_earlier_version(path), (path, 0, 0))
         for path in sorted(folder.glob(f"*{ENDING}")):
             self._places |= {cell: (path, start, stop) for cell, start, stop in self._records(path)}
 
@@ -75,6 +79,15 @@ class Parts:
                     at = stop
                 else:
                     at = data.find(MARK, at + 1)
+
+    def _of_earlier_version(self, path: Path) -> list[Cell]:
+        """The cell of a file that holds one: so they were stored up to version 0.2."""
+        name = OLD_NAME.fullmatch(path.name)
+        if name is None:
+            return []
+        data = self._key + f" {int(name[1])} {int(name[2])} ".encode() + read_bytes(path)
+        fits = hashlib.sha256(data).hexdigest()[:32] == name[3]
+        return [Cell(int(name[1]), int(name[2]))] if fits else []
 
     def _checksum(self, cell: Cell, data: bytes | memoryview) -> bytes:
         """It covers where the rows belong too: those of another cell or run do not count."""
@@ -134,6 +147,11 @@ class Parts:
             if trials is None or cell.trial < trials:
                 by_file.setdefault(path, []).append((cell, start, stop))
         for path, records in by_file.items():
+            if path.suffix != ENDING:
+                found.append(
+                    FinishedCell(records[0][0], pl.read_parquet(path), pl.read_parquet_metadata(path))
+                )
+                continue
             with _mapped(path) as data:
                 for cell, start, stop in records:
                     notes, rows = _read_record(data[start:stop])
