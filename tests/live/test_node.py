@@ -521,6 +521,20 @@ def test_a_liar_that_keeps_what_it_does_not_tell_is_not_waited_for_for_ever() ->
     assert stream.upto == 42
 
 
+def test_items_of_nobody_are_not_taken() -> None:
+    """Neither of a node that was removed, nor of one that never was."""
+    network = rm.Network.from_edges([(0, 1), (1, 2)])
+    node = nodes_of(rm.DecentralizedMPUCB(gamma=2, clique_filter=False), network)[0]
+    node.link_up(1, 1)
+    games = [(GAME, node.games[GAME].config.fingerprint)]
+    node.receive(1, wire.encode(wire.Hello(1, 1, "test", 1, 1, games))[4:])
+    node.receive(1, wire.encode(Have(GAME, []))[4:])
+    for origin in (3, 77):
+        node.receive(1, wire.encode(Obs(GAME, origin, 1, 2, 1, [(1, 0, 1.0)]))[4:])
+    assert (node.violations["origin"], list(node.games[GAME].streams)) == (2, [(0, 1)])
+    assert sum(node.games[GAME].adapter.samples) == 0
+
+
 def test_what_is_told_shows_that_it_can_be_supplied() -> None:
     """A neighbour forgot by how many hops it has a stream; what it then tells says so."""
     network = rm.Network.from_edges([(0, 1), (1, 2)])
