@@ -413,6 +413,8 @@ def check_retained(sizes: list[int], limit: int, store: MemoryItems, data: st.Da
         assert kept.last == len(all_items)
         assert kept.last - kept.floor == min(limit, len(all_items))
         assert kept.between(kept.floor + 1, kept.last - kept.floor) == all_items[kept.floor :]
+        if limit > kept._window:  # what is complete is on disk at once
+            assert kept.last - kept._stored < kept._segment
     assert len(store.segments) <= 2 + limit // kept._segment
     for lower in (limit, max(1, limit // 3)):
         copied = MemoryItems()
