@@ -133,74 +133,116 @@ def median_of(store: Any, n: int) -> float:
 
 def middle_distance(store: Any, n: int, centre: float) -> float:
     """The (n + 1) // 2-th smallest distance of n sorted numbers from their median."""
-    low, high = n // 2 - 1, n // 2
-    found = 0.0
-    for _ in range((n + 1) // 2):
-        below = centre - store[low] if low >= 0 else math.inf
-        above = store[high] - centre if high < n else math.inf
-        if below <= above:
-            found = below
-            low -= 1
+    half, rank = n // 2, (n + 1) // 2
+    low, high = max(0, rank - (n - half)), min(rank, half)
+    while low < high:  # so many of them are below the median
+        below = (low + high) // 2
+        if centre - store[half - 1 - below] < store[half + rank - below - 1] - centre:
+            low = below + 1
         else:
-            found = above
-            high += 1
+            high = below
+    found = 0.0
+    if low > 0:
+        found = centre - store[half - low]
+    if rank > low:
+        found = max(found, store[half + rank - low - 1] - centre)
     return found
 
 
-def pooled_clip(beliefs: Beliefs) -> float:
-    """The clipping point c = λ s of all stored samples about the medians of their arms."""
-    count, sizes, middles = 0.0, 0.0, 0.0
-    n_arms = len(beliefs.n)
-    for arm in range(n_arms):
+def numbers_within(store: Any, n: int, centre: float, c: float) -> tuple[int, int]:
+    """Which of n sorted numbers are within c of their median: from the first place on, up to the second."""
+    half = n // 2
+    low, high = 0, half
+    while low < high:
+        middle = (low + high) // 2
+        if centre - store[middle] <= c:
+            high = middle
+        else:
+            low = middle + 1
+    first, high = low, n
+    low = half
+    while low < high:
+        middle = (low + high) // 2
+        if store[middle] - centre <= c:
+            low = middle + 1
+        else:
+            high = middle
+    return first, low
+
+
+def pooled_scale(beliefs: Beliefs, count: float) -> float:
+    """The scale s of all stored samples about the medians of their arms."""
+    sizes, middles = 0.0, 0.0
+    for arm in range(len(beliefs.n)):
         n, store = int(beliefs.n[arm]), beliefs.store[arm]
-        centre = median_of(store, n)
-        for i in range(n):
-            sizes += abs(store[i] - centre)
-        middles += n * middle_distance(store, n, centre)
-        count += n
-    s = huber_scale(middles / count, sizes, count)
-    if s == 0.0 or count < LAMBDA_FROM:
-        return FIRST_LAMBDA * s
-    best, least = 0.0, math.inf
-    for lam in LAMBDAS:
-        c, total, inside = lam * s, 0.0, 0.0
-        for arm in range(n_arms):
+        middles += n * middle_distance(store, n, median_of(store, n))
+    if middles == 0.0:
+        for arm in range(len(beliefs.n)):
             n, store = int(beliefs.n[arm]), beliefs.store[arm]
             centre = median_of(store, n)
             for i in range(n):
-                size = abs(store[i] - centre)
-                if size <= c:
-                    total += size * size
-                    inside += 1.0
-                else:
-                    total += c * c
-        score = total * count / (inside * inside)
+                sizes += abs(store[i] - centre)
+    return huber_scale(middles / count, sizes, count)
+
+
+def pooled_clip(beliefs: Beliefs, count: float) -> float:
+    """The clipping point c = λ s of all stored samples, `count` of them, about the medians of their arms."""
+    s = pooled_scale(beliefs, count)
+    if s == 0.0 or count < LAMBDA_FROM:
+        return FIRST_LAMBDA * s
+    best, least, before, squares = 0.0, math.inf, -1.0, 0.0
+    for lam in LAMBDAS:
+        c, inside = lam * s, 0.0
+        for arm in range(len(beliefs.n)):
+            n, store = int(beliefs.n[arm]), beliefs.store[arm]
+            centre = median_of(store, n)
+            old_first, old_end = numbers_within(store, n, centre, before)
+            first, end = numbers_within(store, n, centre, c)
+            for i in range(first, old_first):
+                squares += (store[i] - centre) * (store[i] - centre)
+            for i in range(old_end, end):
+                squares += (store[i] - centre) * (store[i] - centre)
+            inside += end - first
+        score = (squares + (count - inside) * (c * c)) * count / (inside * inside)
         if score < least:
             best, least = c, score
+        before = c
     return best
 
 
 def fit_location(beliefs: Beliefs, arm: int) -> None:
-    """Huber's location of the stored samples of an arm, and the sums about it."""
+    """Huber's location of the stored samples of an arm, and the sums about it.
+
+    Those within c are neighbours in sorted order: from step to step only the ends move.
+    """
     n, store, c = int(beliefs.n[arm]), beliefs.store[arm], beliefs.now[CLIP]
-    theta = median_of(store, n)
-    total, square, inside = 0.0, 0.0, 0.0
+    middle = median_of(store, n)
+    theta, first, end, about, total, inside = middle, n // 2, n // 2, 0.0, 0.0, 0.0
     for step in range(HUBER_STEPS + 1):
-        total, square, inside = 0.0, 0.0, 0.0
-        for i in range(n):
-            y = store[i] - theta
-            psi = clip_both(y, c)
-            total += psi
-            square += psi * psi
-            if -c <= y <= c:
-                inside += 1.0
+        while first > 0 and store[first - 1] - theta >= -c:
+            first -= 1
+            about += store[first] - middle
+        while end < n and store[end] - theta <= c:
+            about += store[end] - middle
+            end += 1
+        while first < end and store[first] - theta < -c:
+            about -= store[first] - middle
+            first += 1
+        while first < end and store[end - 1] - theta > c:
+            end -= 1
+            about -= store[end] - middle
+        inside = float(end - first)
+        total = about - inside * (theta - middle) + c * float(n - end - first)
         move = total / max(inside, LEAST_SLOPE * n)
         if step == HUBER_STEPS or abs(move) <= HUBER_CLOSE * c:
             break
         theta += move
+    square = 0.0
+    for i in range(first, end):
+        square += (store[i] - theta) * (store[i] - theta)
     beliefs.centre[arm] = theta
     beliefs.psi[arm] = total
-    beliefs.square[arm] = square
+    beliefs.square[arm] = square + c * c * (n - inside)
     beliefs.inside[arm] = inside
 
 
@@ -213,7 +255,7 @@ def fit(beliefs: Beliefs) -> None:
         most = max(most, beliefs.n[arm])
     first = now[FITTED] == 0.0
     if first or most <= room:
-        now[CLIP] = pooled_clip(beliefs)
+        now[CLIP] = pooled_clip(beliefs, total)
     for arm in range(n_arms):
         n = beliefs.n[arm]
         if n <= room and (most <= room or n > beliefs.fitted_n[arm]):

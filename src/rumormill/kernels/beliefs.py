@@ -53,10 +53,14 @@ add_to_sketch = linked(rule.add_to_sketch, sketch_add=sketch_add)
 add_sample = linked(
     rule.add_sample, insert_sorted=insert_sorted, clip_both=clip_both, add_to_sketch=add_to_sketch
 )
-pooled_clip = linked(
-    rule.pooled_clip, median_of=median_of, middle_distance=middle_distance, huber_scale=huber_scale
+numbers_within = part(rule.numbers_within)
+pooled_scale = linked(
+    rule.pooled_scale, median_of=median_of, middle_distance=middle_distance, huber_scale=huber_scale
 )
-fit_location = linked(rule.fit_location, median_of=median_of, clip_both=clip_both)
+pooled_clip = linked(
+    rule.pooled_clip, pooled_scale=pooled_scale, median_of=median_of, numbers_within=numbers_within
+)
+fit_location = linked(rule.fit_location, median_of=median_of)
 smooth_score = part(rule.smooth_score)
 aligned_score = linked(rule.aligned_score, median_of=median_of, smooth_score=smooth_score)
 skewed = linked(rule.skewed, median_of=median_of)

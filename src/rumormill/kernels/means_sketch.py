@@ -14,6 +14,8 @@ from rumormill import formulas
 from rumormill.kernels.beliefs import add_all_to_beliefs, deliver_to_beliefs
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.means_stored import select
+from rumormill.kernels.simd.bitmask import lowest_bit
+from rumormill.kernels.simd.strip_sums import HUBER_STRIP, MASK_BITS, Arriving, HuberSteps, add_huber
 from rumormill.kernels.state import (
     CLIPPED,
     DEFAULT,
@@ -22,6 +24,7 @@ from rumormill.kernels.state import (
     ROBUST_MOSS,
     SELF_TUNED,
     EstimatorConstants,
+    Flags,
     Floats,
     Ids,
     Memory,
@@ -59,6 +62,9 @@ def deliver_to_sketches(kind: int, t: int, reach: Reach, rules: Rules, memory: M
     arms, xs = sketches.arms, sketches.xs
     if kind == DEFAULT:
         deliver_to_beliefs(t, reach, ring, sketches.beliefs, sketches.level, memory.state.changed)
+        return
+    if kind == HUBER_SGD:
+        deliver_to_huber(t, reach, ring, memory.state.n, memory.state.changed, constants, sketches)
         return
     if kind == MEDIAN_BOUND:
         slot = t % ring.x.shape[0]
@@ -211,20 +217,92 @@ def add_to_huber(
     count: int, arms: Ids, xs: Floats, j: int, n: Floats, constants: EstimatorConstants, sketches: SketchState
 ) -> None:
     """One clipped step per sample, once the scale is known."""
-    theta, scale, lam, pilot = sketches.centre, sketches.clip, constants.lam, constants.pilot
     for i in range(count):
-        arm = arms[i]
-        rank = n[arm, j] + 1.0
-        n[arm, j] = rank
-        if rank > pilot:
-            if scale[arm, j] == 0.0:  # every sample so far was the same
-                scale[arm, j] = huber_scale(0.0, abs(xs[i] - theta[arm, j]), rank)
-            theta[arm, j] = huber_step(theta[arm, j], xs[i], rank, lam * scale[arm, j])
+        add_huber_step(arms[i], j, xs[i], n, constants, sketches)
+
+
+@part
+def add_huber_step(
+    arm: int, j: int, x: float, n: Floats, constants: EstimatorConstants, sketches: SketchState
+) -> None:
+    """A sample: into the pilot, or a step of the iterate."""
+    theta, scale, reach = sketches.centre, sketches.clip, sketches.level
+    rank = n[arm, j] + 1.0
+    n[arm, j] = rank
+    if reach[arm, j] > 0.0:
+        theta[arm, j] = huber_step(theta[arm, j], x, rank, reach[arm, j])
+        return
+    pilot_samples = sketches.pilot[arm, j]
+    if rank > constants.pilot:  # every sample so far was the same
+        scale[arm, j] = huber_scale(0.0, abs(x - theta[arm, j]), rank)
+        theta[arm, j] = huber_step(theta[arm, j], x, rank, constants.lam * scale[arm, j])
+    else:
+        pilot_samples[int(rank) - 1] = x
+        if rank == constants.pilot:
+            _start_from_pilot(arm, j, constants.lam, theta, scale, sketches)
+    if rank >= constants.pilot:
+        reach[arm, j] = constants.lam * scale[arm, j]
+
+
+@part
+def deliver_to_huber(
+    t: int,
+    reach: Reach,
+    ring: MessageRing,
+    n: Floats,
+    changed: Flags,
+    constants: EstimatorConstants,
+    sketches: SketchState,
+) -> None:
+    """End of round t: own samples, then the farthest hop first, by origin."""
+    slots = ring.arm.shape[0]
+    slot = t % slots
+    for j in range(reach.learners.shape[0]):
+        v = reach.learners[j]
+        changed[ring.arm[slot, v]] = True
+        add_huber_step(ring.arm[slot, v], j, ring.x[slot, v], n, constants, sketches)
+    for hop in range(min(reach.gamma, t), 0, -1):
+        slot, dense = (t - hop + 1) % slots, reach.dense[hop - 1]
+        if dense >= 0:
+            arriving = Arriving(reach.words[dense], ring.order[slot], ring.x[slot])
+            add_dense_to_huber(arriving, ring.start[slot], n, changed, constants, sketches)
             continue
-        pilot_samples = sketches.pilot[arm, j]
-        pilot_samples[int(rank) - 1] = xs[i]
-        if rank == pilot:
-            _start_from_pilot(arm, j, lam, theta, scale, sketches)
+        ptr = reach.ptr[hop - 1]
+        for origin in range(ring.x.shape[1]):
+            if ring.sent[slot, origin] and ptr[origin] < ptr[origin + 1]:
+                arm, x = ring.arm[slot, origin], ring.x[slot, origin]
+                changed[arm] = True
+                for i in range(ptr[origin], ptr[origin + 1]):
+                    add_huber_step(arm, reach.receivers[i], x, n, constants, sketches)
+
+
+@part
+def add_dense_to_huber(
+    arriving: Arriving,
+    start: Ids,
+    n: Floats,
+    changed: Flags,
+    constants: EstimatorConstants,
+    sketches: SketchState,
+) -> None:
+    """One hop of all samples by bitmask, arm by arm, in ascending order of origin."""
+    for arm in range(n.shape[0]):
+        first, last = start[arm] + 0, start[arm + 1] + 0
+        if first == last:
+            continue
+        changed[arm] = True
+        steps = HuberSteps(n[arm], sketches.centre[arm], sketches.level[arm])
+        for lane in range(0, n.shape[1], HUBER_STRIP):
+            at = first
+            while at < last:
+                found = add_huber(arriving, at, last, steps, lane)
+                at = found >> MASK_BITS
+                missed = np.uint64(found & ((1 << HUBER_STRIP) - 1))
+                while missed != 0:
+                    j = lane + lowest_bit(missed)
+                    missed &= missed - np.uint64(1)
+                    add_huber_step(arm, j, arriving.xs[arriving.order[at]], n, constants, sketches)
+                at += 1
 
 
 @part
@@ -271,13 +349,22 @@ def estimate_sketches(kind: int, t: int, rules: Rules, memory: Memory) -> None:
                     mean[arm, j] = state.total[arm, j] / n[arm, j]
                     upper[arm, j] = mean[arm, j] + moss_reach(phi, constants.factor_root, rules.exponent)
     else:
+        least = float(max(constants.pilot, 1))
         for arm in range(n.shape[0]):
-            for j in range(n.shape[1]):
-                mean[arm, j] = upper[arm, j] = np.inf
-                if n[arm, j] > 0.0 and n[arm, j] >= constants.pilot:
-                    reach = huber_reach(L, n[arm, j], constants.coeff * sketches.clip[arm, j])
-                    mean[arm, j] = sketches.centre[arm, j]
-                    upper[arm, j] = mean[arm, j] + reach
+            take_centres(least, n[arm], sketches.centre[arm], mean[arm])
+            if rules.width == 0.0:
+                for j in range(n.shape[1]):
+                    upper[arm, j] = np.inf
+                    if n[arm, j] >= least:
+                        reach = huber_reach(L, n[arm, j], constants.coeff * sketches.clip[arm, j])
+                        upper[arm, j] = mean[arm, j] + reach
+
+
+@part
+def take_centres(least: float, n: Floats, centre: Floats, mean: Floats) -> None:
+    """The iterates of an arm, +inf with too few samples."""
+    for j in range(mean.shape[0]):
+        mean[j] = centre[j] if n[j] >= least else np.inf
 
 
 @part

@@ -252,6 +252,12 @@ def _empty_draws(n_learners: int) -> DrawState:
     return DrawState(**found)
 
 
+def _first_level(constants: EstimatorConstants) -> float:
+    if constants.store:
+        return -1.0
+    return constants.lam * constants.scale if constants.lam > 0.0 else 1.0
+
+
 def _empty_sketches(shape: tuple[int, int], most_received: int, constants: EstimatorConstants) -> SketchState:
     return SketchState(
         upper=np.zeros(shape),
@@ -265,7 +271,7 @@ def _empty_sketches(shape: tuple[int, int], most_received: int, constants: Estim
         counts=np.zeros((*shape, len(constants.edges)), dtype=np.int32),
         place=np.zeros((2, *shape), dtype=np.int32),
         below=np.zeros((2, *shape), dtype=np.int32),
-        level=np.full(shape, -1.0 if constants.store else 1.0),
+        level=np.full(shape, _first_level(constants)),
         clip=np.full(shape, constants.scale),
         arms=np.zeros(most_received, dtype=np.int32),
         xs=np.zeros(most_received),
