@@ -62,7 +62,7 @@ class FakeProcess:
     def failed(self, what: str, error: Exception) -> None:
         raise error
 
-    def choose(self, game: str, now: float, ttl: float) -> Token:
+    def choose(self, game: str, now: float, ttl: float, *limits: Any) -> Token:
         if self.made == self.most:
             raise NotReady("too many")
         self.made += 1

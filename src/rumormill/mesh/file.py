@@ -114,6 +114,8 @@ class GamePart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_de
     """Seconds of its leader's silence after which a follower decides for itself."""
     ttl: Seconds = 300.0
     """Seconds after which a decision without a reward is closed."""
+    classes: Annotated[int, msgspec.Meta(ge=1, le=1_000)] | None = None
+    """Request classes of this game that a node keeps at most, each a game of its own; None: it has none."""
     restart: int | None = None
     """Forget everything every so many decisions: for replays; nodes refuse it."""
 
@@ -289,6 +291,11 @@ class Mesh:
                 linked[node.name].add(other)
                 linked[other].add(node.name)
         return {name: sorted(others, key=self.ids.__getitem__) for name, others in linked.items()}
+
+    def part(self, name: str) -> GamePart | None:
+        """The game of this name; of a class ("game/class") its template."""
+        found = self.games.get(name) or self.games.get(name.rpartition("/")[0])
+        return found if found is None or found.name == name or found.classes else None
 
     def network(self) -> Network:
         """The links as a network, nodes numbered in the order of the file."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from live.making import GAME
-from live.simulation.mesh import SIDE
+from live.simulation.mesh import MOST_CLASSES, SIDE
 from live.simulation.network import Network
 from live.simulation.parts import N_ARMS, Broken, Sent
 from rumormill.live.core.decisions import NotReady
@@ -21,6 +21,8 @@ class Applications(Network):
     def choose(self, v: int) -> None:
         host, node = self.hosts[v], self.node(v)
         decisions = node.games[GAME].decisions
+        if decisions.next_t % 3 == 1 and not self.members:
+            self.play_class(v, decisions.next_t)
         try:
             ttl = self.rng.choice([0.5, 5.0, 60.0])
             token = node.choose(GAME, self.clock(v), ttl, *limits(decisions.next_t))
@@ -63,6 +65,19 @@ class Applications(Network):
         if sent.answer is not None and sent.answer[0] != answer.seq and sent.acked:
             raise Broken(f"I6: node {v} answers {answer.seq} after {sent.answer[0]}")
         sent.answer = (answer.seq, answer.record)
+
+    def play_class(self, v: int, t: int) -> None:
+        """A decision of a request class, and its reward."""
+        node, name = self.node(v), f"{GAME}/c{(t // 3 + v) % 4}"
+        try:
+            token = node.choose(name, self.clock(v), 60.0)
+            node.observe(name, token.t, token.arm, float(token.arm))
+        except NotReady:
+            pass
+        kept = [each for each in node.games if each.startswith(f"{GAME}/")]
+        if len(kept) > MOST_CLASSES or name not in kept:
+            raise Broken(f"node {v} keeps the classes {kept}")
+        self.write(v)
 
     def play_side(self, v: int) -> None:
         """A decision of the second game, and mostly its reward."""

@@ -37,9 +37,20 @@ class Invariants(Mesh):
         self._same(v, node, again, "a snapshot")
         if self._side(node) != self._side(again):
             raise Broken(f"I10: node {v}: side is {self._side(node)}, by its journal {self._side(again)}")
+        if self._classes(node) != self._classes(again):
+            raise Broken(f"I10: node {v}: {self._classes(node)}, by its journal {self._classes(again)}")
         for sent in self.hosts[v].sent.values():
             if sent.acked and not self._remembers(node.games[GAME], sent):
                 raise Broken(f"I1: node {v} lost the acknowledged {sent.token}")
+
+    def _classes(self, node: Node) -> Any:
+        """All request classes, in their order of use, and what is left of those that were forgotten."""
+        kept = [
+            [name, game.numbers, game.adapter.samples, {key: each.upto for key, each in game.streams.items()}]
+            for name, game in node.games.items()
+            if "/" in name
+        ]
+        return kept, {name: game.numbers for name, game in node._removed.items() if "/" in name}
 
     def _side(self, node: Node) -> Any:
         """The second game, or what is left of it."""
@@ -114,6 +125,8 @@ class Invariants(Mesh):
         host.epoch = host.node.config.epoch
 
     def _check_record(self, v: int, record: Record) -> None:
+        if "/" in record.game:  # a request class
+            return
         if record.game == SIDE:
             self._check_side(v, record)
             return

@@ -223,6 +223,8 @@ class Machines(Invariants):
         """What an origin has on disk is the truth."""
         host, disk = self.hosts[v], self.hosts[v].disk
         for record in moved:
+            if "/" in record.game:  # a request class
+                continue
             truth = self.side_truth if record.game == SIDE else self.truth
             key, unsure = (v, disk.epoch(record.game)), host.unsure.get(record.game)
             told = truth.setdefault(key, [])

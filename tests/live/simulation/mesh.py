@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import random
 from collections.abc import Iterable
 from typing import Any
@@ -23,6 +24,8 @@ from rumormill.policies.message_passing_policy import HopPart
 
 SIDE = "side"
 """The second game."""
+MOST_CLASSES = 2
+"""Request classes of the first game that a node keeps."""
 SPARES = 3
 """Machines that may join."""
 
@@ -160,10 +163,12 @@ class Mesh:
             patience=4.0,
             signed=self.signed,
         )
-        side = self.hosts[v].side
+        side, (game,) = self.hosts[v].side, made.games
+        game = dataclasses.replace(
+            game, classes=MOST_CLASSES, of_class=functools.partial(self.of_class, v, game)
+        )
         if side is None:
-            return made
-        (game,) = made.games
+            return dataclasses.replace(made, games=(game,))
         second = dataclasses.replace(
             game,
             name=SIDE,
@@ -174,6 +179,11 @@ class Mesh:
             make_agent=maker(self.policy, self.network, v, 2 + side, MOMENTS),
         )
         return dataclasses.replace(made, games=(game, second))
+
+    def of_class(self, v: int, game: GameConfig, name: str, prior: rm.Prior | None) -> GameConfig:
+        """A request class of the first game."""
+        make = maker(self.policy, self.network, v, N_ARMS, MOMENTS, prior)
+        return dataclasses.replace(game, name=name, make_agent=make)
 
     def _member_config(self, v: int) -> NodeConfig:
         """The agent is the same whatever the file: a replay under another one gives the same state."""

@@ -84,6 +84,14 @@ class NodeState:
         self._records += 1
         return self._records
 
+    def is_class(self, link: Link, name: str) -> bool:
+        """Whether it is a request class of a game that the link shares."""
+        return False
+
+    def shared(self, link: Link, name: str) -> SharedGame | None:
+        """The state of a game on a link; None if it is not shared."""
+        return link.games.get(name)
+
     def note_leader(self, game: LiveGame, origin: int) -> None:
         """Restart a follower's timeout if the origin is its leader."""
         if origin == game.config.leader:
@@ -115,9 +123,12 @@ class Exchange:
         """Send how far this node is in every stream of every shared game."""
         link.next_have = self._node.now + self._node.config.limits.have_every
         for name in link.games:
-            game = self._node.games[name]
-            rows = [self._row(game, stream) for stream in game.streams.values()]
-            link.control.append(encode(Have(name, rows, full=True)))
+            self.send_have_of_game(link, self._node.games[name])
+
+    def send_have_of_game(self, link: Link, game: LiveGame) -> None:
+        """Send how far this node is in every stream of one game."""
+        rows = [self._row(game, stream) for stream in game.streams.values()]
+        link.control.append(encode(Have(game.config.name, rows, full=True)))
 
     def _row(self, game: LiveGame, stream: Stream) -> tuple[int, int, int, int]:
         upto = game.published if stream is game.own else stream.upto
@@ -200,7 +211,7 @@ class Exchange:
 
     def have(self, link: Link, frame: Have) -> None:
         """A peer reports how far it is: replace what is known of it."""
-        shared = link.games.get(frame.game)
+        shared = self._node.shared(link, frame.game)
         if shared is None:
             return
         game = self._node.games[frame.game]
@@ -259,9 +270,10 @@ class Exchange:
     def _checked(self, link: Link, frame: Obs) -> tuple[LiveGame, SharedGame, Stream] | None:
         """The stream of a frame; None, and a violation, if no correct peer sends it."""
         node = self._node
-        shared = link.games.get(frame.game)
+        shared = node.shared(link, frame.game)
         if shared is None:
-            node.violations["game"] += 1
+            if not node.is_class(link, frame.game):
+                node.violations["game"] += 1
             return None
         game = node.games[frame.game]
         key = (frame.origin, frame.epoch)

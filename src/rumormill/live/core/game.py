@@ -15,6 +15,7 @@ from rumormill.live.core.frames import Head, Item, Key, Rows, head_from
 from rumormill.live.core.node_config import GameConfig
 from rumormill.live.core.records import (
     REMOVED,
+    Born,
     Carried,
     Constrained,
     Decision,
@@ -96,6 +97,8 @@ class GameState:
         self.late = self.chosen = self.observed = 0
         self._is_other_game = False  # records of an earlier game of this name
         self.is_carried = False  # whether what an earlier revision learned was taken over from its snapshot
+        self.born: Born | None = None
+        """Of a request class: the record that made it."""
         self.differing = 0
         """Decisions that a replay made differently: 0 if the agent is deterministic."""
 
@@ -227,18 +230,23 @@ class GameState:
     def state(self) -> dict[str, Any]:
         """As plain data, as of the last record, for snapshots."""
         verdicts = {} if self.verdicts.moments is None else {"verdicts": self.verdicts.state()}
-        return verdicts | {
-            "fingerprint": self.config.fingerprint,
-            "arms": [self.config.kind, *self.config.arms],
-            "player": self.adapter.state(),
-            "choices": self.decisions.state(),
-            "own": self.own.key[1],
-            "waiting": [[seq, digest] for _, seq, digest in self._waiting] if self.signer else [],
-            "heads": [[seq, head.t, head.arm, head.rows] for seq, head in self._heads],
-            "streams": [stream.state() for stream in self.streams.values()],
-            "void": self.void,
-            **({} if self.held is None or self.held.release else {"held": _plain_held(self.held)}),
-        }
+        born = {} if self.born is None else {"born": [self.born.mean, self.born.n, self.born.spread]}
+        return (
+            verdicts
+            | born
+            | {
+                "fingerprint": self.config.fingerprint,
+                "arms": [self.config.kind, *self.config.arms],
+                "player": self.adapter.state(),
+                "choices": self.decisions.state(),
+                "own": self.own.key[1],
+                "waiting": [[seq, digest] for _, seq, digest in self._waiting] if self.signer else [],
+                "heads": [[seq, head.t, head.arm, head.rows] for seq, head in self._heads],
+                "streams": [stream.state() for stream in self.streams.values()],
+                "void": self.void,
+                **({} if self.held is None or self.held.release else {"held": _plain_held(self.held)}),
+            }
+        )
 
     def restore(self, state: dict[str, Any]) -> None:
         """Take over what `state` described."""
@@ -603,6 +611,7 @@ class LiveGame(GameState):
             stream.retained.restart(stream.upto)
         fresh = LiveGame(self.config, self.node, self.own.key[1], self.limits, self.signer, self._store)
         fresh.follow(self.numbers)
+        fresh.born = self.born
         self.__dict__.update(fresh.__dict__)
 
     def _pass_by(self, record: Record) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from rumormill.live.core.classes import MOST_NAMES, pooled_prior, prior_from, template_of
 from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.exchange import Exchange, Link, NodeState, SharedGame
 from rumormill.live.core.frames import (
@@ -31,10 +32,10 @@ from rumormill.live.core.frames import (
     decode,
     encode,
 )
-from rumormill.live.core.game import Accepted, LiveGame
+from rumormill.live.core.game import Accepted, LiveGame, Refused
 from rumormill.live.core.node_config import GameConfig, NodeConfig
 from rumormill.live.core.old_copy import OldCopy
-from rumormill.live.core.records import Record, RemovedGame, Renewed
+from rumormill.live.core.records import REMOVED, Born, Decision, Own, Record, RemovedGame, Renewed, Reserve
 from rumormill.live.core.retained import ItemStore, MemoryItems
 from rumormill.live.core.signatures import BEGIN
 from rumormill.live.core.skips import Skips
@@ -75,6 +76,7 @@ class Node(NodeState):
         self._skips = Skips(self, self._exchange)
         self._old_copy = OldCopy(self, self._exchange, self._skips, self._draw_epoch)
         self._is_restarted = False
+        self._templates = {each.name: each for each in config.games}
         self.is_worn_out = False
         """Whether the disk is an old copy and the node has had too many epochs to draw another."""
 
@@ -104,7 +106,7 @@ class Node(NodeState):
     @property
     def ready(self) -> bool:
         """Whether every game can make a decision now."""
-        return not self.is_worn_out and all(game.decisions.ready for game in self.games.values())
+        return not self.is_worn_out and all(self.games[name].decisions.ready for name in self._templates)
 
     def choose(
         self, game: str, now: float, ttl: float, allowed: list[int] | None = None, k: int = 1
@@ -113,20 +115,93 @@ class Node(NodeState):
         self._pass_time(now)
         if self.is_worn_out:
             raise NotReady(WORN_OUT)
-        played = self.games[game]
+        played = self._opened(game)
         alone = self._alone(played)
         t, (arm, *others) = played.choose(self.now, ttl, alone, self.log, allowed, k)
+        self._note_use(game)
         return Token(game, self.config.epoch, t, arm, self.now + ttl, tuple(others))
 
     def observe(self, game: str, t: int, arm: int, reward: float, weight: int = 1) -> Accepted:
         """Accept the reward of a decision; acknowledge it when `committed` has reached its record."""
         if self.is_worn_out:
             raise NotReady(WORN_OUT)
-        return self.games[game].observe(t, arm, reward, self.log, weight)
+        if game not in self.games and template_of(game, self._templates) is not None:
+            raise Refused("old", f"the class {game} is forgotten: it was not used for long")
+        taken = self.games[game].observe(t, arm, reward, self.log, weight)
+        if not taken.repeat:
+            self._note_use(game)
+        return taken
 
     def abandon(self, game: str, t: int, arm: int | None = None) -> bool:
         """Close a decision whose reward (of its first `arm`) will not arrive."""
-        return self.games[game].abandon(t, self.log, arm)
+        return game in self.games and self.games[game].abandon(t, self.log, arm)
+
+    # --- request classes ----------------------------------------------------------------------------
+
+    def _opened(self, name: str) -> LiveGame:
+        """A game; a class is made if it is new."""
+        template = template_of(name, self._templates) if name not in self.games else None
+        if template is not None:
+            kept = self._classes(template)
+            if name not in self._removed and len(self._removed) + len(self.games) >= MOST_NAMES:
+                raise Refused("arm", f"class: this node has seen {MOST_NAMES:,} names of classes, no more")
+            if len(kept) >= template.classes:
+                self._forget(kept[0])
+            self._make_class(name, template)
+        return self.games[name]
+
+    def _note_use(self, name: str) -> None:
+        """A class that has a new record of its own comes last in the order of use."""
+        if name not in self._templates:
+            self.games[name] = self.games.pop(name)
+
+    def _classes(self, template: GameConfig) -> list[str]:
+        """The classes of a template, those that were not used for longest first."""
+        return [name for name in self.games if name.rpartition("/")[0] == template.name]
+
+    def _make_class(self, name: str, template: GameConfig) -> None:
+        """Make a class, with a prior from the newest samples of all games of its template."""
+        others = [self.games[template.name], *(self.games[each] for each in self._classes(template))]
+        born = pooled_prior(name, template.n_arms, others)
+        self.log(born)
+        game = self._born(born, template, self._records)
+        game.reserve(self.log)
+        if self._is_restarted:  # of this one too neighbours may know more
+            game.hold(self.log)
+        for link in self.links.values():
+            if template.name in link.games:
+                link.games[name] = SharedGame()
+                self._exchange.send_have_of_game(link, game)
+
+    def _born(self, born: Born, template: GameConfig, record: int = 0) -> LiveGame:
+        """The game of a class as a record describes it, behind the numbers that it has used before."""
+        assert template.of_class is not None
+        game = self._game(template.of_class(born.game, prior_from(born)))
+        game.born = born
+        if born.game in self._removed:
+            game.follow(self._removed.pop(born.game).numbers, record=record)
+        self.games[born.game] = game
+        return game
+
+    def _forget(self, name: str) -> None:
+        """Forget a class but for the numbers that it has used."""
+        self._removed[name] = RemovedGame(*self.games.pop(name).numbers)
+        for link in self.links.values():
+            link.games.pop(name, None)
+        self._log_removals()
+
+    def is_class(self, link: Link, name: str) -> bool:
+        template = template_of(name, self._templates)
+        return template is not None and template.name in link.games
+
+    def shared(self, link: Link, name: str) -> SharedGame | None:
+        """The state of a game on a link; a class that a neighbour reports is made if there is room."""
+        found, template = link.games.get(name), template_of(name, self._templates)
+        if found is None and template is not None and self.is_class(link, name) and name not in self.games:
+            room = len(self._classes(template)) < template.classes
+            if room and len(self._removed) + len(self.games) < MOST_NAMES:
+                self._make_class(name, template)
+        return link.games.get(name)
 
     def _alone(self, game: LiveGame) -> bool:
         """Whether a follower's leader has sent nothing for longer than `patience`."""
@@ -168,6 +243,9 @@ class Node(NodeState):
         """Restore a snapshot and replay the records after it."""
         own, begin = (self.config.node, self.config.epoch), b"" if self.config.signer is None else BEGIN
         for name, each in (state or {}).items():
+            template = template_of(name, self._templates)
+            if "born" in each and template is not None and name not in self.games:
+                self._born(Born(name, *each["born"]), template)
             if name in self.games:
                 self.games[name].restore(each)
             else:
@@ -177,13 +255,27 @@ class Node(NodeState):
             self._is_restarted = True
             if isinstance(record, Renewed):
                 self.config = dataclasses.replace(self.config, epoch=record.epoch)
-            if record.game in self.games:
-                self.games[record.game].replay(record)
+            template = template_of(record.game, self._templates)
+            if isinstance(record, Born) and template is not None and record.game not in self._templates:
+                self._born(record, template)
+            elif record.game in self.games:
+                self._replay(record, template)
             else:
                 removed = self._removed.setdefault(record.game, RemovedGame(digest=begin))
                 removed.replay(record)
         for game in self.games.values():
             game.restart()
+
+    def _replay(self, record: Record, template: GameConfig | None) -> None:
+        """Repeat what a record of a game describes; a class may end with it, or be used."""
+        game = self.games[record.game]
+        if template is not None and record.game not in self._templates:
+            if isinstance(record, Reserve) and record.fingerprint == REMOVED:
+                self._removed[record.game] = RemovedGame(*self.games.pop(record.game).numbers, logged=True)
+                return
+            if isinstance(record, Decision | Own):
+                self._note_use(record.game)
+        game.replay(record)
 
     def reconfigure(self, config: NodeConfig) -> None:
         """Apply a new mesh file: games and links come and go; a game with another fingerprint starts anew.
@@ -208,8 +300,14 @@ class Node(NodeState):
                 if earlier is not None and earlier.held is not None:
                     game.hold(self.log)
             games[each.name] = game
+        self._templates = {each.name: each for each in config.games}
         for name, game in self.games.items():
-            if name not in games:
+            template = template_of(name, self._templates) if name not in games else None
+            if template is not None and template.of_class and template.fingerprint == game.config.fingerprint:
+                prior = None if game.born is None else prior_from(game.born)
+                game.reconfigure(template.of_class(name, prior), config.signer)
+                games[name] = game
+            elif name not in games:
                 self._removed[name] = RemovedGame(*game.numbers)
         self.games = games
         self._log_removals()
@@ -383,6 +481,9 @@ class Node(NodeState):
                 link.games[game.name] = SharedGame()
             elif game.name in theirs:
                 self.violations["fingerprint"] += 1
+        for name in self.games:
+            if name not in self._templates and self.is_class(link, name):
+                link.games[name] = SharedGame()
         self._exchange.send_have(link)
         link.urgent = True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -14,7 +15,7 @@ from rumormill.arms.base import Moments
 from rumormill.errors import InputError
 from rumormill.live.core.signatures import Signer
 from rumormill.mesh.file import GamePart, Limits, Mesh
-from rumormill.policies import Agent, Seat
+from rumormill.policies import Agent, Prior, Seat
 from rumormill.policies.centralized import LeaderPart
 from rumormill.policies.decentralized import CliquePart
 from rumormill.policies.message_passing_policy import HopPart
@@ -46,6 +47,10 @@ class GameConfig:
     """For every member the nodes within γ hops; bounds the samples that its rows may report."""
     moments: Moments | None = None
     """Moment bounds of all arms, for verdicts."""
+    classes: int = 0
+    """Request classes that are kept at most; 0: the game has none."""
+    of_class: Callable[[str, Prior | None], GameConfig] | None = None
+    """The configuration of a class by its full name, with the prior that it begins with."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,24 +88,30 @@ def node_config(mesh: Mesh, name: str, epoch: int, *, signer: Signer | None = No
     )
 
 
-def _game_config(mesh: Mesh, game: GamePart, name: str) -> GameConfig:
+def _game_config(
+    mesh: Mesh, game: GamePart, name: str, of: str | None = None, prior: Prior | None = None
+) -> GameConfig:
+    """Of a game, or of one of its classes, whose full name is `of`."""
     gamma, part = hop_budget(mesh, game), plan_part(mesh, game, name)
+    takes = prior is None or mesh.policies[game.name].takes_prior
     return GameConfig(
-        name=game.name,
+        name=of or game.name,
         n_arms=len(game.arms),
         gamma=gamma,
         fingerprint=fingerprint(mesh, game),
-        make_agent=_maker(mesh, game, name, part),
+        make_agent=_maker(mesh, game, name, part, prior if takes else None),
         arms=tuple(game.arms),
         kind=fingerprint(mesh, game, of_arms=False),
         leader=part.leader if isinstance(part, LeaderPart) else None,
         patience=game.patience,
         reach={mesh.ids[other]: within(mesh, other, gamma) for other in mesh.ids},
         moments=mesh.moments(game),
+        classes=0 if of else game.classes or 0,
+        of_class=None if of else partial(_game_config, mesh, game, name),
     )
 
 
-def _maker(mesh: Mesh, game: GamePart, name: str, part: Any) -> Callable[[], Agent]:
+def _maker(mesh: Mesh, game: GamePart, name: str, part: Any, prior: Prior | None) -> Callable[[], Agent]:
     policy, node = mesh.live_policy(game), mesh.ids[name]
     seat = Seat(
         agent=node,
@@ -110,7 +121,7 @@ def _maker(mesh: Mesh, game: GamePart, name: str, part: Any) -> Callable[[], Age
         moments=mesh.moments(game),
         horizon=LAST_DECISION,
         n_agents=len(mesh.ids),
-        prior=mesh.prior(game, name),
+        prior=prior or mesh.prior(game, name),
         part=part,
     )
     return lambda: policy.agent(seat)

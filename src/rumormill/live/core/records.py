@@ -125,6 +125,15 @@ class Renewed(_Record, tag="renewed", frozen=True):
     upto: int = 0
 
 
+class Born(_Record, tag="born", frozen=True):
+    """A request class was made; what it knew of every arm: mean, number of samples, spread."""
+
+    game: str
+    mean: list[float]
+    n: list[float]
+    spread: list[float]
+
+
 class Carried(_Record, tag="carried", frozen=True):
     """The state in which the agent of a new revision of a game begins: what was learned of arms that stay."""
 
@@ -133,7 +142,18 @@ class Carried(_Record, tag="carried", frozen=True):
 
 
 Record = (
-    Reserve | Decision | Constrained | Own | Weighted | Peer | Expired | Skipped | Hold | Renewed | Carried
+    Reserve
+    | Decision
+    | Constrained
+    | Own
+    | Weighted
+    | Peer
+    | Expired
+    | Skipped
+    | Hold
+    | Renewed
+    | Born
+    | Carried
 )
 
 _encoder = msgspec.msgpack.Encoder()

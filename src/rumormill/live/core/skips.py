@@ -32,6 +32,8 @@ class Skips:
     def receive(self, link: Link, frame: Skip) -> None:
         """A peer no longer retains the items that come next here."""
         node, shared = self._node, link.games.get(frame.game)
+        if shared is None and node.is_class(link, frame.game):
+            return
         if shared is None or frame.origin not in node.config.members or not 1 <= frame.upto <= LAST_DECISION:
             node.violations["skip"] += 1
             return

@@ -117,6 +117,7 @@ class Client:
         self,
         game: str | None = None,
         *,
+        class_: str | None = None,
         ttl: float | None = None,
         allowed: Sequence[str] | None = None,
         k: int = 1,
@@ -124,11 +125,12 @@ class Client:
         """The next decision.
 
         - `game`: its name; may be left out if the mesh has one game.
+        - `class_`: the request class, where the game has classes; each learns by itself.
         - `ttl`: seconds until the decision is closed without a reward; by default as in the mesh file.
         - `allowed`: names of the arms that may be chosen now; by default all.
         - `k`: so many arms, best first; all but the first are in `others`. Observe each that was tried.
         """
-        return Chosen.read(self._call("POST", "/v1/choose", choose_body(game, ttl, allowed, k)))
+        return Chosen.read(self._call("POST", "/v1/choose", choose_body(game, class_, ttl, allowed, k)))
 
     def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward (or cost) of a decision; returns when it is on disk.
@@ -256,12 +258,13 @@ class AsyncClient:
         self,
         game: str | None = None,
         *,
+        class_: str | None = None,
         ttl: float | None = None,
         allowed: Sequence[str] | None = None,
         k: int = 1,
     ) -> Chosen:
         """The next decision; see `Client.choose`."""
-        return Chosen.read(await self._call("POST", "/v1/choose", choose_body(game, ttl, allowed, k)))
+        return Chosen.read(await self._call("POST", "/v1/choose", choose_body(game, class_, ttl, allowed, k)))
 
     async def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward of a decision; see `Client.observe`."""
@@ -350,9 +353,15 @@ def observe_body(choice: Chosen | str, reward: float, weight: int) -> dict[str, 
     return {"token": token, "reward": reward, **({"weight": weight} if weight != 1 else {})}
 
 
-def choose_body(game: str | None, ttl: float | None, allowed: Sequence[str] | None, k: int) -> dict[str, Any]:
+def choose_body(
+    game: str | None, class_: str | None, ttl: float | None, allowed: Sequence[str] | None, k: int
+) -> dict[str, Any]:
     """The body of POST /v1/choose, without what is left out."""
-    limits = {"allowed": None if allowed is None else list(allowed), "k": None if k == 1 else k}
+    limits: dict[str, Any] = {
+        "class": class_,
+        "allowed": None if allowed is None else list(allowed),
+        "k": None if k == 1 else k,
+    }
     return {"game": game, "ttl": ttl} | {key: value for key, value in limits.items() if value is not None}
 
 

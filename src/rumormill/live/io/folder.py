@@ -395,7 +395,7 @@ def observations(
     mesh = read_mesh(path)
     if game is None and len(mesh.games) != 1:
         raise InputError(f"which game: --game {' or '.join(mesh.games)}")
-    part = next(iter(mesh.games.values())) if game is None else mesh.games.get(game)
+    part = next(iter(mesh.games.values())) if game is None else mesh.part(game)
     if part is None:
         raise InputError(f"{path} has no game {game!r}{nearest(str(game), mesh.games)}")
     sign = -1.0 if part.objective == "minimise" else 1.0
@@ -414,7 +414,7 @@ def observations(
                 sign * reward,
             )
             for when, name, _, arm, reward in found
-            if name == part.name and (isinstance(arm, str) or arm in numbered)
+            if name == (game or part.name) and (isinstance(arm, str) or arm in numbered)
         ]
     rows.sort(key=lambda row: row[0])
     return part, rows

@@ -18,13 +18,14 @@ from typing import Any, Protocol
 import msgspec
 
 from rumormill.errors import ContractError
+from rumormill.live.core.classes import LABEL
 from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.game import Refused
 from rumormill.live.core.node import Token
 from rumormill.live.io import status
 from rumormill.live.io.history import History
 from rumormill.live.io.http import BadRequest, Request, Response
-from rumormill.mesh.file import MOST_ARMS
+from rumormill.mesh.file import MOST_ARMS, GamePart
 from rumormill.text import nearest
 
 MOST_AT_ONCE = 1_000
@@ -49,6 +50,7 @@ class ChooseIn(msgspec.Struct, forbid_unknown_fields=True):
     """The body of POST /v1/choose."""
 
     game: str | None = None
+    request_class: str | None = msgspec.field(default=None, name="class")
     ttl: float | None = None
     count: int | None = None
     allowed: list[str] | None = None
@@ -163,6 +165,8 @@ class Sidecar:
         asked = _read(request.body, ChooseIn)
         name = self._game(asked.game)
         part = self._runtime.mesh.games[name]
+        if asked.request_class is not None:
+            name = _class_name(part, asked.request_class)
         ttl = part.ttl if asked.ttl is None else asked.ttl
         if not 0 < ttl <= MOST_TTL:
             raise BadRequest(422, f"ttl: seconds above 0, at most {MOST_TTL:g}")
@@ -207,7 +211,9 @@ class Sidecar:
         runtime = self._runtime
         token = runtime.node.choose(game, runtime.clock(), ttl, allowed, k)
         runtime.flush_if_full()
-        arms = runtime.mesh.games[game].arms
+        part = runtime.mesh.part(game)
+        assert part is not None
+        arms = part.arms
         first, *others = (
             {
                 "token": token_text(replace(token, arm=arm)),
@@ -261,7 +267,8 @@ class Sidecar:
             raise Refused("number", "reward: a finite number")
         if not isinstance(weight, int | float) or isinstance(weight, bool) or weight != int(weight):
             raise Refused("number", "weight: a whole number")
-        sign = -1.0 if self._runtime.mesh.games[token.game].objective == "minimise" else 1.0
+        part = self._runtime.mesh.part(token.game)
+        sign = -1.0 if part is not None and part.objective == "minimise" else 1.0
         try:
             value = sign * float(reward)
         except OverflowError:
@@ -290,7 +297,7 @@ class Sidecar:
         if found is None:
             raise BadRequest(400, "token: as it was given by choose")
         token = Token(found[4], int(found[1], 16), int(found[2], 16), int(found[3]), 0.0)
-        if token.game not in self._runtime.mesh.games:
+        if self._runtime.mesh.part(token.game) is None:
             raise BadRequest(404, f"there is no game {token.game[:100]!r}")
         if token.epoch != self._runtime.epoch:
             raise Refused(
@@ -304,7 +311,7 @@ class Sidecar:
         return _json(status.status(self._runtime))
 
     def _history(self, request: Request) -> Response:
-        arms = {name: len(part.arms) for name, part in self._runtime.mesh.games.items()}
+        arms = {name: game.config.n_arms for name, game in self._runtime.node.games.items()}
         return _json({"now": round(self._runtime.clock(), 1), "games": self._runtime.history.columns(arms)})
 
     def _healthy(self, request: Request) -> Response:
@@ -350,6 +357,15 @@ def _read(body: bytes, kind: type[Any]) -> Any:
         raise BadRequest(400, str(error)) from None
     except RecursionError:
         raise BadRequest(400, "too deep") from None
+
+
+def _class_name(part: GamePart, label: str) -> str:
+    """The game of a request class; BadRequest if the game has none, or the name is not allowed."""
+    if part.classes is None:
+        raise BadRequest(404, f"class: the game {part.name} has no classes: set classes = N in the mesh file")
+    if not LABEL.fullmatch(label):
+        raise BadRequest(422, "class: 1 to 64 letters, digits or . _ : + -")
+    return f"{part.name}/{label}"
 
 
 def _places(arms: list[str], names: list[str]) -> list[int]:

@@ -97,7 +97,8 @@ def links(runtime: RunningNode) -> list[dict[str, Any]]:
 
 def game_status(runtime: RunningNode, game: LiveGame) -> dict[str, Any]:
     """One game: its arms in the units of the objective, its streams, their lag."""
-    part = runtime.mesh.games[game.config.name]
+    part = runtime.mesh.part(game.config.name)
+    assert part is not None
     sign = -1.0 if part.objective == "minimise" else 1.0
     arms = arm_rows(game, part.arms, sign)
     return {
@@ -131,7 +132,8 @@ def note_history(runtime: RunningNode, history: History) -> None:
         return
     points = {}
     for name, game in runtime.node.games.items():
-        part = runtime.mesh.games[name]
+        part = runtime.mesh.part(name)
+        assert part is not None
         sign = -1.0 if part.objective == "minimise" else 1.0
         regret = regret_of(arm_rows(game, part.arms, sign), sign)
         points[name] = GamePoint(game.chosen, regret, tuple(game.adapter.samples))
