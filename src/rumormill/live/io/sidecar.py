@@ -52,9 +52,10 @@ class ChooseIn(msgspec.Struct, forbid_unknown_fields=True):
     game: str | None = None
     request_class: str | None = msgspec.field(default=None, name="class")
     ttl: float | None = None
-    count: int | None = None
+    count: float | None = None
+    """A whole number, as k: JSON may write it as 2.0."""
     allowed: list[str] | None = None
-    k: int | None = None
+    k: float | None = None
 
 
 class Observation(msgspec.Struct, forbid_unknown_fields=True):
@@ -172,14 +173,9 @@ class Sidecar:
             raise BadRequest(422, f"ttl: seconds above 0, at most {MOST_TTL:g}")
         if self._runtime.draining:
             raise NotReady("the node is stopping")
-        count = 1 if asked.count is None else asked.count
-        if not 1 <= count <= MOST_AT_ONCE:
-            raise BadRequest(422, f"count: 1 to {MOST_AT_ONCE}")
+        count = _whole("count", asked.count, MOST_AT_ONCE)
         allowed = None if asked.allowed is None else _places(part.arms, asked.allowed)
-        k = 1 if asked.k is None else asked.k
-        if not 1 <= k <= MOST_ARMS:
-            raise BadRequest(422, f"k: 1 to {MOST_ARMS}")
-        one = partial(self._one, name, ttl, allowed, k)
+        one = partial(self._one, name, ttl, allowed, _whole("k", asked.k, MOST_ARMS))
         made = self._some(one, count)
         if len(made) < count and self._runtime.journal.fault is None:
             return asyncio.ensure_future(self._rest(one, made, count, asked.count is None))
@@ -357,6 +353,13 @@ def _read(body: bytes, kind: type[Any]) -> Any:
         raise BadRequest(400, str(error)) from None
     except RecursionError:
         raise BadRequest(400, "too deep") from None
+
+
+def _whole(name: str, given: float | None, most: int) -> int:
+    """A whole number from 1 to `most`, 1 if it is left out; BadRequest if it is none."""
+    if given is not None and not (1 <= given <= most and given == int(given)):
+        raise BadRequest(422, f"{name}: a whole number, 1 to {most}")
+    return 1 if given is None else int(given)
 
 
 def _class_name(part: GamePart, label: str) -> str:
