@@ -114,7 +114,7 @@ def test_run_show_report(cli: Any, spec_file: Path) -> None:
     written = cli("report", str(folder), "--out", "page.html", "--no-figures")
     assert written.out == "page.html\n"
     assert Path("page.html").read_text().startswith("<!doctype html>")
-    assert (folder / "figures" / "regret.svg").is_file()
+    assert (folder / "figures" / "regret.png").is_file()
 
 
 def test_json_is_json_and_nothing_else(cli: Any, spec_file: Path) -> None:

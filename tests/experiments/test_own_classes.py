@@ -321,4 +321,4 @@ def test_it_gets_bands_verdicts_figures_and_report(folder: Path, capsys: pytest.
     assert "Greedy, Careful, KMP run on the reference engine" in said.err
     assert "Careful" in said.out
     assert "Greedy beats Careful" in (folder / "run" / "report.html").read_text()
-    assert (folder / "run" / "figures" / "regret.svg").exists()
+    assert (folder / "run" / "figures" / "regret.png").exists()

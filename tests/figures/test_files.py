@@ -127,6 +127,19 @@ def test_only_what_changed_is_drawn_again(plain_run: RunFolder, tmp_path: Path) 
     assert agents == [path for path in first if path.stem == "agents"]
 
 
+def test_kinds_that_are_asked_for_later_are_drawn_then(plain_run: RunFolder, tmp_path: Path) -> None:
+    summary = summarise(plain_run)
+
+    def names(*kinds: str) -> list[str]:
+        return [path.name for path in draw_all(summary, tmp_path, ["agents"], kinds)]
+
+    assert names("png") == ["agents.png", "agents.txt"]
+    assert names("png", "svg") == ["agents.png", "agents.svg", "agents.txt"]
+    before = (tmp_path / "agents.png").stat().st_mtime_ns
+    assert names("png") == ["agents.png", "agents.svg", "agents.txt"]
+    assert (tmp_path / "agents.png").stat().st_mtime_ns == before
+
+
 def test_no_space_left_names_the_file_and_the_way_on(
     plain: Summary, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -162,11 +162,11 @@ def present(
 
 
 def write_report(summary: Summary, out: Path | None = None, figures: bool = True) -> list[Path]:
-    """The figures and the page; the page comes last."""
+    """The figures as PNG (`rumormill figure` draws others too) and the page; the page comes last."""
     from rumormill.experiments.figures import draw_all
     from rumormill.experiments.report.html_page import write_report as write_page
 
-    drawn = draw_all(summary, summary.path / "figures") if figures else []
+    drawn = draw_all(summary, summary.path / "figures", kinds=("png",)) if figures else []
     return [*drawn, write_page(summary, out or summary.path / "report.html")]
 
 

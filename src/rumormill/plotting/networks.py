@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,11 +47,16 @@ def draw_links(axes: Axes, place: NDArray[np.float64], edges: NDArray[np.int64])
 
 def layout(n_agents: int, edges: NDArray[np.int64]) -> NDArray[np.float64]:
     """Where agents go: as springs would pull them."""
+    return _layout(n_agents, np.ascontiguousarray(edges, dtype=np.int64).tobytes()).copy()
+
+
+@lru_cache(maxsize=8)  # figures, page and film of a run show the same network
+def _layout(n_agents: int, edges: bytes) -> NDArray[np.float64]:
     import networkx
 
     graph = networkx.Graph()
     graph.add_nodes_from(range(n_agents))
-    graph.add_edges_from(edges.tolist())
+    graph.add_edges_from(np.frombuffer(edges, dtype=np.int64).reshape(-1, 2).tolist())
     # Rings and grids unfold only when springs start from the shape that distances give.
     start = networkx.kamada_kawai_layout(graph) if n_agents <= 150 and networkx.is_connected(graph) else None
     steps = 30 if start is not None else min(120, max(60_000 // n_agents, 10))

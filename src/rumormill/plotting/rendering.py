@@ -65,5 +65,5 @@ def made_folder(folder: Path) -> None:
 
 
 def save(figure: Figure, stem: Path, kinds: tuple[str, ...] = KINDS) -> list[Path]:
-    """Write the figure as PNG, SVG and PDF."""
+    """Write the figure as files of these kinds."""
     return [write_figure(figure, stem.with_name(f"{stem.name}.{kind}")) for kind in kinds]

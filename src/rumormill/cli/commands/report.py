@@ -15,7 +15,7 @@ from rumormill.cli.results import write_report
 def report(
     folder: Folder,
     out: Annotated[Path | None, typer.Option(help="The file; report.html in the folder by default.")] = None,
-    figures: Annotated[bool, typer.Option(help="Also draw the figures, PNG and SVG.")] = True,
+    figures: Annotated[bool, typer.Option(help="Also draw the figures, as PNG.")] = True,
     bounds: Bounds = False,
 ) -> None:
     """Write the report of a run as one HTML file, and its figures."""

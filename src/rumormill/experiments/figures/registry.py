@@ -30,7 +30,7 @@ from rumormill.experiments.figures.regret_over_time import curves, regret_over_t
 from rumormill.files import write_atomically
 from rumormill.plotting.notebook import in_notebook, shown_when_returned
 from rumormill.plotting.palette import Look, looks
-from rumormill.plotting.rendering import save, write_caption
+from rumormill.plotting.rendering import KINDS, save, write_caption
 from rumormill.plotting.style import (
     band_key,
     bar_key,
@@ -82,8 +82,10 @@ def drawn(name: str, summary: Summary) -> dict[str, Figure]:
     return {f"{name}-{tail}" if tail else name: figure for tail, figure in several.items()}
 
 
-def draw_all(summary: Summary, out_dir: Path, names: Iterable[str] = FIGURES) -> list[Path]:
-    """Every figure that this run has something to say in, as PNG, SVG and PDF, its caption beside it.
+def draw_all(
+    summary: Summary, out_dir: Path, names: Iterable[str] = FIGURES, kinds: tuple[str, ...] = KINDS
+) -> list[Path]:
+    """Every figure that this run has something to say in, as files of these kinds, its caption beside it.
 
     Those of a finished run that are there already, and would come out the same, are left as they are.
     """
@@ -91,16 +93,16 @@ def draw_all(summary: Summary, out_dir: Path, names: Iterable[str] = FIGURES) ->
     return [
         path
         for name in names
-        for path in drawn_once(out_dir, name, key, partial(_written, name, summary, out_dir))
+        for path in drawn_once(out_dir, name, key, partial(_written, name, summary, out_dir, kinds), kinds)
     ]
 
 
-def _written(name: str, summary: Summary, out_dir: Path) -> list[Path]:
+def _written(name: str, summary: Summary, out_dir: Path, kinds: tuple[str, ...]) -> list[Path]:
     caption = full_caption(summary, caption_of(name))
     return [
         path
         for stem, figure in drawn(name, summary).items()
-        for path in (*save(figure, out_dir / stem), write_caption(caption, out_dir / stem))
+        for path in (*save(figure, out_dir / stem, kinds), write_caption(caption, out_dir / stem))
     ]
 
 
@@ -234,12 +236,16 @@ def _code() -> str:
     return found.hexdigest()
 
 
-def drawn_once(folder: Path, name: str, key: str | None, draw: Callable[[], list[Path]]) -> list[Path]:
+def drawn_once(
+    folder: Path, name: str, key: str | None, draw: Callable[[], list[Path]], kinds: tuple[str, ...] = KINDS
+) -> list[Path]:
     """The files of a figure: those that are there, if they were drawn for this key, else new ones."""
     record = _read(folder / RECORD)
     known = record.get(name, [])
-    if key is not None and known[:1] == [key] and all((folder / file).is_file() for file in known[1:]):
-        return [folder / file for file in known[1:]]
+    files = [folder / file for file in known[1:]]
+    there = {file.suffix.removeprefix(".") for file in files} >= {*kinds} or not files
+    if key is not None and known[:1] == [key] and there and all(file.is_file() for file in files):
+        return files
     paths = draw()
     if key is not None and folder.is_dir():
         record[name] = [key, *(path.name for path in paths)]
