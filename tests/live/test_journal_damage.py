@@ -22,7 +22,7 @@ from rumormill.live.core import records
 from rumormill.live.core.records import Own, Record, Reserve
 from rumormill.live.core.retained import checksum
 from rumormill.live.io.folder import FILE, FORMAT, MARK, MarkFile, pack, read_log, set_aside_damage
-from rumormill.live.io.items import named_segments
+from rumormill.live.io.items import named_segments, verify_segments
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.runtime import Settings
 
@@ -49,6 +49,15 @@ def test_a_changed_record_is_named(marked: bool) -> None:
     rows[4] = rows[4]._replace(data=records.encode(Own(GAME, 5, 1, 99.0, 5)))
     with pytest.raises(DataError, match="record 5 is changed"):
         records.verified(0, b"", {}, rows, mark)
+
+
+def test_a_missing_segment_is_refused() -> None:
+    with closing(sqlite3.connect(":memory:")) as base:
+        base.execute("CREATE TABLE items (id INTEGER PRIMARY KEY, data BLOB)")
+        base.execute("INSERT INTO items VALUES (1, ?)", (SEGMENTS[0],))
+        verify_segments(base, {1: checksum(SEGMENTS[0])})
+        with pytest.raises(DataError, match="1 segments of the retained items are missing"):
+            verify_segments(base, {1: checksum(SEGMENTS[0]), 2: checksum(SEGMENTS[1])})
 
 
 class Made:
