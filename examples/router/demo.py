@@ -160,7 +160,7 @@ class LiteLLMGateways:
                 mesh.folder / f"{rule}-{name}.json",
             )
             for rule, providers in ports.items()
-            for v, name in enumerate(mesh.names)
+            for v, name in enumerate(mesh.names if rule == OURS else mesh.names[: given.others])
         ]
         self.barrier, self.begin = context.Barrier(len(self.tasks) + 1), context.Value("d", 0.0)
         self.processes = [
@@ -207,7 +207,7 @@ class ProxyGateways:
                 words += ["--failure", str(given.scale * TIMEOUT / 20)]
                 words += ["--node", mesh.url(v)] if rule == OURS else []
                 command = [sys.executable, str(HERE / "proxy.py"), *words]
-                self.processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+                self.processes.append(subprocess.Popen(command, stdout=subprocess.PIPE))
                 self.urls.append((rule, name, own))
 
     def run(self, start: Callable[[], float]) -> None:
@@ -233,8 +233,13 @@ class ProxyGateways:
         await asyncio.gather(*(one(*each) for each in self.urls))
 
     def results(self) -> dict[str, list[Row]]:
-        """What every gateway saw, by rule."""
+        """What every gateway saw, by rule; those with a node say at their end how it answered."""
         self.thread.join()
+        self.stop()
+        for (rule, _, _), process in zip(self.urls, self.processes, strict=True):
+            said = process.communicate()[0].splitlines()
+            if rule == OURS:
+                self.found[rule].append({"rows": [], "faults": {}, **json.loads(said[-1])})
         return self.found
 
     def stop(self) -> None:
@@ -323,8 +328,11 @@ def read(log: Path) -> list[Row]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=float, default=80.0, help="of load")
-    parser.add_argument("--rate", type=float, default=4.0, help="requests a second of every gateway")
+    parser.add_argument("--rate", type=float, default=3.5, help="requests a second of every gateway")
     parser.add_argument("--gateways", type=int, default=4)
+    parser.add_argument(
+        "--others", type=int, default=2, help="gateways of every other rule; they share nothing"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--scale", type=float, default=1.0, help="factor of all times to the first token")
     parser.add_argument("--seconds-per-dollar", type=float, default=0.0, help="λ of the recipe")

@@ -11,8 +11,11 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import json
 import random
+import signal
 import ssl
+import sys
 import time
 from urllib.parse import urlsplit
 
@@ -92,7 +95,13 @@ def main() -> None:
     providers = dict(each.split("=", 1) for each in given.providers)
     guard = Guard(given.node) if given.node else None
     recipe = FirstToken(timeout=given.timeout, failure=given.failure)
-    asyncio.run(run(Proxy(providers, guard, recipe), given.port))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    try:
+        asyncio.run(run(Proxy(providers, guard, recipe), given.port))
+    finally:
+        if guard is not None:
+            guard.close()
+            print(json.dumps({"counts": guard.counts, "choose": list(guard.seconds)}), flush=True)
 
 
 if __name__ == "__main__":
