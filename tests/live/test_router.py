@@ -28,6 +28,8 @@ from guard import Guard  # noqa: E402
 from load import drive, post  # noqa: E402
 from proxy import Proxy  # noqa: E402
 from scores import Truth, recovery, score, table  # noqa: E402
+from simulate import by_mesh, excess, last_ten  # noqa: E402
+from simulate import table as table_of  # noqa: E402
 
 NEVER = (1e9, 1e9)
 
@@ -177,6 +179,16 @@ def test_recovery_counts_requests_of_the_slowest_gateway() -> None:
     # 16 of the next 20 are elsewhere from the 4th before the change on; 14 of 20 are back 6 before all are.
     assert recovery(firsts, truth, best) == (8, 4)
     assert recovery([row for row in firsts if row["provider"] == "arbor"], truth, best)[0] is None
+
+
+def test_the_simulation_scores_choices_by_known_means() -> None:
+    seconds, means = table_of(3, 60)
+    assert seconds.max() <= TIMEOUT
+    assert excess(means.argmin(axis=2), means) == [0.0] * 4
+    worst = excess(means.argmax(axis=2), means)
+    for chosen in (last_ten(seconds, 3), by_mesh(seconds, means, 3, 0.99, 0.03)):
+        assert set(chosen[:, 0]) == set(range(len(FLEET)))
+        assert all(0.0 <= lost < most for lost, most in zip(excess(chosen, means), worst, strict=True))
 
 
 def test_a_short_demonstration(tmp_path: Path) -> None:
