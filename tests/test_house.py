@@ -28,9 +28,9 @@ TEXTS = sorted(
 )
 
 # 245 modules, 45,200 lines: what 0.2 could do, durable journals, keys. Raised for new capabilities:
-# one file per algorithm, the arena, priors and forgetting, notebooks.
+# one file per algorithm, the arena, priors and forgetting, notebooks, request classes, constraints, recipes.
 MOST_MODULES = 300
-MOST_LINES = 55_000
+MOST_LINES = 56_000
 LONGEST_FUNCTION = 60
 MOST_LONG_FUNCTIONS = 8
 MOST_REPEATED_NAMES = 22
