@@ -55,25 +55,25 @@ class Guard:
         self._sender = threading.Thread(target=self._send, daemon=True)
         self._sender.start()
 
-    def choose(self, allowed: Sequence[str] | None = None) -> Chosen | None:
+    def choose(self, allowed: Sequence[str] | None = None, class_: str | None = None) -> Chosen | None:
         """The node's decision, among all arms or those that are allowed; None if it is away."""
         if self._is_away():
             return None
         began = time.perf_counter()
         try:
-            choice = self._ask(allowed)
+            choice = self._ask(allowed, class_)
         except NodeError as error:
             self._failed(error)
             return None
         return self._decided(choice, began)
 
-    async def achoose(self, allowed: Sequence[str] | None = None) -> Chosen | None:
+    async def achoose(self, allowed: Sequence[str] | None = None, class_: str | None = None) -> Chosen | None:
         """`choose` for asyncio, in one event loop."""
         if self._is_away():
             return None
         began = time.perf_counter()
         try:
-            choice = await self._async.choose(self._game, allowed=allowed)
+            choice = await self._async.choose(self._game, allowed=allowed, class_=class_)
         except NodeError as error:
             self._failed(error)
             return None
@@ -97,17 +97,17 @@ class Guard:
         self.counts["decided"] += 1
         return choice
 
-    def _ask(self, allowed: Sequence[str] | None) -> Chosen:
+    def _ask(self, allowed: Sequence[str] | None, class_: str | None) -> Chosen:
         """Ask over a connection that is idle; over a new one if the node has closed that."""
         fresh = not self._clients
         client = self._new(self._timeout) if fresh else self._clients.pop()
         try:
-            choice = client.choose(self._game, allowed=allowed)
+            choice = client.choose(self._game, allowed=allowed, class_=class_)
         except NodeError as error:
             if fresh or error.status or "timed out" in str(error):
                 raise
             self._clients.clear()
-            return self._ask(allowed)
+            return self._ask(allowed, class_)
         self._clients.append(client)
         return choice
 

@@ -5,11 +5,13 @@
 
 The arms of the game are the ids of the deployments. LiteLLM's cooldowns, retries and fallbacks stay in force:
 every attempt is a decision of its own. While the node is away, deployments are taken at random, by weight.
+`classify` names the request class, where the game has classes: each class learns by itself.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -21,13 +23,18 @@ from litellm.router import CustomRoutingStrategyBase, Router
 from rumormill.live.io.client import Chosen
 from rumormill.recipes import FirstToken
 
+Classify = Callable[[str, list[dict[str, Any]]], str | None]
+"""The request class of a model name and messages."""
+
 
 class NodeStrategy(CustomRoutingStrategyBase, CustomLogger):  # type: ignore[misc]
     """Asks the node for a deployment and reports what the request cost."""
 
-    def __init__(self, router: Router, guard: Guard, recipe: FirstToken) -> None:
+    def __init__(
+        self, router: Router, guard: Guard, recipe: FirstToken, classify: Classify | None = None
+    ) -> None:
         super().__init__()
-        self.router, self.guard, self.recipe = router, guard, recipe
+        self.router, self.guard, self.recipe, self.classify = router, guard, recipe, classify
         # Tokens of decisions stand under this key in the metadata of a request. LiteLLM calls all loggers for
         # every router of a process, and takes two of one class with equal texts for the same.
         self.mark = f"rumormill-{id(self)}"
@@ -49,7 +56,7 @@ class NodeStrategy(CustomRoutingStrategyBase, CustomLogger):  # type: ignore[mis
         )
         if not isinstance(healthy, list) or request_kwargs is None:
             return healthy if not isinstance(healthy, list) else by_weight(healthy)
-        choice = await self.guard.achoose([each["model_info"]["id"] for each in healthy])
+        choice = await self.guard.achoose(*self._asked(model, messages, healthy))
         return self._taken(healthy, choice, request_kwargs) or by_weight(healthy)
 
     def get_available_deployment(
@@ -66,8 +73,13 @@ class NodeStrategy(CustomRoutingStrategyBase, CustomLogger):  # type: ignore[mis
         found = self.router._get_healthy_deployments(model, None)
         if specific_deployment or not isinstance(found, tuple) or request_kwargs is None:
             return own
-        choice = self.guard.choose([each["model_info"]["id"] for each in found[0]])
+        choice = self.guard.choose(*self._asked(model, messages, found[0]))
         return self._taken(found[0], choice, request_kwargs) or own
+
+    def _asked(self, model: str, messages: Any, healthy: list[Any]) -> tuple[list[str], str | None]:
+        """The arms that are allowed, and the class of the request."""
+        class_ = None if self.classify is None else self.classify(model, messages or [])
+        return [each["model_info"]["id"] for each in healthy], class_
 
     def _taken(self, healthy: list[Any], choice: Chosen | None, request: dict[str, Any]) -> Any:
         """The deployment that the node chose, its token put into the request; None without a choice."""
@@ -115,9 +127,11 @@ def by_weight(healthy: list[Any]) -> Any:
     return random.choices(healthy, weights)[0]
 
 
-def install(router: Router, guard: Guard, recipe: FirstToken) -> NodeStrategy:
+def install(
+    router: Router, guard: Guard, recipe: FirstToken, classify: Classify | None = None
+) -> NodeStrategy:
     """Let the node decide for a router, and report to it what every request cost."""
-    strategy = NodeStrategy(router, guard, recipe)
+    strategy = NodeStrategy(router, guard, recipe, classify)
     router.set_custom_routing_strategy(strategy)
     litellm.callbacks.append(strategy)
     return strategy

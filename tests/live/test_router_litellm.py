@@ -34,7 +34,7 @@ from fleet import FLEET, Fleet, Provider
 from gateway import Task, make_router
 from guard import Guard
 from litellm import Router
-from litellm_plugin import NodeStrategy, install
+from litellm_plugin import Classify, NodeStrategy, install
 
 NEVER = (1e9, 1e9)
 ASK: dict[str, Any] = {"model": "chat", "messages": [{"role": "user", "content": "Sing!"}]}
@@ -65,10 +65,12 @@ def serving(providers: list[Provider]) -> Iterator[list[int]]:
 
 
 @contextmanager
-def node(folder: Path, arms: list[str]) -> Iterator[str]:
+def node(folder: Path, arms: list[str], **settings: Any) -> Iterator[str]:
     """The URL of a node of one's own."""
     http, port = free_ports(2)
-    game = GamePart(name="chat", arms=arms, policy={"type": "default"}, objective="minimise", unit="s")
+    game = GamePart(
+        name="chat", arms=arms, policy={"type": "default"}, objective="minimise", unit="s", **settings
+    )
     mesh = init(folder, "test", game)
     add(mesh, "n0", f"127.0.0.1:{port}", [])
     file = read_mesh(mesh).file
@@ -96,7 +98,13 @@ def node(folder: Path, arms: list[str]) -> Iterator[str]:
 
 
 def routed(
-    providers: list[Provider], ports: list[int], guard: Guard, recipe: FirstToken, **given: Any
+    providers: list[Provider],
+    ports: list[int],
+    guard: Guard,
+    recipe: FirstToken,
+    *,
+    classify: Classify | None = None,
+    **given: Any,
 ) -> tuple[Router, list[tuple[str, float]]]:
     """A router that asks the guard, and the list of what it reports: (arm, value)."""
     deployments = [
@@ -122,7 +130,7 @@ def routed(
         report(choice, value)
 
     guard.report = note  # type: ignore[method-assign]
-    install(router, guard, recipe)
+    install(router, guard, recipe, classify)
     return router, reported
 
 
@@ -178,6 +186,20 @@ def test_a_time_out_is_reported_as_a_censored_value(tmp_path: Path) -> None:
         router, reported = routed(providers, ports, guard, recipe, timeout=1.0, stream_timeout=1.0)
         assert set(asyncio.run(streamed(router, guard, 6))) == {"b"}
         assert {value for arm, value in reported if arm == "a"} == {3.0}
+
+
+def test_every_class_of_requests_learns_by_itself(tmp_path: Path) -> None:
+    providers = [Provider("a", 0.01), Provider("b", 0.01)]
+    with serving(providers) as ports, node(tmp_path, ["a", "b"], classes=4) as url:
+        guard = Guard(url, timeout=30.0)
+        sizes = iter(["short", "long", "long"])
+        router, _ = routed(
+            providers, ports, guard, FirstToken(timeout=60.0), classify=lambda model, messages: next(sizes)
+        )
+        asyncio.run(streamed(router, guard, 3))
+        with Client(url) as client:
+            games = client.status()["games"]
+        assert (games["chat/short"]["observed"], games["chat/long"]["observed"]) == (1, 2)
 
 
 def test_a_synchronous_caller_is_served_too(tmp_path: Path) -> None:
