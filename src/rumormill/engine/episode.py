@@ -18,6 +18,7 @@ from rumormill.arms import RewardSource
 from rumormill.arms.objective import sign_of
 from rumormill.engine.result import regrets_of_round
 from rumormill.engine.simulate import Table, policy_of, world_of
+from rumormill.engine.trace import LOOK_AHEAD
 from rumormill.engine.trial import prepare, reference_game
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
@@ -26,9 +27,6 @@ from rumormill.protocol import Byzantine, Carrier, Channel, Churn, Conditions, C
 from rumormill.seeds import RandomSource, Role, root_seed, stream_seed
 from rumormill.text import plural
 from rumormill.validate import NamedArguments, whole
-
-# Rounds that are looked ahead for late messages on a channel that names no longest delay.
-LOOK_AHEAD = 20
 
 
 @dataclass(frozen=True)

@@ -227,24 +227,23 @@ def checked_arm(arm: object, n_arms: int, v: int, t: int) -> int:
 
 def checked_delivery(arrived: list[Message], v: int, t: int) -> list[Message]:
     """The messages that a channel delivered; ContractError if they are none."""
-    for message in arrived:
-        if not isinstance(message, Message):
-            raise ContractError(
-                f"the channel brought {shown(message)} to agent {v} in round {t}: "
-                "deliver() returns a list of Message"
-            )
+    if not _messages_only(arrived):
+        odd = next(message for message in arrived if not isinstance(message, Message))
+        what = f"the channel brought {shown(odd)} to agent {v} in round {t}"
+        raise ContractError(f"{what}: deliver() returns a list of Message")
     return arrived
 
 
 def checked_batch(batch: object, v: int, t: int) -> Sequence[Message]:
     """The messages that an agent sent; ContractError if they are no list of Message."""
-    if isinstance(batch, list | tuple):
-        for message in batch:
-            if not isinstance(message, Message):
-                break
-        else:
-            return batch
-    raise ContractError(f"agent {v} sent {shown(batch)} in round {t}: outgoing() returns a list of Message")
+    if not isinstance(batch, list | tuple) or not _messages_only(batch):
+        what = f"agent {v} sent {shown(batch)} in round {t}"
+        raise ContractError(f"{what}: outgoing() returns a list of Message")
+    return batch
+
+
+def _messages_only(batch: Sequence[object]) -> bool:
+    return all(issubclass(kind, Message) for kind in {*map(type, batch)})
 
 
 def play(

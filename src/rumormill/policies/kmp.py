@@ -122,9 +122,8 @@ class KMPAgent(MessagePassingAgent):
     ) -> None:
         super().__init__(policy, seat, gamma, samples)
         self.heard: dict[int, Message] = {}  # per origin, its newest message
-        self.heard_at: dict[
-            int, int
-        ] = {}  # and how many samples were taken in then, where some are forgotten
+        self.heard_at: dict[int, int] = {}
+        """How many samples were taken in then, where some are forgotten."""
         self.nothing: Rows = ((0.0, 0.0),) * seat.n_arms
         self.rows = self.nothing
 

@@ -107,12 +107,21 @@ class CheckedRows(tuple[tuple[float, float], ...]):
 
 def checked_rows(rows: tuple[tuple[float, float], ...]) -> tuple[tuple[float, float], ...]:
     """The rows, marked as sound if they are."""
-    for mean, count in rows:
-        if not (0.0 <= count < math.inf and (-LARGEST_REWARD <= mean <= LARGEST_REWARD or mean == math.inf)):
-            return rows
+    if not sound(rows):
+        return rows
     made = CheckedRows(rows)
     made.claim = max(rows, key=_count)[1]
     return made
+
+
+def sound(rows: Sequence[tuple[float, float]], least: float = 0.0) -> bool:
+    """Whether all means are numbers (or +inf: there is none) and all counts numbers >= least."""
+    for mean, count in rows:
+        if not (
+            least <= count < math.inf and (-LARGEST_REWARD <= mean <= LARGEST_REWARD or mean == math.inf)
+        ):
+            return False
+    return True
 
 
 def plain_rows(rows: Sequence[tuple[float, float]]) -> list[list[float | None]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from rumormill.protocol.message import CheckedRows, Message
+from rumormill.protocol.message import CheckedRows, Message, sound
 from rumormill.validate import LARGEST_REWARD, is_whole
 
 Rows = tuple[tuple[float, float], ...]
-INF = math.inf
 _count = operator.itemgetter(1)
 
 
@@ -55,13 +53,7 @@ class MessageValidator:
     def _rows_are_sound(self, rows: Rows) -> bool:
         if self.rows is False or len(rows) != self.n_arms:
             return False
-        if type(rows) is CheckedRows:
-            return True
-        least = -LARGEST_REWARD if self.signed_counts else 0.0
-        for mean, count in rows:
-            if not (least <= count < INF and (-LARGEST_REWARD <= mean <= LARGEST_REWARD or mean == INF)):
-                return False
-        return True
+        return type(rows) is CheckedRows or sound(rows, -LARGEST_REWARD if self.signed_counts else 0.0)
 
     def overclaims(self, message: Message) -> bool:
         """Whether a row claims more samples than its origin can have.

@@ -29,15 +29,7 @@ if TYPE_CHECKING:
 
 # Kinds of networks that are read from a file.
 FILED = ("file", "mesh")
-QUANTILES = {
-    "agent_min": 0.0,
-    "agent_q10": 0.1,
-    "agent_q25": 0.25,
-    "agent_q50": 0.5,
-    "agent_q75": 0.75,
-    "agent_q90": 0.9,
-    "agent_max": 1.0,
-}
+QUANTILES = {"agent_min": 0.0, **{f"agent_q{q}": q / 100 for q in (10, 25, 50, 75, 90)}, "agent_max": 1.0}
 
 
 @dataclass(frozen=True)

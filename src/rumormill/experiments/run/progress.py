@@ -283,10 +283,6 @@ def progress_for(title: str) -> PlainProgress | LiveProgress:
 
 def status_line(tally: Tally) -> str:
     """Everything the live display shows, in one line."""
-    parts = [
-        f"{tally.done:,}/{tally.total:,} cells",
-        f"{amount(tally.rate)} deliveries/s",
-        tally.time_left,
-    ]
+    parts = [f"{tally.done:,}/{tally.total:,} cells", f"{amount(tally.rate)} deliveries/s", tally.time_left]
     regrets = ", ".join(f"{policy} {regret:,.0f}" for policy, regret in tally.regrets().items())
     return ", ".join(parts) + (f"; mean regret: {regrets}" if regrets else "")

@@ -75,23 +75,20 @@ class RunFolder:
     def frame(self) -> pl.DataFrame:
         if not self.done:
             return assemble(self.path, self.manifest, Parts(self.path / PARTS, self.manifest.key).read())
-        import polars as pl
-
-        data = read_bytes(self.path / RESULTS)
-        if hashlib.sha256(data).hexdigest() != self.manifest.results_sha256:
-            raise DataError(f"{self.path / RESULTS} is damaged: run it again to rebuild it from its parts")
-        return pl.read_parquet(io.BytesIO(data))
+        return self._table(RESULTS, self.manifest.results_sha256)
 
     @cached_property
     def games(self) -> pl.DataFrame | None:
         """The arms of every trial with what is known of them; None for a run that is older or not done."""
+        known = self.manifest.games_sha256
+        return self._table(GAMES, known) if self.done and known else None
+
+    def _table(self, name: str, checksum: str | None) -> pl.DataFrame:
         import polars as pl
 
-        if not self.done or not self.manifest.games_sha256:
-            return None
-        data = read_bytes(self.path / GAMES)
-        if hashlib.sha256(data).hexdigest() != self.manifest.games_sha256:
-            raise DataError(f"{self.path / GAMES} is damaged: run it again to rebuild it from its parts")
+        data = read_bytes(self.path / name)
+        if hashlib.sha256(data).hexdigest() != checksum:
+            raise DataError(f"{self.path / name} is damaged: run it again to rebuild it from its parts")
         return pl.read_parquet(io.BytesIO(data))
 
     def plot(self) -> Figure:

@@ -15,14 +15,7 @@ import msgspec
 
 from rumormill import catalogue
 from rumormill.errors import InputError
-from rumormill.experiments.spec.schema import (
-    ArmsPart,
-    ChannelPart,
-    NetworkPart,
-    PolicyPart,
-    Settings,
-    Spec,
-)
+from rumormill.experiments.spec.schema import ArmsPart, ChannelPart, NetworkPart, PolicyPart, Settings, Spec
 from rumormill.text import nearest, shown
 
 Part = NetworkPart | ArmsPart | PolicyPart | ChannelPart

@@ -319,10 +319,7 @@ def _key(figure: Figure, watched: Watched, play: Play, colours: list[str]) -> No
         for k, mean in enumerate(watched.means)
     ]
     ring: dict[str, Any] = {"markerfacecolor": "none", "markeredgecolor": INK}
-    handles += [
-        dot("pulls its best arm", markeredgewidth=1.6, **ring),
-        dot("messages", size=3.5, color=INK),
-    ]
+    handles += [dot("pulls its best arm", markeredgewidth=1.6, **ring), dot("messages", size=3.5, color=INK)]
     if any(each.arrived is not None and each.arrived > each.sent for each in seen.bundles):
         handles.append(dot("late", size=3.5, markeredgewidth=1.2, **ring))
     if any(each.fate != "arrived" or each.missing for each in seen.bundles):
