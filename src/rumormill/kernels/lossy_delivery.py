@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from rumormill.kernels.beliefs import add_all_to_beliefs
 from rumormill.kernels.counter_rng import happens, key_of_three, key_of_two
 from rumormill.kernels.flooding import (
     clear_seen,
@@ -23,6 +24,7 @@ from rumormill.kernels.means_sums import count_and_add, power_of_size, required_
 from rumormill.kernels.origins import add_from_origin, store_row
 from rumormill.kernels.state import (
     CATONI,
+    DEFAULT,
     MEDIAN_BOUND,
     MEDIAN_OF_MEANS,
     ORIGIN_MEDIAN,
@@ -168,5 +170,10 @@ def add_selected(t: int, v: int, count: int, rules: Rules, memory: Memory, lossy
         L, origins = rules.L[max(t, 2)], lossy.origins
         for i in range(count):
             add_from_origin(arms[i], v, in_flight.source[i], xs[i], L, origins.root, rules.p, origins)
+    elif rules.kind == DEFAULT:
+        for i in range(count):
+            changed[arms[i]] = True
+        sketches = memory.general.sketches
+        add_all_to_beliefs(count, arms, xs, v, sketches.beliefs, sketches.level)
     else:
         add_to_sketch(rules.kind, count, arms, needs if rules.kind == MEDIAN_BOUND else xs, v, rules, memory)

@@ -16,8 +16,9 @@ from rumormill.kernels.lossy_one_hop import deliver_one_hop
 from rumormill.kernels.lossy_state import DRAWN, BlockFaults, LossyState
 from rumormill.kernels.means_sums import remove_expired
 from rumormill.kernels.origins import estimate_by_origins
-from rumormill.kernels.rounds import choose_all, estimate, row_values
+from rumormill.kernels.rounds import choose_all, choose_default, estimate, row_values
 from rumormill.kernels.state import (
+    DEFAULT,
     ORIGIN_MEDIAN,
     Flags,
     Floats,
@@ -76,6 +77,9 @@ def choose_preferred(t: int, up: Flags, rules: Rules, memory: Memory, lossy: Los
             not now.copies[v] or rules.quiet >= 0.0 or t <= rules.n_arms
         )
     if t <= rules.first_rounds and not (rules.shared_start and t > 1):
+        return
+    if rules.kind == DEFAULT:
+        choose_default(t, memory)
         return
     if rules.kind == ORIGIN_MEDIAN:
         estimate_by_origins(t, rules, memory, lossy.origins)

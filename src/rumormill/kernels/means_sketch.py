@@ -7,18 +7,17 @@ same formulas as the streams of the reference engine.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels.beliefs import add_all_to_beliefs, deliver_to_beliefs
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.means_stored import select
 from rumormill.kernels.simd.bitmask import lowest_bit
 from rumormill.kernels.simd.strip_sums import HUBER_STRIP, MASK_BITS, Arriving, HuberSteps, add_huber
 from rumormill.kernels.state import (
     CLIPPED,
-    DEFAULT,
     HUBER_SGD,
     MEDIAN_BOUND,
     ROBUST_MOSS,
@@ -60,11 +59,10 @@ def deliver_to_sketches(kind: int, t: int, reach: Reach, rules: Rules, memory: M
     """End of round t: the samples of every learner."""
     ring, constants, sketches = memory.ring, memory.general.constants, memory.general.sketches
     arms, xs = sketches.arms, sketches.xs
-    if kind == DEFAULT:
-        deliver_to_beliefs(t, reach, ring, sketches.beliefs, sketches.level, memory.state.changed)
-        return
     if kind == HUBER_SGD:
-        deliver_to_huber(t, reach, ring, memory.state.n, memory.state.changed, constants, sketches)
+        deliver_to_huber(
+            t, reach, ring, memory.state.changed, huber_arms(memory.state.n, constants, sketches)
+        )
         return
     if kind == MEDIAN_BOUND:
         slot = t % ring.x.shape[0]
@@ -82,9 +80,7 @@ def add_to_sketch(kind: int, count: int, arms: Ids, xs: Floats, j: int, rules: R
     n, sketches, constants = memory.state.n, memory.general.sketches, memory.general.constants
     for i in range(count):
         memory.state.changed[arms[i]] = True
-    if kind == DEFAULT:
-        add_all_to_beliefs(count, arms, xs, j, sketches.beliefs, sketches.level)
-    elif kind == CLIPPED:
+    if kind == CLIPPED:
         add_to_tops(count, arms, xs, j, n, 0, sketches)
     elif kind == SELF_TUNED:
         add_to_tops(count, arms, xs, j, n, constants.pilot, sketches)
@@ -217,55 +213,65 @@ def add_to_huber(
     count: int, arms: Ids, xs: Floats, j: int, n: Floats, constants: EstimatorConstants, sketches: SketchState
 ) -> None:
     """One clipped step per sample, once the scale is known."""
+    arms_of = huber_arms(n, constants, sketches)
     for i in range(count):
-        add_huber_step(arms[i], j, xs[i], n, constants, sketches)
+        add_huber_step(arms[i], j, xs[i], arms_of)
+
+
+class HuberArms(NamedTuple):
+    """What Huber's steps change, [arm, learner]."""
+
+    n: Floats
+    theta: Floats
+    scale: Floats
+    reach: Floats
+    pilot: Floats
+    room: Floats
+    lam: float
+
+
+@step
+def huber_arms(n: Floats, constants: EstimatorConstants, sketches: SketchState) -> HuberArms:
+    """Of all that sketches keep, what Huber's steps need: fewer arguments compile faster."""
+    return HuberArms(
+        n, sketches.centre, sketches.clip, sketches.level, sketches.pilot, sketches.room, constants.lam
+    )
 
 
 @part
-def add_huber_step(
-    arm: int, j: int, x: float, n: Floats, constants: EstimatorConstants, sketches: SketchState
-) -> None:
+def add_huber_step(arm: int, j: int, x: float, arms: HuberArms) -> None:
     """A sample: into the pilot, or a step of the iterate."""
-    theta, scale, reach = sketches.centre, sketches.clip, sketches.level
-    rank = n[arm, j] + 1.0
-    n[arm, j] = rank
+    theta, scale, reach, pilot = arms.theta, arms.scale, arms.reach, arms.pilot.shape[2]
+    rank = arms.n[arm, j] + 1.0
+    arms.n[arm, j] = rank
     if reach[arm, j] > 0.0:
         theta[arm, j] = huber_step(theta[arm, j], x, rank, reach[arm, j])
         return
-    pilot_samples = sketches.pilot[arm, j]
-    if rank > constants.pilot:  # every sample so far was the same
+    if rank > pilot:  # every sample so far was the same
         scale[arm, j] = huber_scale(0.0, abs(x - theta[arm, j]), rank)
-        theta[arm, j] = huber_step(theta[arm, j], x, rank, constants.lam * scale[arm, j])
+        theta[arm, j] = huber_step(theta[arm, j], x, rank, arms.lam * scale[arm, j])
     else:
-        pilot_samples[int(rank) - 1] = x
-        if rank == constants.pilot:
-            _start_from_pilot(arm, j, constants.lam, theta, scale, sketches)
-    if rank >= constants.pilot:
-        reach[arm, j] = constants.lam * scale[arm, j]
+        arms.pilot[arm, j, int(rank) - 1] = x
+        if rank == pilot:
+            theta[arm, j], scale[arm, j] = start_from_pilot(arms.pilot[arm, j], arms.lam, arms.room)
+    if rank >= pilot:
+        reach[arm, j] = arms.lam * scale[arm, j]
 
 
 @part
-def deliver_to_huber(
-    t: int,
-    reach: Reach,
-    ring: MessageRing,
-    n: Floats,
-    changed: Flags,
-    constants: EstimatorConstants,
-    sketches: SketchState,
-) -> None:
+def deliver_to_huber(t: int, reach: Reach, ring: MessageRing, changed: Flags, arms: HuberArms) -> None:
     """End of round t: own samples, then the farthest hop first, by origin."""
     slots = ring.arm.shape[0]
     slot = t % slots
     for j in range(reach.learners.shape[0]):
         v = reach.learners[j]
         changed[ring.arm[slot, v]] = True
-        add_huber_step(ring.arm[slot, v], j, ring.x[slot, v], n, constants, sketches)
+        add_huber_step(ring.arm[slot, v], j, ring.x[slot, v], arms)
     for hop in range(min(reach.gamma, t), 0, -1):
         slot, dense = (t - hop + 1) % slots, reach.dense[hop - 1]
         if dense >= 0:
             arriving = Arriving(reach.words[dense], ring.order[slot], ring.x[slot])
-            add_dense_to_huber(arriving, ring.start[slot], n, changed, constants, sketches)
+            add_dense_to_huber(arriving, ring.start[slot], changed, arms)
             continue
         ptr = reach.ptr[hop - 1]
         for origin in range(ring.x.shape[1]):
@@ -273,26 +279,19 @@ def deliver_to_huber(
                 arm, x = ring.arm[slot, origin], ring.x[slot, origin]
                 changed[arm] = True
                 for i in range(ptr[origin], ptr[origin + 1]):
-                    add_huber_step(arm, reach.receivers[i], x, n, constants, sketches)
+                    add_huber_step(arm, reach.receivers[i], x, arms)
 
 
 @part
-def add_dense_to_huber(
-    arriving: Arriving,
-    start: Ids,
-    n: Floats,
-    changed: Flags,
-    constants: EstimatorConstants,
-    sketches: SketchState,
-) -> None:
+def add_dense_to_huber(arriving: Arriving, start: Ids, changed: Flags, arms: HuberArms) -> None:
     """One hop of all samples by bitmask, arm by arm, in ascending order of origin."""
-    for arm in range(n.shape[0]):
+    for arm in range(arms.n.shape[0]):
         first, last = start[arm] + 0, start[arm + 1] + 0
         if first == last:
             continue
         changed[arm] = True
-        steps = HuberSteps(n[arm], sketches.centre[arm], sketches.level[arm])
-        for lane in range(0, n.shape[1], HUBER_STRIP):
+        steps = HuberSteps(arms.n[arm], arms.theta[arm], arms.reach[arm])
+        for lane in range(0, arms.n.shape[1], HUBER_STRIP):
             at = first
             while at < last:
                 found = add_huber(arriving, at, last, steps, lane)
@@ -301,26 +300,21 @@ def add_dense_to_huber(
                 while missed != 0:
                     j = lane + lowest_bit(missed)
                     missed &= missed - np.uint64(1)
-                    add_huber_step(arm, j, arriving.xs[arriving.order[at]], n, constants, sketches)
+                    add_huber_step(arm, j, arriving.xs[arriving.order[at]], arms)
                 at += 1
 
 
 @part
-def _start_from_pilot(
-    arm: int, j: int, lam: float, theta: Floats, scale: Floats, sketches: SketchState
-) -> None:
-    pilot_samples = sketches.pilot[arm, j]
-    centre = middle(pilot_samples, 0.0, False, sketches.room)
+def start_from_pilot(pilot_samples: Floats, lam: float, room: Floats) -> tuple[float, float]:
+    """The iterate after the pilot, and the scale."""
+    centre = middle(pilot_samples, 0.0, False, room)
     total = 0.0
     for i in range(pilot_samples.shape[0]):
         total += abs(pilot_samples[i] - centre)
-    spread = huber_scale(
-        middle(pilot_samples, centre, True, sketches.room), total, float(pilot_samples.shape[0])
-    )
+    spread = huber_scale(middle(pilot_samples, centre, True, room), total, float(pilot_samples.shape[0]))
     for i in range(pilot_samples.shape[0]):
         centre = huber_step(centre, pilot_samples[i], i + 1.0, lam * spread)
-    theta[arm, j] = centre
-    scale[arm, j] = spread
+    return centre, spread
 
 
 # --- means and indices ------------------------------------------------------------------------------------
@@ -332,8 +326,6 @@ def estimate_sketches(kind: int, t: int, rules: Rules, memory: Memory) -> None:
     L, state = rules.L[t], memory.state
     sketches, constants = memory.general.sketches, memory.general.constants
     n, mean, upper = state.n, state.mean, sketches.upper
-    if kind == DEFAULT:
-        return
     if kind == CLIPPED:
         clip_means(L, rules.p, constants.clip_budget, n, mean, memory.general.known, sketches)
     elif kind == SELF_TUNED:

@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from rumormill.kernels.beliefs import choose_by_beliefs
+from rumormill.kernels.beliefs import choose_by_beliefs, deliver_to_beliefs
 from rumormill.kernels.decide import (
     best_allowed,
     best_allowed_index,
@@ -39,7 +39,6 @@ from rumormill.kernels.priors import check_priors, combine_indices, combine_rows
 from rumormill.kernels.state import (
     CATONI,
     CLIPPED,
-    DEFAULT,
     MEDIAN_OF_MEANS,
     ORIGIN_MEDIAN,
     RUNNING,
@@ -74,10 +73,10 @@ def is_plain(rules: Rules) -> bool:
 
 
 @cache
-def block_kernel(plain: bool) -> Callable[..., None]:
-    """Rounds for running sums (plain), or for any mean and with a shared start or quiet messaging.
+def block_kernel(plain: bool, default: bool) -> Callable[..., None]:
+    """Rounds for running sums (plain), for `rm.Default()`, or for any mean, shared start and quiet messaging.
 
-    Branches on `plain` are removed before types are inferred; memory.general is empty then. Parts that take
+    Branches on these are removed before types are inferred; memory.general is empty if plain. Parts that take
     few arguments compile fast; inlined steps, or passing all arrays, do not.
     """
 
@@ -100,7 +99,10 @@ def block_kernel(plain: bool) -> Callable[..., None]:
                     decide_from_sums(t, last_L, reach, rules, state, memory.rows)
             else:
                 if t > first_rounds or (rules.shared_start and t > 1):
-                    decide_any(t, reach, rules, memory)
+                    if default:
+                        choose_default(t, memory)
+                    else:
+                        decide_any(t, reach, rules, memory)
                 if t <= first_rounds and rules.shared_start:
                     start_with_unknown_arms(t, reach, rules.allowed, memory)
             if t <= first_rounds and not rules.shared_start:
@@ -112,7 +114,7 @@ def block_kernel(plain: bool) -> Callable[..., None]:
                 )
             if not plain and rules.allowed.shape[0] > 0:
                 keep_to_allowed(t, reach, rules, memory)
-            if not plain:
+            if not plain and not default:
                 if rules.quiet >= 0.0:
                     choose_senders(t, reach, rules, memory)
                 if rules.shares_rows and rows_depend_on_senders(t, rules):
@@ -128,7 +130,10 @@ def block_kernel(plain: bool) -> Callable[..., None]:
             record(t, state.mark, state.pulls, rules.gaps, output)
             if t == rules.horizon:
                 return
-            if not plain and rules.kind > CATONI:
+            if default:
+                beliefs, bar = memory.general.sketches.beliefs, memory.general.sketches.level
+                deliver_to_beliefs(t, reach, ring, beliefs, bar, state.changed)
+            elif not plain and rules.kind > CATONI:
                 deliver_to_sketches(rules.kind, t, reach, rules, memory)
             elif not plain and rules.kind != RUNNING:
                 deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, reach, memory)
@@ -231,15 +236,20 @@ def keep_to_allowed(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
 
 
 @step
+def choose_default(t: int, memory: Memory) -> None:
+    """The arm of every learner that has beliefs."""
+    state, sketches = memory.state, memory.general.sketches
+    groups, needed = memory.general.constants.budgets, memory.general.needs_mean
+    bar, draws = sketches.level, sketches.draws
+    choose_by_beliefs(t, needed, groups, state.changed, draws, sketches.beliefs, bar, state.action)
+    state.changed[:] = False
+
+
+@step
 def choose_all(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
     """The arm of every learner, from the rows with most samples or from its own means."""
     state = memory.state
-    if rules.kind == DEFAULT:
-        sketches, groups = memory.general.sketches, memory.general.constants.budgets
-        needed = memory.general.needs_mean
-        bar, draws = sketches.level, sketches.draws
-        choose_by_beliefs(t, needed, groups, state.changed, draws, sketches.beliefs, bar, state.action)
-    elif rules.width > 0.0:
+    if rules.width > 0.0:
         sketches, least = memory.general.sketches, float(memory.general.constants.pilot)
         value, spread = sketches.upper, sketches.rest
         draw_by_rows(t, rules.width, least, sketches.clip, sketches.draws, state, value, spread)

@@ -290,7 +290,7 @@ class MessagePassingTrial:
 
     def play(self, first: int, draws: NDArray[np.float64], law: RewardLaw) -> None:
         """Play the rounds first, first + 1, ... for which draws are given."""
-        play = block_kernel(is_plain(self.rules))
+        play = block_kernel(is_plain(self.rules), self.rules.kind == DEFAULT)
         play(first, draws, law, self.layout.reach, self.rules, self.memory, self.output)
 
     def finish(self) -> Trial:
