@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
 	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py
 
-.PHONY: test-lowest test-router router-demo mesh-demo chaos demo reproduce arena docs test test-fast test-slow test-plain-simd numbers mutants lint bench clean
+.PHONY: test-lowest test-router router-demo mesh-demo chaos demo reproduce arena docs test test-fast test-slow test-plain-simd numbers mutants lint bench bench-quick clean
 
 $(VENV)/.lab: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -119,6 +119,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What people wait for, under three minutes; AGAINST=COMMIT measures another commit in turns.
+bench-quick: $(VENV)/.lab
+	$(BIN)/python scripts/bench_waits.py $(if $(AGAINST),--against $(AGAINST))
 
 bench: $(VENV)/.node
 	$(BIN)/python scripts/bench.py

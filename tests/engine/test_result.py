@@ -227,3 +227,19 @@ def test_compilation_is_announced_to_people(
     said = "compiling kernels for KMPUCB, RobustUCB, once on this machine: about 25 s\n"
     assert capsys.readouterr().err == (said if notebook else "")
     assert COMPILING.on_begin is None
+
+
+def test_plans_are_computed_once_for_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[rm.Network] = []
+    plan = rm.KMPUCB.plan
+
+    def counted(self: rm.KMPUCB, network: rm.Network) -> Any:
+        made.append(network)
+        return plan(self, network)
+
+    monkeypatch.setattr(rm.KMPUCB, "plan", counted)
+    bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
+    first, second = rm.Network.ring(5), rm.Network.ring(5)
+    for network, gamma in ((first, 1), (first, 1), (first, 2), (second, 1)):
+        rm.compare(bandit, network, [rm.KMPUCB(gamma=gamma, zeta=0.5)], horizon=3, rng=1, engine="reference")
+    assert made == [first, first, second]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,7 +104,7 @@ def prepare(
         if not isinstance(prior, Prior):
             raise refused("prior", prior, "rm.Prior(mean=[...], n=[...]), or None")
         policy.require_prior(prior, n_arms, network.n_agents)
-    plan = policy.plan(network) if plan is None else plan
+    plan = _plan_of(policy, network) if plan is None else plan
     if world.liars and getattr(plan, "gamma", None) is None:
         raise InputError(
             f"byzantine does not go with {policy_name(policy)}: adversaries relay messages, and only "
@@ -124,6 +125,22 @@ def prepare(
             notice = f"{policy_name(policy)} runs on the reference engine: {reason}"
             warnings.warn(notice, SlowEngineNotice, stacklevel=5)  # the line that calls simulate
     return Contender(policy, network, plan, world, prior, layout, constraint)
+
+
+# Of networks that are in use: a second comparison on one of them starts at once.
+_PLANS: WeakKeyDictionary[Network, dict[Hashable, Plan]] = WeakKeyDictionary()
+
+
+def _plan_of(policy: Policy, network: Network) -> Plan:
+    """The plan of a policy on a network, computed once for policies with equal keys."""
+    key = policy.plan_key()
+    try:
+        known = _PLANS.setdefault(network, {})
+        if key not in known:
+            known[key] = policy.plan(network)
+    except TypeError:  # an own policy with a list among its parameters has no hash
+        return policy.plan(network)
+    return known[key]
 
 
 def require_memory(

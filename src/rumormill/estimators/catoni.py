@@ -26,13 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rumormill.arms.base import Moments
-from rumormill.estimators.base import (
-    Estimator,
-    Theory,
-    check_kind,
-    check_level,
-    theory_power,
-)
+from rumormill.estimators.base import Estimator, Theory, check_kind, check_level, theory_power
 from rumormill.estimators.storage import StoreAllMean, outgrown
 from rumormill.formulas import catoni_curvature, catoni_defined, catoni_psi, catoni_step, catoni_width
 from rumormill.validate import between

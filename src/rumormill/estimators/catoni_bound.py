@@ -25,13 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms.base import Moments
-from rumormill.estimators.base import (
-    OwnIndexEstimator,
-    Terms,
-    check_kind,
-    check_level,
-    require_moments,
-)
+from rumormill.estimators.base import OwnIndexEstimator, Terms, check_kind, check_level, require_moments
 from rumormill.estimators.storage import SLACK, StoreAllMean, outgrown
 from rumormill.formulas import bound_allowance, bound_phi, bound_reach, bound_width, catoni_curvature
 

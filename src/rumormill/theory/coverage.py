@@ -137,14 +137,7 @@ def _row(
 
 
 def _failures(
-    estimator: Estimator,
-    law: Arm,
-    moments: Moments,
-    n: int,
-    L: float,
-    reach: float,
-    repeats: int,
-    seed: int,
+    estimator: Estimator, law: Arm, moments: Moments, n: int, L: float, reach: float, repeats: int, seed: int
 ) -> tuple[int, int]:
     if not math.isfinite(reach):  # below the lemma's range the arm is pulled, whatever the estimate
         return 0, 0

@@ -175,10 +175,7 @@ class _Power:
 
     def certified(self) -> Invariants:
         return Invariants(
-            self.gamma,
-            self.cover.certified(),
-            self.independence.certified(),
-            self.domination.certified(),
+            self.gamma, self.cover.certified(), self.independence.certified(), self.domination.certified()
         )
 
 
