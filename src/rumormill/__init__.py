@@ -8,6 +8,7 @@ Episode                   one game, step by step
 run, read_spec, open_run  experiments from a file, on disk
 summarise, load           what a run found
 read_log, advise          which policy fits a log or an experiment
+evaluate                  what another policy would have paid, from a log with propensities
 Client                    decisions of a live node
 """
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from rumormill import recipes as recipes
     from rumormill import theory as theory
     from rumormill.api import advise as advise
+    from rumormill.api import evaluate as evaluate
     from rumormill.api import read_log as read_log
     from rumormill.api import read_spec as read_spec
     from rumormill.api import run as run
@@ -122,7 +124,7 @@ if TYPE_CHECKING:
 
 # A room is imported when one of its names is first used, so that `import rumormill` costs nothing.
 _ROOMS = {
-    "api": "advise read_log read_spec run summarise",
+    "api": "advise evaluate read_log read_spec run summarise",
     "arms": (
         "AlphaStable Arm Bandit Bernoulli Clusters Empirical Gaussian LogNormal Moments Pareto Piecewise "
         "Replay Seasonal StudentT Trend TwoPoint two_point_pair"

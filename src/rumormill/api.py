@@ -16,6 +16,7 @@ from rumormill.validate import named_arguments
 
 if TYPE_CHECKING:
     from rumormill.advice.advise import Advice
+    from rumormill.advice.off_policy import OffPolicy
     from rumormill.advice.reading.log import Log
     from rumormill.advice.report_text import LogAdvice
     from rumormill.arms.objective import Objective
@@ -222,7 +223,7 @@ def read_log(
     Examples
     --------
     >>> import rumormill as rm, pathlib, tempfile
-    >>> rows = "\\n".join(f"{i},c{i % 2},{20 + i % 3},{30 + i % 5}" for i in range(60))
+    >>> rows = "\n".join(f"{i},c{i % 2},{20 + i % 3},{30 + i % 5}" for i in range(60))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "mirrors.csv")
     ...     _ = path.write_text("time,client,near,far\\n" + rows)
@@ -302,6 +303,57 @@ def advise(
     size = {"horizon": advice.HORIZON, "trials": advice.TRIALS}
     size |= {key: n for key, n in (("horizon", horizon), ("trials", trials)) if n is not None}
     return advice.advise(_any_scale(source, scale), graph, **size, seed=seed, estimators=tried, jobs=jobs)
+
+
+@named_arguments
+def evaluate(
+    log: str | PathLike[str],
+    policy: str,
+    *,
+    arm: str = "arm",
+    reward: str | None = None,
+    propensity: str = "propensity",
+) -> OffPolicy:
+    """What another policy would have paid per decision, from a log with propensities.
+
+    Parameters
+    ----------
+    log : path
+        A table with a row per decision: its arm, its reward (or cost), and the probability of that choice.
+    policy : str
+        "always=ARM", "uniform", or shares "A=0.7,B=0.3".
+    arm, reward, propensity : str
+        The columns; by default "arm", "reward" (or "cost"), "propensity".
+
+    Returns
+    -------
+    OffPolicy
+        Clipped IPS and doubly robust estimates with 95 % intervals that hold for tails of index 1.5 or more.
+
+    Raises
+    ------
+    InputError
+        The log cannot tell: no propensities, too few such choices, or deterministic ones.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import rumormill as rm
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log = pathlib.Path(folder) / "log.csv"
+    ...     rows = [f"{'ab'[i % 2]},{i % 2 + i % 3},0.5" for i in range(600)]
+    ...     _ = log.write_text("\n".join(["arm,reward,propensity", *rows]))
+    ...     found = rm.evaluate(log, "always=b")
+    >>> round(found.doubly_robust.estimate, 6), found.rows
+    (2.0, 300)
+
+    References
+    ----------
+    Dudík, Langford and Li (2011), "Doubly robust policy evaluation and learning"; docs/advice.md.
+    """
+    from rumormill.advice.off_policy import evaluate_file
+
+    return evaluate_file(Path(log), policy, arm=arm, reward=reward, propensity=propensity)
 
 
 def _any_scale(source: Any, scale: str | None) -> Spec:

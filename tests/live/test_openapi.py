@@ -33,4 +33,4 @@ def test_the_description_holds(tmp_path: Path) -> None:
             cwd=tmp_path,
         )
         assert done.returncode == 0, done.stdout
-        assert "7 selected" in done.stdout
+        assert "8 selected" in done.stdout

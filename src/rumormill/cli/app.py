@@ -29,6 +29,7 @@ COMMANDS: dict[str, str] = {
     "list": "list_names:list_names",
     "data": "data:data",
     "advise": "advise:advise",
+    "evaluate": "evaluate:evaluate",
     "coverage": "coverage:coverage",
     "mesh": "mesh:mesh",
     "node": "node:node",

@@ -204,6 +204,7 @@ def compare(
     prior: Prior | None = None,
     allowed: Any = None,
     k: int = 1,
+    propensities: bool = False,
     progress: OnProgress | bool | None = None,
     workers: int | None = None,
     block: int | None = None,
@@ -236,10 +237,9 @@ def compare(
     ----------
     docs/semantics.md: seeds, and the same rewards for every policy.
     """
-    named = _named(policies)
-    confidence = inside("confidence", confidence, 0, 1)
+    named, confidence = _named(policies), inside("confidence", confidence, 0, 1)
     world, given = world_of(channel, absences, outages, churn, corruption, byzantine), list(named.values())
-    size, limits = (horizon, trials, rng, engine, actions, rewards, checkpoints), (allowed, k)
+    size, limits = (horizon, trials, rng, engine, actions, rewards, checkpoints), (allowed, k, propensities)
     results = play_policies(bandit, network, given, *size, world, prior, limits, progress, workers, block)
     return Comparison(dict(zip(named, results, strict=True)), confidence)
 

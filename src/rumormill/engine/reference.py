@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +25,7 @@ from rumormill.protocol import Carrier, Conditions, Message, PerfectCarrier
 from rumormill.protocol.message import wire_size
 from rumormill.seeds import private_generator, stream_seed
 from rumormill.text import shown
-from rumormill.validate import refused, whole
+from rumormill.validate import refused, truth, whole
 
 BLOCK = 64  # rounds of rewards held at a time
 
@@ -99,6 +100,8 @@ class Constraint:
     allowed: NDArray[np.bool_] | None = None
     """(1 or rounds, agents, arms); None: all."""
     k: int = 1
+    propensities: bool = False
+    """Whether the probability of every choice is recorded."""
 
     def of(self, t: int, v: int) -> list[int] | None:
         """The arms that agent v may pull in round t."""
@@ -111,12 +114,15 @@ class Constraint:
 NO_CONSTRAINT = Constraint()
 
 
-def constraint_of(allowed: Any, k: int, n_arms: int, n_agents: int, horizon: int) -> Constraint:
+def constraint_of(
+    allowed: Any, k: int, propensities: bool, n_arms: int, n_agents: int, horizon: int
+) -> Constraint:
     """Arguments of `simulate`, checked."""
     if whole("k", k) > n_arms:
         raise refused("k", k, f"a number of arms, 1 to {n_arms}")
+    truth("propensities", propensities)
     if allowed is None:
-        return NO_CONSTRAINT if k == 1 else Constraint(k=k)
+        return NO_CONSTRAINT if k == 1 and not propensities else Constraint(None, k, propensities)
     given = np.asarray(allowed)
     shapes = {(n_arms,), (n_agents, n_arms), (horizon, n_agents, n_arms)}
     if given.dtype != np.bool_ or given.shape not in shapes:
@@ -127,7 +133,9 @@ def constraint_of(allowed: Any, k: int, n_arms: int, n_agents: int, horizon: int
     if not given.any(axis=-1).all():
         raise InputError("allowed leaves an agent without an arm in some round: allow at least one")
     rounds = given.shape[0] if given.ndim == 3 else 1
-    return Constraint(np.ascontiguousarray(np.broadcast_to(given, (rounds, n_agents, n_arms))), k)
+    return Constraint(
+        np.ascontiguousarray(np.broadcast_to(given, (rounds, n_agents, n_arms))), k, propensities
+    )
 
 
 @dataclass(frozen=True)
@@ -150,6 +158,8 @@ class Game:
         self._loc, self._scale = rewards.loc.tolist(), rewards.scale.tolist()
         self._n_arms = len(self._loc)
         self.constraint = NO_CONSTRAINT
+        self.propensities = np.full(network.n_agents, np.nan)
+        """Of the last choice of every agent, where they are recorded."""
 
     @property
     def agents(self) -> Sequence[Agent]:
@@ -190,6 +200,8 @@ class Game:
             return self._paid(t, v, agent, agent.choose(t), draws)
         k = self.constraint.k
         found = ranked_arms(agent, t, self.constraint.of(t, v), k)
+        if self.constraint.propensities:
+            self.propensities[v] = getattr(agent, "propensity", lambda arm: math.nan)(found[0])
         arms = [self._paid(t, v, agent, arm, draws) for arm in found]
         return arms[0] if k == 1 else arms + [-1] * (k - len(arms))
 
@@ -262,6 +274,7 @@ def play(
     tries = () if game.constraint.k == 1 else (game.constraint.k,)
     agents = np.arange(n_agents).reshape(-1, *(1 for _ in tries))
     actions = np.empty((horizon if keep_actions else 0, n_agents, *tries), dtype=np.int64)
+    chances = np.full((horizon if game.constraint.propensities else 0, n_agents), np.nan)
     agent_regret = np.empty((len(checkpoints), n_agents))
     totals = np.empty((2, len(checkpoints)), dtype=np.int64)  # messages and bytes so far
     present = np.empty(len(checkpoints), dtype=np.int64)
@@ -271,6 +284,10 @@ def play(
         pulls[agents, played.arms] += 1
         if keep_actions:
             actions[t - 1] = played.arms
+        if len(chances):
+            chances[t - 1] = np.where(
+                np.asarray(played.arms).reshape(n_agents, -1)[:, 0] < 0, np.nan, game.propensities
+            )
         messages += played.messages
         wire_bytes += played.wire_bytes
         if t == checkpoints[next_checkpoint]:
@@ -280,4 +297,7 @@ def play(
             next_checkpoint = min(next_checkpoint + 1, len(checkpoints) - 1)
         if t % BLOCK == 0 or t == horizon:
             on_rounds((t - 1) % BLOCK + 1)
-    return Trial(agent_regret, totals[0], totals[1], actions if keep_actions else None, present)
+    kept = chances if len(chances) else None
+    return Trial(
+        agent_regret, totals[0], totals[1], actions if keep_actions else None, present, propensities=kept
+    )

@@ -68,6 +68,8 @@ class Trial:
     """Pulls up to and including each checkpoint, over all agents; None if no agent was absent."""
     agent_common_regret: NDArray[np.float64] | None = None
     """The same against the best common arm, (checkpoints, agents), where agents or rounds differ."""
+    propensities: NDArray[np.float64] | None = None
+    """The probability of every choice, (rounds, agents), if requested."""
 
     def pulls_at(self, checkpoints: NDArray[np.int64]) -> NDArray[np.int64]:
         """Pulls so far at each checkpoint, over all agents."""
@@ -103,6 +105,9 @@ class Result:
         better. None where all agents face the same arms in every round.
     rewards : float array, (trials, rounds, agents), or None
         Every reward, if requested, in the unit of the bandit; nan where the agent did not pull.
+    propensities : float array, (trials, rounds, agents), or None
+        The probability that the agent's draws of the round lead to its (first) arm, if requested; 1 where
+        nothing is drawn, nan where it is not known.
 
     Examples
     --------
@@ -131,11 +136,13 @@ class Result:
     agent_rounds: NDArray[np.int64]
     agent_common_regret: NDArray[np.float64] | None = None
     rewards: NDArray[np.float64] | None = None
+    propensities: NDArray[np.float64] | None = None
 
     @classmethod
     def gather(cls, policy: Any, engine: str, checkpoints: NDArray[np.int64], trials: list[Trial]) -> Result:
         """The result of these trials."""
         actions = [trial.actions for trial in trials if trial.actions is not None]
+        chances = [trial.propensities for trial in trials if trial.propensities is not None]
         common = [trial.agent_common_regret for trial in trials if trial.agent_common_regret is not None]
         return cls(
             policy=policy,
@@ -147,6 +154,7 @@ class Result:
             actions=_stacked(actions) if actions else None,
             agent_rounds=_stacked([trial.pulls_at(checkpoints) for trial in trials]),
             agent_common_regret=_stacked(common) if common else None,
+            propensities=_stacked(chances) if chances else None,
         )
 
     @property

@@ -53,6 +53,7 @@ def simulate(
     prior: Prior | None = None,
     allowed: Any = None,
     k: int = 1,
+    propensities: bool = False,
     progress: OnProgress | bool | None = None,
     workers: int | None = None,
     block: int | None = None,
@@ -107,6 +108,9 @@ def simulate(
     k : int, default 1
         Arms that an agent tries in a round, the best of its ranking, and observes; `Result.actions` has a
         last axis of this length then.
+    propensities : bool, default False
+        Record the probability of every choice in `Result.propensities`, for off-policy evaluation
+        (`rm.evaluate`); on the reference engine.
     progress : bool or callable (rounds done, rounds in all), default False
         True: a line on standard error, in notebooks too. A callable is called every few milliseconds, over
         all trials.
@@ -151,7 +155,7 @@ def simulate(
         checkpoints,
         world,
         prior,
-        (allowed, k),
+        (allowed, k, propensities),
         progress,
         workers,
         block,
@@ -199,7 +203,7 @@ def play_policies(
     checkpoints: int | Sequence[int] | None,
     world: World,
     prior: Prior | None,
-    limits: tuple[Any, int],
+    limits: tuple[Any, int, bool],
     progress: OnProgress | bool | None,
     workers: int | None,
     block: int | None,

@@ -151,6 +151,10 @@ class AveragingAgent:
         arms = range(self.n_arms) if allowed is None else allowed
         return circle(t - 1, self.n_arms, arms) if t <= self.n_arms else ranked(self.worth(t), arms)
 
+    def propensity(self, arm: int) -> float:
+        """1: nothing is drawn."""
+        return 1.0
+
     def worth(self, t: int) -> Sequence[float]:
         """The index of every arm."""
         rule = self.rule

@@ -333,6 +333,8 @@ def seated(policy: Policy, seat: Seat) -> Agent:
 
 def ranked_arms(agent: Agent, t: int, allowed: Sequence[int] | None, k: int) -> list[int]:
     """The first k arms of an agent's ranking; ContractError if it has none."""
+    if allowed is None and k == 1:
+        return [agent.choose(t)]
     rank = getattr(agent, "rank", None)
     if not callable(rank):
         raise ContractError(f"{type(agent).__name__} has no rank(): it takes neither allowed nor k")

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -23,8 +24,9 @@ from rumormill.formulas import inverse_normal
 from rumormill.graphs import Network
 from rumormill.policies.base import Seat
 from rumormill.policies.kmp import KMPUCB
-from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws
+from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, ranked
 from rumormill.policies.message_passing_policy import FloodingPolicy, HopPart, HopPlan, StartAndQuiet
+from rumormill.policies.propensities import argmax_chances, mixed
 from rumormill.validate import is_whole, refused, truth
 
 # Beyond so many agents in reach on average, "auto" takes a smaller hop budget than the diameter.
@@ -196,7 +198,16 @@ class DefaultAgent(MessagePassingAgent):
             z = inverse_normal(self.draws.uniform(t, arm))
             drawn = beliefs.value[arm] + beliefs.spread[arm] * z
             worth[arm] = (1, missing) if coin < missing else (0, drawn)
+        self.drawn = partial(self._chances, self.allowed, level, counts)
         return worth
+
+    def _chances(self, arms: Sequence[int], level: float, counts: Sequence[float]) -> dict[int, float]:
+        """Of every arm: by the coin of the share, else by the largest draw."""
+        beliefs: Beliefs = self.samples.beliefs
+        missing = [beliefs.share[arm] * level - counts[arm] for arm in range(self.n_arms)]
+        scarce = ranked(missing, arms)[0]
+        by_coin = min(1.0, max(0.0, missing[scarce] / self.group))
+        return mixed(argmax_chances(beliefs.value, beliefs.spread, arms), scarce, by_coin)
 
     def _update(self, beliefs: Beliefs, arms: Sequence[int]) -> None:
         """Fit if one is due, and bring the values of these arms up to date; others take no part."""

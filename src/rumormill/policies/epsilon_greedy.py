@@ -17,12 +17,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from rumormill.estimators.empirical import OnlineEmpirical
 from rumormill.policies.base import Seat
-from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, Samples
+from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, Samples, ranked
 from rumormill.policies.message_passing_policy import FloodingPolicy
+from rumormill.policies.propensities import mixed
 from rumormill.validate import LARGEST_CONSTANT, between, probability, truth
 
 
@@ -79,7 +81,10 @@ class EpsilonGreedyAgent(MessagePassingAgent):
         self.chance, self.draws = policy.chance, OwnDraws(seat)
 
     def worth(self, t: int) -> Sequence[Any]:
-        explored = -1
-        if self.draws.uniform(t, 0) < self.chance(t, self.n_arms):
-            explored = self.allowed[int(self.draws.uniform(t, 1) * len(self.allowed))]
-        return [(arm == explored, mean) for arm, (mean, _) in enumerate(self.samples.estimates(t))]
+        explored, rate, arms = -1, self.chance(t, self.n_arms), self.allowed
+        if self.draws.uniform(t, 0) < rate:
+            explored = arms[int(self.draws.uniform(t, 1) * len(arms))]
+        means = [mean for mean, _ in self.samples.estimates(t)]
+        uniform = dict.fromkeys(arms, 1.0 / len(arms))
+        self.drawn = partial(mixed, uniform, ranked(means, arms)[0], 1.0 - rate)
+        return [(arm == explored, mean) for arm, mean in enumerate(means)]

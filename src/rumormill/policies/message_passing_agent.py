@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -242,9 +242,15 @@ class MessagePassingAgent:
         self.now = 0
         self.allowed: Sequence[int] = range(seat.n_arms)
         """The arms among which the present decision is made, ascending."""
+        self.drawn: Callable[[], Mapping[int, float]] | None = None
+        """The chance of every arm in the last decision; None if nothing was drawn."""
+
+    def propensity(self, arm: int) -> float:
+        """The probability that the draws of the last decision lead to this arm, which was its first."""
+        return 1.0 if self.drawn is None else float(self.drawn()[arm])
 
     def choose(self, t: int) -> int:
-        self.now = t
+        self.now, self.drawn = t, None
         first = self._first(t) if t <= self.n_arms and not self.samples.informed else -1
         return self.decide(t) if first < 0 else first
 
@@ -252,7 +258,7 @@ class MessagePassingAgent:
         """At least the k best of the allowed arms (ascending; None: all), the best first."""
         if allowed is None and k == 1:
             return [self.choose(t)]
-        self.now = t
+        self.now, self.drawn = t, None
         self.allowed = range(self.n_arms) if allowed is None else allowed
         try:
             first = self._first_arms(t) if t <= self.n_arms and not self.samples.informed else []

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from rumormill.estimators.huber_sgd import HuberSGD, OnlineHuber
@@ -25,6 +26,7 @@ from rumormill.policies.base import Seat
 from rumormill.policies.kmp import KMPAgent
 from rumormill.policies.message_passing_agent import OwnDraws, Samples, by_fewest_out
 from rumormill.policies.message_passing_policy import FloodingPolicy
+from rumormill.policies.propensities import argmax_chances
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between
 
 ESTIMATOR = HuberSGD()
@@ -79,7 +81,15 @@ class ThompsonKMPAgent(KMPAgent):
 
     def worth(self, t: int) -> Sequence[Any]:
         self.rows = self.samples.estimates(t)
-        values = [self._drawn(t, arm, *row) for arm, row in enumerate(self.best_informed())]
+        rows = self.best_informed()
+        values = [self._drawn(t, arm, *row) for arm, row in enumerate(rows)]
+        if all(values[arm] < math.inf for arm in self.allowed):
+            scales = [self.samples.stream(arm).scale or 0.0 for arm in range(self.n_arms)]
+            spread = [
+                self.width * scale / math.sqrt(n) if n else 0.0
+                for scale, (_, n) in zip(scales, rows, strict=True)
+            ]
+            self.drawn = partial(argmax_chances, [mean for mean, _ in rows], spread, self.allowed)
         return by_fewest_out(values, self.samples.pending)
 
     def _drawn(self, t: int, arm: int, mean: float, n: float) -> float:

@@ -129,6 +129,8 @@ def unsupported_reason(
     policy: Policy, world: World, prior: Prior | None = None, constraint: Constraint = NO_CONSTRAINT
 ) -> str | None:
     """Why the compiled engine cannot run a policy; None if it can."""
+    if constraint.propensities:
+        return "the compiled engine records no propensities"
     if constraint.k > 1:
         return "the compiled engine does not support k > 1"
     if constraint.allowed is not None and (type(policy) not in CONSTRAINED or not world.plain):

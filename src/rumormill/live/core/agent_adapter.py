@@ -46,9 +46,12 @@ class AgentAdapter:
             self.agent.awaiting(pending)
         if hasattr(self.agent, "deaf"):
             self.agent.deaf = alone
-        if allowed is None and k == 1:
-            return [int(self.agent.choose(t))]
-        return ranked_arms(self.agent, t, allowed, k)
+        return [int(arm) for arm in ranked_arms(self.agent, t, allowed, k)]
+
+    def propensity(self, arm: int) -> float | None:
+        """The probability of the last choice over the agent's own draws; None if the agent does not say."""
+        chance = getattr(self.agent, "propensity", None)
+        return float(chance(arm)) if callable(chance) else None
 
     def own(self, t: int, arm: int, reward: float) -> Message | None:
         """Pass the own reward of decision t; the message to publish, None if the agent does not send it."""

@@ -50,11 +50,15 @@ class Chosen:
     others: tuple[Chosen, ...] = ()
     """The next best arms, if several were asked for; each has a token and may be observed too, if tried."""
 
+    propensity: float | None = None
+    """The probability of this choice over the node's own draws, if it was asked for."""
+
     @classmethod
     def read(cls, answer: dict[str, Any]) -> Chosen:
         """From the answer of the sidecar."""
         others = tuple(map(cls.read, answer.get("others", ())))
-        return cls(answer["arm"], answer["token"], answer["game"], answer["expires"], others)
+        found = (answer["arm"], answer["token"], answer["game"], answer["expires"])
+        return cls(*found, others, answer.get("propensity"))
 
 
 class _Unix(http.client.HTTPConnection):
@@ -121,6 +125,7 @@ class Client:
         ttl: float | None = None,
         allowed: Sequence[str] | None = None,
         k: int = 1,
+        propensity: bool = False,
     ) -> Chosen:
         """The next decision.
 
@@ -129,8 +134,11 @@ class Client:
         - `ttl`: seconds until the decision is closed without a reward; by default as in the mesh file.
         - `allowed`: names of the arms that may be chosen now; by default all.
         - `k`: so many arms, best first; all but the first are in `others`. Observe each that was tried.
+        - `propensity`: also the probability of this choice, for a log that `rumormill evaluate` reads.
         """
-        return Chosen.read(self._call("POST", "/v1/choose", choose_body(game, class_, ttl, allowed, k)))
+        return Chosen.read(
+            self._call("POST", "/v1/choose", choose_body(game, class_, ttl, allowed, k, propensity))
+        )
 
     def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward (or cost) of a decision; returns when it is on disk.
@@ -262,9 +270,12 @@ class AsyncClient:
         ttl: float | None = None,
         allowed: Sequence[str] | None = None,
         k: int = 1,
+        propensity: bool = False,
     ) -> Chosen:
         """The next decision; see `Client.choose`."""
-        return Chosen.read(await self._call("POST", "/v1/choose", choose_body(game, class_, ttl, allowed, k)))
+        return Chosen.read(
+            await self._call("POST", "/v1/choose", choose_body(game, class_, ttl, allowed, k, propensity))
+        )
 
     async def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward of a decision; see `Client.observe`."""
@@ -354,13 +365,19 @@ def observe_body(choice: Chosen | str, reward: float, weight: int) -> dict[str, 
 
 
 def choose_body(
-    game: str | None, class_: str | None, ttl: float | None, allowed: Sequence[str] | None, k: int
+    game: str | None,
+    class_: str | None,
+    ttl: float | None,
+    allowed: Sequence[str] | None,
+    k: int,
+    propensity: bool,
 ) -> dict[str, Any]:
     """The body of POST /v1/choose, without what is left out."""
     limits: dict[str, Any] = {
         "class": class_,
         "allowed": None if allowed is None else list(allowed),
         "k": None if k == 1 else k,
+        "propensity": propensity or None,
     }
     return {"game": game, "ttl": ttl} | {key: value for key, value in limits.items() if value is not None}
 

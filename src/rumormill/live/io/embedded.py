@@ -79,9 +79,10 @@ class EmbeddedNode:
         ttl: float | None = None,
         allowed: Sequence[str] | None = None,
         k: int = 1,
+        propensity: bool = False,
     ) -> Chosen:
         """The next decision, as `Client.choose`; NodeError with status 503 if not ready."""
-        return Chosen.read(self._now("/v1/choose", **choose_body(game, class_, ttl, allowed, k)))
+        return Chosen.read(self._now("/v1/choose", **choose_body(game, class_, ttl, allowed, k, propensity)))
 
     async def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward of a decision; its number in the node's stream, once it is on disk."""

@@ -56,6 +56,7 @@ class ChooseIn(msgspec.Struct, forbid_unknown_fields=True):
     """A whole number, as k: JSON may write it as 2.0."""
     allowed: list[str] | None = None
     k: float | None = None
+    propensity: bool = False
 
 
 class Observation(msgspec.Struct, forbid_unknown_fields=True):
@@ -175,7 +176,8 @@ class Sidecar:
             raise NotReady("the node is stopping")
         count = _whole("count", asked.count, MOST_AT_ONCE)
         allowed = None if asked.allowed is None else _places(part.arms, asked.allowed)
-        one = partial(self._one, name, ttl, allowed, _whole("k", asked.k, MOST_ARMS))
+        k = _whole("k", asked.k, MOST_ARMS)
+        one = partial(self._one, name, ttl, allowed, k, asked.propensity)
         made = self._some(one, count)
         if len(made) < count and self._runtime.journal.fault is None:
             return asyncio.ensure_future(self._rest(one, made, count, asked.count is None))
@@ -202,7 +204,9 @@ class Sidecar:
                     made += self._some(one, count - len(made))
         return _chosen(made, single)
 
-    def _one(self, game: str, ttl: float, allowed: list[int] | None, k: int) -> dict[str, Any]:
+    def _one(
+        self, game: str, ttl: float, allowed: list[int] | None, k: int, propensity: bool
+    ) -> dict[str, Any]:
         """One decision; of several arms the others have a token each."""
         runtime = self._runtime
         token = runtime.node.choose(game, runtime.clock(), ttl, allowed, k)
@@ -219,6 +223,8 @@ class Sidecar:
             }
             for arm in (token.arm, *token.others)
         )
+        if propensity:
+            first["propensity"] = runtime.node.games[game].adapter.propensity(token.arm)
         return first if k == 1 else first | {"others": others}
 
     def _observe(self, request: Request) -> Response | Future[Response]:

@@ -22,6 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from rumormill.arms import Moments
@@ -30,6 +31,7 @@ from rumormill.formulas import inverse_normal, log_confidence, shrinkage
 from rumormill.policies.base import Seat
 from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, Samples
 from rumormill.policies.message_passing_policy import FloodingPolicy
+from rumormill.policies.propensities import argmax_chances
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refused
 
 
@@ -91,8 +93,9 @@ class AlphaAgent(MessagePassingAgent):
         self.exponent, self.draws = moments.eps / moments.p, OwnDraws(seat)
 
     def worth(self, t: int) -> Sequence[Any]:
-        values = []
-        for arm, (mean, n) in enumerate(self.samples.estimates(t)):
-            spread = self.scale * shrinkage(n, self.exponent) if n else 0.0
-            values.append(mean + spread * inverse_normal(self.draws.uniform(t, arm)))
-        return values
+        rows = self.samples.estimates(t)
+        spreads = [self.scale * shrinkage(n, self.exponent) if n else 0.0 for _, n in rows]
+        if all(rows[arm][1] for arm in self.allowed):
+            self.drawn = partial(argmax_chances, [mean for mean, _ in rows], spreads, self.allowed)
+        draws = [inverse_normal(self.draws.uniform(t, arm)) for arm in range(self.n_arms)]
+        return [mean + s * z for (mean, _), s, z in zip(rows, spreads, draws, strict=True)]

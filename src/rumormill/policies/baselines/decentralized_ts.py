@@ -82,6 +82,9 @@ class SamplingAgent(AveragingAgent):
         super().__init__(seat, rule, part)
         self.draws = OwnDraws(seat)
 
+    def propensity(self, arm: int) -> float:
+        return math.nan  # not worked out
+
     def worth(self, t: int) -> Sequence[float]:
         rule, epsilon = self.rule, self.rule.drift(t)
         values = []

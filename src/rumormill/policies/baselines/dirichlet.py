@@ -104,6 +104,9 @@ class DirichletAgent(MessagePassingAgent):
         super().__init__(policy, seat, policy.hops(seat), samples)
         self.draws = OwnDraws(seat)
 
+    def propensity(self, arm: int) -> float:
+        return math.nan  # of resampled means there is no formula
+
     def worth(self, t: int) -> Sequence[Any]:
         rows = self.samples.estimates(t)
         means, counts = [mean for mean, _ in rows], [n for _, n in rows]

@@ -19,11 +19,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from rumormill.policies.base import Seat
 from rumormill.policies.centralized import CentralizedAgent, CentralizedMPUCB, LeaderPart
 from rumormill.policies.message_passing_agent import OwnDraws, Rows, first_best, ranked
+from rumormill.policies.propensities import mixed
 from rumormill.protocol import Message
 from rumormill.protocol.message import plain_rows, rows_from_plain
 
@@ -120,6 +122,8 @@ class ExploringAgent(CentralizedAgent):
             return best
         best = ranked(means, self.allowed)[0]
         others = [arm for arm in self.allowed if arm != best and indices[arm] >= means[best]]
+        if others:
+            self.drawn = partial(mixed, dict.fromkeys(others, 1.0 / len(others)) | {best: 0.0}, best, 0.5)
         if others and self.draws.uniform(t, 0) < 0.5:
             return others[int(self.draws.uniform(t, 1) * len(others))]
         return best
