@@ -104,8 +104,11 @@ class Skips:
                 link.control.append(encode(Have(game.config.name, [row], full=False)))
 
     def skips_before(self, game: LiveGame, stream: Stream, first: int) -> bool:
-        """Whether items from `first` on may be accepted although some before them are missing: skip those."""
-        if game.signer is not None or self._unavailable(game, stream) < first - 1:
+        """Whether items from `first` on may be accepted although some before them are missing: skip those.
+
+        Who sends items below the floor that it reported has lied about one of them.
+        """
+        if game.signer is not None or self._unavailable(game, stream) != first - 1:
             return False
         game.skip(stream, first - 1, self._node.log)
         return True
