@@ -27,7 +27,7 @@ from rumormill.text import short, tick
 
 @pytest.mark.parametrize("log", [False, True])
 def test_curves_are_means_over_trials(plain_run: RunFolder, plain: Summary, log: bool) -> None:
-    axes = regret_over_time(plain).axes[log]  # both side by side
+    axes = regret_over_time(plain).axes[not log]  # side by side, the logarithmic ones first
     drawn: dict[Any, Any] = {line.get_label(): line for line in axes.lines}
     drawn.pop(START, None)
     assert list(drawn) == plain.policies
@@ -198,6 +198,31 @@ def test_ticks_as_people_write_numbers(value: float, text: str) -> None:
 @pytest.mark.parametrize(("value", "text"), [(1, "1"), (10, "10"), (1e3, "1k"), (1e5, "100k"), (1e6, "1M")])
 def test_powers_of_ten_in_short(value: float, text: str) -> None:
     assert short(value) == text
+
+
+def test_a_panel_has_at_most_eight_curves_and_says_so() -> None:
+    labels = [f"policy {letter}" for letter in "abcdefghijk"]
+    spec = {
+        "name": "many",
+        "seed": 3,
+        "horizon": 40,
+        "trials": 5,
+        "network": {"kind": "ring", "n": 9},
+        "arms": {"law": "pareto", "tail": 1.8, "K": 3},
+        "policies": [{"type": "robust", "label": label} for label in labels],
+        "sweep": {"arms.tail": [1.5, 1.8]},
+    }
+    worst = {"policy b", "policy c", "policy k"}
+    regret: dict[Key, float] = {
+        (label, tail): 1000.0 if label in worst else 10.0 + i
+        for i, label in enumerate(labels)
+        for tail in (1.5, 1.8)
+    }
+    summary = made_up(spec, regret, noise=0.0)
+    for figure in (regret_over_time(summary), regret_by_parameter(summary, "arms.tail")):
+        key = [text.get_text() for text in figure.legends[0].get_texts()]
+        assert [name for name in key if name in labels] == [name for name in labels if name not in worst]
+        assert "3 with more regret not drawn" in key
 
 
 def test_a_policy_without_regret_can_be_drawn(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -149,17 +150,21 @@ def test_the_page_is_the_same_every_time_and_says_what_it_shows(lossy: Watched) 
     assert "Some agents are away for a while." in page
 
 
-def test_own_classes_are_not_played_again_for_a_report(tmp_path: Path) -> None:
+def test_own_classes_are_shown_in_a_report_if_they_are_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "mine_watched.py").write_text(
         "from rumormill import RobustUCB\nclass Mine(RobustUCB):\n    pass\n"
     )
     spec = small_spec("own", policies=[{"type": "mine_watched:Mine"}, *KMP])
     ready = at_scale(decode(spec, folder=str(tmp_path)))
+    assert [play.label for play in watched(ready, rounds=2, agents=9).plays] == ["Mine", "KMP"]
+    assert '"name":"Mine"' in report_section(ready)
+    monkeypatch.delitem(sys.modules, "mine_watched")
     assert '"name":"KMP"' in report_section(ready)
     assert "Mine" not in report_section(ready)
     only = replace(ready, policies=ready.policies[:1])
     assert "rumormill watch SPEC" in report_section(only)
-    assert [play.label for play in watched(ready, rounds=2, agents=9).plays] == ["Mine", "KMP"]
 
 
 def test_a_network_that_is_gone_leaves_a_sentence() -> None:

@@ -295,7 +295,7 @@ def band_key(trials: int) -> dict[str, Any]:
     from matplotlib.patches import Patch
 
     if trials == 1:
-        return {"one trial: no band": _nothing()}
+        return {"one trial: no band": nothing()}
     return {f"mean, 95 % band ({plural(trials, 'trial')})": Patch(color=GREY, alpha=0.25, linewidth=0)}
 
 
@@ -304,12 +304,13 @@ def bar_key(trials: int) -> dict[str, Any]:
     from matplotlib.lines import Line2D
 
     if trials == 1:
-        return {"one trial: no interval": _nothing()}
+        return {"one trial: no interval": nothing()}
     bar = Line2D([], [], color=GREY, linestyle="none", marker="|", markersize=9)
     return {f"95 % interval ({plural(trials, 'trial')})": bar}
 
 
-def _nothing() -> Any:
+def nothing() -> Any:
+    """A handle without a picture, for words in a key."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], linestyle="none")

@@ -26,7 +26,7 @@ from rumormill.experiments.figures.regret_by_parameter import (
     finish,
     regret_by_parameter,
 )
-from rumormill.experiments.figures.regret_over_time import curves, regret_over_time
+from rumormill.experiments.figures.regret_over_time import curves, left_out, regret_over_time
 from rumormill.files import write_atomically
 from rumormill.plotting.notebook import in_notebook, shown_when_returned
 from rumormill.plotting.palette import Look, looks
@@ -176,6 +176,8 @@ def _key(summaries: Sequence[Summary]) -> dict[str, object]:
         trials = {each.manifest.trials for each in summaries if bool(each.axes) == swept}
         for number in sorted(trials):
             more |= key(number)
+    for each in summaries:
+        more |= left_out(each)
     return more
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.labels import Values, axis_name, in_words, is_number, named
-from rumormill.experiments.figures.regret_over_time import start_line
+from rumormill.experiments.figures.regret_over_time import left_out, shown_policies, start_line
 from rumormill.plotting.palette import Look, looks
 from rumormill.plotting.style import (
     MOST_PANELS,
@@ -70,7 +70,7 @@ def regret_by_parameter(summary: Summary, axis: str) -> Figure:
             if place % columns == 0:
                 axes.set_ylabel(f"group regret at round {rounded(summary.horizon)}")
         finish(panels, log=far_apart(summary))
-        key_below(figure, bar_key(summary.manifest.trials))
+        key_below(figure, bar_key(summary.manifest.trials) | left_out(summary))
     return figure
 
 
@@ -106,12 +106,13 @@ def along_parameter(
     scale, there, back = _scale(places)
     step = float(np.min(np.diff(np.sort(there(places))))) if len(places) > 1 else 1.0
     look = look or looks(summary.policies)
-    apart = min(0.05, 0.2 / len(summary.policies)) if numeric else min(0.14, 0.8 / len(summary.policies))
-    for index, policy in enumerate(summary.policies):
+    shown = shown_policies(summary)
+    apart = min(0.05, 0.2 / len(shown)) if numeric else min(0.14, 0.8 / len(shown))
+    for index, policy in enumerate(shown):
         mark = look[policy]
         ends = [summary.of(policy, values).at_end for values in here]
         means = np.array([end.estimate for end in ends])
-        aside = back(there(places) + (index - (len(summary.policies) - 1) / 2) * apart * step)
+        aside = back(there(places) + (index - (len(shown) - 1) / 2) * apart * step)
         axes.errorbar(
             aside,
             means,
@@ -190,7 +191,7 @@ def regret_by_constant(summary: Summary) -> dict[str, Figure]:
             panel.set_xlabel("constant (ζ, C or coeff)")
         for panel in grid[:, 0]:
             panel.set_ylabel(f"group regret at round {rounded(summary.horizon)}")
-        key_below(figure)
+        key_below(figure, left_out(summary))
     return {"": figure}
 
 
@@ -207,7 +208,7 @@ def _panel(axes: Axes, summary: Summary, values: Values) -> None:
     assert summary.tuning is not None
     look = looks(summary.policies)
     start_line(axes, summary, values)
-    for policy in summary.policies:
+    for policy in shown_policies(summary):
         curve, mark = summary.tuning.curves[policy, *values.values()], look[policy]
         if curve.chosen is None:
             level = float(summary.of(policy, values).mean[-1])
@@ -260,14 +261,14 @@ def regret_per_message(summary: Summary) -> Figure:
         heading(panels[0], named(last), len(UNITS))
         if len(here) > 1:
             panels[1].set_title("lines: γ = " + ", ".join(str(values[REACH]) for values in here))
-        key_below(figure, bar_key(summary.manifest.trials))
+        key_below(figure, bar_key(summary.manifest.trials) | left_out(summary))
     return figure
 
 
 def _sent_panel(axes: Axes, summary: Summary, here: list[Values], column: str, room: float) -> None:
     look = looks(summary.policies)
     everything: list[float] = []
-    for policy in summary.policies:
+    for policy in shown_policies(summary):
         along = [summary.of(policy, values) for values in here]
         sent = [series.mean_at_end(column) / summary.horizon for series in along]
         everything += sent

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from rumormill.plotting.style import (
     key_below,
     logarithmic,
     new_figure,
+    nothing,
     plain_ticks,
     spread,
     style,
@@ -44,6 +45,27 @@ def start_line(axes: Axes, summary: Summary, values: Values) -> None:
 
 
 Array = NDArray[np.float64]
+# More curves than this cannot be told apart in a panel.
+MOST_CURVES = 8
+
+
+def shown_policies(summary: Summary) -> list[str]:
+    """The policies that a panel shows: at most eight, those of the least regret, in the order of the run."""
+    if len(summary.policies) <= MOST_CURVES:
+        return list(summary.policies)
+
+    def size(policy: str) -> float:
+        ends = [summary.of(policy, values).at_end.estimate for values in summary.points]
+        return float(np.mean(np.log(np.maximum(ends, 1e-9))))
+
+    best = sorted(summary.policies, key=size)[:MOST_CURVES]
+    return [policy for policy in summary.policies if policy in best]
+
+
+def left_out(summary: Summary) -> dict[str, Any]:
+    """For the key: how many policies are not drawn."""
+    more = len(summary.policies) - MOST_CURVES
+    return {f"{more} with more regret not drawn": nothing()} if more > 0 else {}
 
 
 def regret_over_time(summary: Summary) -> Figure:
@@ -63,15 +85,15 @@ def _side_by_side(summary: Summary) -> Figure:
     (values,) = summary.points
     with style():
         figure = new_figure(6.6, 3.1)
-        plain, logged = figure.subplots(1, 2)
-        for axes, log in ((plain, False), (logged, True)):
+        logged, plain = figure.subplots(1, 2)
+        for axes, log in ((logged, True), (plain, False)):
             curves(axes, summary, values, log=log)
             axes.set_xlabel("round")
-        plain.set_ylabel("group regret")
-        heading(plain, named(values), 2)
-        logged.set_title("the same, logarithmic")
+        logged.set_ylabel("group regret")
+        heading(logged, named(values), 2)
+        plain.set_title("the same on plain axes")
         from_zero([plain])
-        key_below(figure, band_key(summary.manifest.trials))
+        key_below(figure, band_key(summary.manifest.trials) | left_out(summary))
     return figure
 
 
@@ -83,7 +105,7 @@ def _all_points(summary: Summary, *, log: bool) -> Figure:
             curves(axes, summary, values, log=log)
         if not log:
             from_zero(panels)
-        key_below(figure, band_key(summary.manifest.trials))
+        key_below(figure, band_key(summary.manifest.trials) | left_out(summary))
     return figure
 
 
@@ -105,7 +127,8 @@ def curves(
 ) -> None:
     """All policies at one sweep point."""
     look = look or looks(summary.policies)
-    for place, series in enumerate(summary.at(values)):
+    shown = shown_policies(summary)
+    for place, series in enumerate(each for each in summary.at(values) if each.policy in shown):
         curve(axes, series.rounds, series.mean, series.band, look[series.policy], series.policy, log, place)
     start_line(axes, summary, values)
     if log:

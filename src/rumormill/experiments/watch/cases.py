@@ -105,6 +105,8 @@ class Watched:
     costs: bool
     """Whether low values are the good ones."""
     plays: list[Play]
+    labels: list[str]
+    """Of all policies of the spec, also of those that are not played here."""
 
     @property
     def rounds(self) -> int:
@@ -154,6 +156,7 @@ def watched(
         gaps=[float(gap) for gap in source.gaps],
         costs=source.objective == "minimise",
         plays=plays,
+        labels=list(spec.labels),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import sys
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -14,7 +15,7 @@ from rumormill.engine.trace import Bundle, Trace
 from rumormill.errors import RumormillError
 from rumormill.experiments.report.markup import safe_json, template
 from rumormill.experiments.spec.errors import own_names
-from rumormill.experiments.spec.schema import Spec
+from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.experiments.watch.cases import Play, Watched
 from rumormill.experiments.watch.cases import watched as watched_games
 from rumormill.files import write_atomically
@@ -54,10 +55,15 @@ def watch_section(watched: Watched) -> str:
 
 
 def report_section(spec: Spec) -> str:
-    """The same for a report: fewer agents and rounds, and nothing of the user's own is played again."""
-    shown = [part.label for part in spec.policies if not own_names(replace(spec, policies=[part]))]
+    """The same for a report: fewer agents and rounds; own classes only if this process has played them."""
+
+    def is_loaded(part: PolicyPart) -> bool:
+        own = own_names(replace(spec, policies=[part]))
+        return all(name.partition(":")[0] in sys.modules for name in own)
+
+    shown = [part.label for part in spec.policies if is_loaded(part)]
     if not shown:
-        return f"<p>Own classes are not played again for a report. {_COMMAND}</p>"
+        return f"<p>Own classes are not imported for a report. {_COMMAND}</p>"
     try:
         seen = watched_games(spec, rounds=REPORT_ROUNDS, agents=REPORT_AGENTS, policies=shown)
     except RumormillError:  # the data of its network are somewhere else
@@ -69,7 +75,7 @@ def watch_data(watched: Watched) -> dict[str, Any]:
     """All that the page draws."""
     seen = watched.plays[0].record
     colours = [arm_colours(watched.gaps, ramp) for ramp in (ON_WHITE, ON_BLACK)]
-    look = looks([play.label for play in watched.plays])
+    look = looks(watched.labels)
     return {
         "agents": watched.agents,
         "places": np.round(watched.places, 4).tolist(),
