@@ -93,6 +93,7 @@ def test_a_seat_has_these_fields_and_no_others() -> None:
         "horizon",
         "n_agents",
         "prior",
+        "tries",
         "part",
     ]
     assert {name for name in dir(rm.Seat) if not name.startswith("_")} - set(names) == {

@@ -8,6 +8,7 @@ import pickle
 import pydoc
 from typing import Any
 
+import msgspec
 import pytest
 
 import rumormill as rm
@@ -22,6 +23,8 @@ def parameters_of(cls: Any) -> list[str]:
     """The names that the constructor takes."""
     if dataclasses.is_dataclass(cls):
         return [field.name for field in dataclasses.fields(cls) if field.init]
+    if issubclass(cls, msgspec.Struct):
+        return list(cls.__struct_fields__)
     if cls.__init__ is object.__init__:
         return []
     return list(inspect.signature(cls.__init__).parameters)[1:]

@@ -189,7 +189,7 @@ def read_log(
     ok: Sequence[str] = (),
     failure_cost: float | Literal["timeout"] | None = None,
 ) -> Log:
-    """Read a log of decisions: who tried which arm, when, and the outcome.
+    r"""Read a log of decisions: who tried which arm, when, and the outcome.
 
     Wide form: one column per arm. Long form: a column with the arm and one with the outcome. Columns that are
     not named are recognised by their names.
@@ -226,7 +226,7 @@ def read_log(
     >>> rows = "\n".join(f"{i},c{i % 2},{20 + i % 3},{30 + i % 5}" for i in range(60))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "mirrors.csv")
-    ...     _ = path.write_text("time,client,near,far\\n" + rows)
+    ...     _ = path.write_text("time,client,near,far\n" + rows)
     ...     log = rm.read_log(path, objective="minimise", unit="ms")
     >>> log.arms, log.n_agents
     (('near', 'far'), 2)
@@ -314,7 +314,7 @@ def evaluate(
     reward: str | None = None,
     propensity: str = "propensity",
 ) -> OffPolicy:
-    """What another policy would have paid per decision, from a log with propensities.
+    r"""What another policy would have paid per decision, from a log with propensities.
 
     Parameters
     ----------

@@ -197,7 +197,14 @@ def test_horizons_below_the_number_of_arms(cli: Any, horizon: int) -> None:
 
 # Sizes of the arena: tests/arena/test_arena.py.
 @pytest.mark.parametrize(
-    "words", [("list", "specs"), ("data",), ("node", "--name", "n0"), ("arena", "--suite", "nothing.toml")]
+    "words",
+    [
+        ("list", "specs"),
+        ("data",),
+        ("node", "--name", "n0"),
+        ("arena", "--suite", "nothing.toml"),
+        ("evaluate", "nothing.csv"),
+    ],
 )
 def test_commands_without_sizes(cli: Any, words: tuple[str, ...]) -> None:
     works_or_refuses(cli, *words)

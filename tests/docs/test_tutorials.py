@@ -51,7 +51,9 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         )
 
     monkeypatch.setattr(runner, "run", few)
-    monkeypatch.setattr(figures, "draw_all", lambda summary, folder: draw(summary, folder, ["regret"]))
+    monkeypatch.setattr(
+        figures, "draw_all", lambda summary, folder, **more: draw(summary, folder, ["regret"], **more)
+    )
 
 
 @pytest.fixture(autouse=True)

@@ -16,7 +16,7 @@ from rumormill.arms import Replay, RewardSource
 from rumormill.engine.notices import compilation_announced, progress_line
 from rumormill.engine.reference import constraint_of
 from rumormill.engine.result import Result, Trial, needs_actions, resolve_checkpoints, with_rewards
-from rumormill.engine.trial import Contender, Engine, play_trial, prepare, require_memory
+from rumormill.engine.trial import Contender, Engine, play_trial, prepare, require_memory, require_network
 from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
@@ -216,6 +216,7 @@ def play_policies(
     jobs, threads = min(cores, trials), max(1, cores // trials)
     root = root_seed(rng)
     made = _built(network, root)
+    require_network(made)
     constraint = constraint_of(*limits, bandit.n_arms, made.n_agents, horizon)
     given: Any = {"engine": engine, "world": world, "prior": prior, "constraint": constraint}
     contenders = [prepare(policy_of(each, made), made, bandit.n_arms, **given) for each in policies]

@@ -78,6 +78,12 @@ def hop_budget(policy: Policy, plan: Plan, world: World) -> int | None:
     return int(given) if reach is not None and is_whole(given) and not direct else reach
 
 
+def require_network(network: object) -> None:
+    """InputError for what is no network, a networkx graph for example."""
+    if not isinstance(network, Network):
+        raise InputError(f"network is a {type(network).__name__}: give rm.Network(graph)")
+
+
 def prepare(
     policy: Any,
     network: Network,
@@ -96,8 +102,7 @@ def prepare(
     """
     one_of("engine", engine, ("auto", "reference", "fast"))
     policy = as_policy(policy)
-    if not isinstance(network, Network):
-        raise InputError(f"network is a {type(network).__name__}: give rm.Network(graph)")
+    require_network(network)
     world = World() if world is None else world
     policy.require_supported(world)
     if prior is not None:
