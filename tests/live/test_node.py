@@ -523,6 +523,26 @@ def test_a_liar_that_keeps_what_it_does_not_tell_is_not_waited_for_for_ever() ->
     assert stream.upto == 42
 
 
+def test_items_below_a_reported_floor_do_not_prove_it() -> None:
+    """Who reports that items up to 40 are gone and then sends item 21 has lied: nothing is skipped."""
+    node = nodes_of(rm.DecentralizedMPUCB(gamma=2, clique_filter=False), rm.Network.ring(4))[0]
+    node.tick(0.0)
+    node.link_up(1, 1)
+    games = [(GAME, node.games[GAME].config.fingerprint)]
+    node.receive(1, wire.encode(wire.Hello(1, 1, "test", 1, 1, games))[4:])
+    node.receive(1, wire.encode(Have(GAME, [(2, 1, 50, 1)]))[4:])
+    node.receive(1, wire.encode(Skip(GAME, 2, 1, 40))[4:])
+    for second in range(1, 60):
+        node.receive(1, wire.encode(wire.Pong(0))[4:])
+        node.tick(float(second))
+        list(node.frames(1, 1 << 30))
+    stream = node.games[GAME].streams[(2, 1)]
+    node.receive(1, wire.encode(Obs(GAME, 2, 1, 2, 21, [(21, 0, 1.0)]))[4:])
+    assert stream.upto == 0
+    node.receive(1, wire.encode(Obs(GAME, 2, 1, 2, 41, [(41, 0, 1.0)]))[4:])
+    assert stream.upto == 41
+
+
 def test_items_of_nobody_are_not_taken() -> None:
     """Neither of a node that was removed, nor of one that never was."""
     network = rm.Network.from_edges([(0, 1), (1, 2)])
