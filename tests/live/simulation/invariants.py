@@ -46,18 +46,23 @@ class Invariants(Mesh):
     def _classes(self, node: Node) -> Any:
         """All request classes, in their order of use, and what is left of those that were forgotten."""
         kept = [
-            [name, game.numbers, game.adapter.samples, {key: each.upto for key, each in game.streams.items()}]
+            [name, game.numbers, game.adapter.samples, self._reached(game)]
             for name, game in node.games.items()
             if "/" in name
         ]
         return kept, {name: game.numbers for name, game in node._removed.items() if "/" in name}
+
+    @staticmethod
+    def _reached(game: LiveGame) -> dict[Key, int]:
+        """How far each stream is; one without items leaves no record."""
+        return {key: stream.upto for key, stream in game.streams.items() if stream.upto}
 
     def _side(self, node: Node) -> Any:
         """The second game, or what is left of it."""
         game = node.games.get(SIDE)
         if game is None:
             return node._removed[SIDE].numbers if SIDE in node._removed else None
-        streams = {key: stream.upto for key, stream in game.streams.items() if stream.upto}
+        streams = self._reached(game)
         # Records of another revision are not replayed: what it learned is in its snapshot, or in a record.
         samples = None if game._is_other_game else game.adapter.samples
         counts = samples and [each.count for each in game.adapter.agent.samples._arms]
