@@ -206,10 +206,7 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns, failure
     (reward,) = roles.values
     assert roles.arm is not None
     raw, value = pl.col(reward), number_of(table, reward)
-    wanted = [
-        value.alias("value"),
-        is_bad(raw, value, table, reward).alias("bad"),
-    ]
+    wanted = [value.alias("value"), is_bad(raw, value, table, reward).alias("bad")]
     wanted += _as_codes(table, {"arm": roles.arm, "agent": roles.agent, "status": given.status})
     if roles.time is not None:
         wanted.append(time_of(table, roles.time).alias("time"))
