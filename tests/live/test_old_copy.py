@@ -89,6 +89,17 @@ def test_held_rewards_become_the_first_items_of_a_new_epoch(signed: bool, retain
     assert not one.violations
 
 
+def test_held_rewards_wait_until_a_neighbour_has_answered() -> None:
+    """However long: nobody has said yet whether more of the stream is known."""
+    copy, _ = old_and_new(7)
+    one = restarted(copy)
+    for second in range(200):
+        one.tick(100.0 + second)
+        commit(one)
+    assert one.games[GAME].published == 2
+    assert one.games[GAME].held is not None
+
+
 def test_the_new_epoch_survives_a_restart() -> None:
     copy, two = old_and_new(7)
     one = restarted(copy)

@@ -29,8 +29,10 @@ POLICIES = [
 ]
 
 
-def revised(policy: Any, v: int, arms: tuple[str, ...], kind: str = "costs") -> NodeConfig:
-    config = node_config(policy, PAIR, v)
+def revised(
+    policy: Any, v: int, arms: tuple[str, ...], kind: str = "costs", *, signed: bool = False
+) -> NodeConfig:
+    config = node_config(policy, PAIR, v, signed=signed)
     game = dataclasses.replace(
         config.games[0],
         arms=arms,
@@ -109,6 +111,23 @@ def test_arms_come_and_go(policy: Any) -> None:
     total = [sum(node.games[GAME].adapter.samples) for node in nodes]
     kept = [was["waw"][0] + was["fra"][0] for was in known]
     assert total == [each + 80 for each in kept]
+
+
+def test_the_last_signature_of_a_stream_is_carried_over() -> None:
+    """It proves to others that the items before a new revision were: they are skipped, not waited for."""
+    policy, before, after = POLICIES[0], ("fra", "ams", "waw"), ("waw", "lon", "fra")
+    nodes = [Node(revised(policy, v, before, signed=True)) for v in (0, 1)]
+    for node in nodes:
+        node.tick(0.0)
+        node.start()
+        commit(node)
+    link(nodes)
+    play(nodes[0], 6)
+    exchange(nodes)
+    nodes[1].reconfigure(revised(policy, 1, after, signed=True))
+    stream = nodes[1].games[GAME].streams[(0, 1)]
+    assert stream.chain is not None
+    assert [point.upto for point in stream.chain.points] == [stream.upto] == [6]
 
 
 def test_another_objective_is_another_game() -> None:
