@@ -35,7 +35,9 @@ class Invariants(Mesh):
         if again.games[GAME].differing or node.games[GAME].differing:
             raise Broken(f"I10: node {v} makes other decisions when its journal is replayed")
         self._same(v, node, again, "a snapshot")
-        if self._side(node) != self._side(again):
+        # What an earlier revision learned is in its snapshot, not in its records.
+        carried = SIDE in node.games and node.games[SIDE].is_carried
+        if self._side(node) != self._side(again) and not carried:
             raise Broken(f"I10: node {v}: side is {self._side(node)}, by its journal {self._side(again)}")
         if self._classes(node) != self._classes(again):
             raise Broken(f"I10: node {v}: {self._classes(node)}, by its journal {self._classes(again)}")
@@ -350,7 +352,8 @@ class Invariants(Mesh):
     def side_missing(self) -> list[str]:
         """Of the second game, everybody within reach is as far as the origin, by items or by skips.
 
-        Without signatures a skip goes beyond the origin's neighbours only with items that follow it.
+        Without signatures a skip goes beyond the origin's neighbours only with items that follow it: not
+        while the neighbours have none to show, because they took the last one in an earlier revision.
         """
         return [
             f"node {v} is at {known} of the second game of node {w}, which is at {own.upto}"
@@ -360,8 +363,13 @@ class Invariants(Mesh):
             for own in [self.node(w).games[SIDE].own]
             for known in [self._upto(v, own.key)]
             if known != own.upto
-            and (self.signed or self.distance[v][w] == 1 or own.retained.floor < own.upto)
+            and (self.signed or self.distance[v][w] == 1 or self._can_be_shown(v, own.key))
         ]
+
+    def _can_be_shown(self, v: int, key: Key) -> bool:
+        """Whether a neighbour retains items of a stream of the second game that it may send on."""
+        streams = [self.node(w).games[SIDE].streams.get(key) for w in self.newest.linked(v)]
+        return any(each and each.hops < self.gamma and each.floor < each.upto for each in streams)
 
     def _upto(self, v: int, key: Key) -> int:
         stream = self.node(v).games[SIDE].streams.get(key)
