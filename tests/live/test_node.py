@@ -677,3 +677,40 @@ def test_a_game_that_is_changed_and_changed_back(signed: bool) -> None:
     from_snapshot.restart(unpack(pack(first.snapshot())), [])
     assert from_snapshot.games[GAME].own.upto == 12
     assert from_snapshot.games[GAME].decisions.next_t > before.decisions.next_t
+
+
+def test_items_that_were_asked_for_too_early_are_no_fault_and_are_asked_for_again() -> None:
+    """The Skip is repeated, and another neighbour might supply the beginning: for now nothing is skipped."""
+    node = nodes_of(rm.DecentralizedMPUCB(gamma=2, clique_filter=False), rm.Network.ring(4))[0]
+    node.tick(0.0)
+
+    def meet(peer: int) -> None:
+        node.link_up(peer, peer)
+        games = [(GAME, node.games[GAME].config.fingerprint)]
+        node.receive(peer, wire.encode(wire.Hello(1, 1, "test", peer, 1, games))[4:])
+        node.receive(peer, wire.encode(Have(GAME, [(2, 1, 50, 1)]))[4:])
+
+    def asks(now: float) -> bool:
+        for peer in node.links:
+            node.receive(peer, wire.encode(wire.Pong(0))[4:])
+        node.tick(now)
+        frames = [wire.decode(frame[4:]) for frame in node.frames(1, 1 << 30)]
+        return any(
+            isinstance(each, Have) and (2, 1, 40) in [row[:3] for row in each.streams] for each in frames
+        )
+
+    skip = wire.encode(Skip(GAME, 2, 1, 40))[4:]
+    items = wire.encode(Obs(GAME, 2, 1, 2, 41, [(41, 0, 1.0), (42, 1, 1.0)]))[4:]
+    meet(1)
+    node.receive(1, skip)
+    stream = node.games[GAME].streams[(2, 1)]
+    assert [second for second in range(1, 60) if asks(float(second))] == [30]
+    meet(3)
+    node.receive(1, skip)
+    node.receive(1, items)
+    assert (stream.upto, dict(node.violations)) == (0, {})
+    assert not asks(60.0), "node 3 may have what is missing"
+    node.receive(3, skip)
+    assert asks(61.0), "nobody has it"
+    node.receive(1, items)
+    assert (stream.upto, dict(node.violations)) == (42, {})

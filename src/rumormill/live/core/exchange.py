@@ -261,8 +261,11 @@ class Exchange:
         shared.hops[stream.key] = min(shared.hops.get(stream.key, UNKNOWN), frame.hops - 1)
         hole = frame.first > stream.upto + 1
         skipped = hole and self.skips_before(game, stream, frame.first)
-        if hole and not skipped and stream.key in shared.asked:
-            return  # asked for, but by now another neighbour can supply what comes before
+        after_floor = game.signer is None and shared.floors.get(stream.key, frame.first) < frame.first
+        if hole and not skipped and after_floor:
+            # Asked for, but by now another neighbour can supply what comes before; else it is asked again.
+            shared.asked.pop(stream.key, None)
+            return
         self._take(link, game, stream, frame.hops, frame.first, frame.items, frame.head, frame.signature)
         if skipped:
             self.announce(game, stream)
