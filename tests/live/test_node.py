@@ -714,3 +714,27 @@ def test_items_that_were_asked_for_too_early_are_no_fault_and_are_asked_for_agai
     assert asks(61.0), "nobody has it"
     node.receive(1, items)
     assert (stream.upto, dict(node.violations)) == (42, {})
+
+
+def test_after_a_skip_the_origin_has_time_to_hear_of_it() -> None:
+    """It reports late that the beginning is gone: the rest, which it retains, is waited for."""
+    node = nodes_of(rm.DecentralizedMPUCB(gamma=2, clique_filter=False), rm.Network.ring(4))[0]
+    node.tick(0.0)
+    for peer, hops in ((1, 0), (3, 1)):
+        node.link_up(peer, peer)
+        games = [(GAME, node.games[GAME].config.fingerprint)]
+        node.receive(peer, wire.encode(wire.Hello(1, 1, "test", peer, 1, games))[4:])
+        node.receive(peer, wire.encode(Have(GAME, [(1, 1, 50, hops)]))[4:])
+    node.receive(3, wire.encode(Skip(GAME, 1, 1, 40))[4:])
+    stream, asked = node.games[GAME].streams[(1, 1)], []
+    for second in range(1, 600):
+        if second == 290:
+            node.receive(1, wire.encode(Skip(GAME, 1, 1, 14))[4:])
+        for peer in (1, 3):
+            node.receive(peer, wire.encode(wire.Pong(0))[4:])
+        node.tick(float(second))
+        assert stream.upto == (14 if second >= 290 else 0)
+        frames = [wire.decode(frame[4:]) for frame in node.frames(3, 1 << 30)]
+        if any(isinstance(each, Have) and (1, 1, 40) in [row[:3] for row in each.streams] for each in frames):
+            asked.append(second)
+    assert asked == [590], "ten times 30 seconds later"

@@ -16,7 +16,8 @@ from rumormill.live.core.signatures import FORGED, Point
 from rumormill.live.core.streams import UNKNOWN, Stream
 
 # A neighbour that claims more of a stream than it sends is waited for this many times `skip_after`, counted
-# from when it first reported: items lost with a broken link are not its fault.
+# from when it first reported and from the last skip, of which it has to hear first: what a link loses or
+# delays is not its fault.
 WAITS = 10
 
 
@@ -71,7 +72,7 @@ class Skips:
                     continue
                 proof = None if game.signer is None else self._proof(game, stream.key, upto)
                 if proof is not None or (game.signer is None and self._is_origins(game, stream.key, upto)):
-                    game.skip(stream, upto, node.log, proof)
+                    self._skip(game, stream, upto, proof)
                     self._announce(game, stream)
                 elif game.signer is None:
                     self._ask(game, stream, upto)
@@ -110,8 +111,12 @@ class Skips:
         """
         if game.signer is not None or self._unavailable(game, stream) != first - 1:
             return False
-        game.skip(stream, first - 1, self._node.log)
+        self._skip(game, stream, first - 1, None)
         return True
+
+    def _skip(self, game: LiveGame, stream: Stream, upto: int, proof: Point | None) -> None:
+        game.skip(stream, upto, self._node.log, proof)
+        stream.skipped_at = self._node.now
 
     def _common_floor(self, game: LiveGame, stream: Stream, since: float) -> int:
         """Up to where no linked neighbour retains a stream; 0 while one of them has not answered."""
@@ -129,7 +134,7 @@ class Skips:
                 return 0  # the origin itself knows of no more
             floor = shared.floors.get(stream.key, 0)
             # A neighbour that claims the next item and does not send it for long is not waited for.
-            patient = max(since, shared.since) > long_ago
+            patient = max(since, shared.since, stream.skipped_at) > long_ago
             if self._supplies(game, shared, stream, patient) and (patient or floor > stream.upto):
                 floors.append(floor)
         return min(floors, default=0)

@@ -49,6 +49,7 @@ class Stream:
         self.head: Head | None = None
         self.skip_since: float | None = None
         """When a neighbour first reported that it no longer retains the next item."""
+        self.skipped_at = 0.0
 
     @property
     def upto(self) -> int:
