@@ -163,6 +163,7 @@ def empty_folder(*, data: bool = False) -> Iterator[Path]:
 SPECS = (
     *("fig1a", "fig1b", "fig1c", "fig1d", "fig1e", "fig1f", "theory", "gamma-sparse"),
     *("arms", "gaps", "estimators", "tuned", "loss", "delay", "churn", "liars"),
+    "change",
 )
 
 

@@ -87,9 +87,14 @@ def _part(name: str) -> list[str]:
     }[name]
     parts = [f"## {name}", inspect.getdoc(cls) or "", _fields(cls, leave_out=("settings",))]
     if name == "arms":
-        for each in (schema.ClusterArms, schema.ChangedArms, schema.SeasonOfArms, schema.TrendOfArms):
-            key = {"ClusterArms": "clusters", "ChangedArms": "changes", "SeasonOfArms": "season"}
-            word = key.get(each.__name__, "trend")
+        forms = {
+            "clusters": schema.ClusterArms,
+            "changes": schema.ChangedArms,
+            "season": schema.SeasonOfArms,
+            "trend": schema.TrendOfArms,
+            "scenarios.NAME": schema.ScenarioOfArms,
+        }
+        for word, each in forms.items():
             parts += [f"### arms.{word}", inspect.getdoc(each) or "", _fields(each)]
     for own, known in kind.classes.items():
         parts += _class(form.kind, f'{kind.tag} = "{own}"', known, form.leave_out)

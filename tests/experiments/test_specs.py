@@ -56,7 +56,7 @@ WORLDS = ["loss", "delay", "churn", "liars"]
 
 
 def test_what_is_shipped() -> None:
-    others = ["theory", "arms", "gaps", "gamma-sparse", "estimators", "tuned"]
+    others = ["theory", "arms", "gaps", "gamma-sparse", "estimators", "tuned", "change"]
     assert spec_names() == sorted([*PANELS, *WORLDS, *others])
     with pytest.raises(InputError, match="there is no experiment 'fig1g': did you mean 'fig1f'"):
         named_spec("fig1g")
@@ -79,7 +79,7 @@ def test_every_shipped_spec_has_both_scales_and_says_what_it_asks(name: str) -> 
     # samples in every round, tuning plays everything at every constant, and in an imperfect world every
     # message has to be followed.
     smaller = {"gamma-sparse": (50, 5_000), "estimators": (100, 1_000), "tuned": (24, 1_500)}
-    smaller |= {"arms": (20, 5_000), "gaps": (40, 10_000)}
+    smaller |= {"arms": (20, 5_000), "gaps": (40, 10_000), "change": (20, 3_000)}
     smaller |= {**dict.fromkeys(WORLDS, (20, 2_000)), "liars": (20, 500)}
     full = spec.scale["full"]
     assert (full.trials, full.horizon) == smaller.get(name, (100, 10_000))

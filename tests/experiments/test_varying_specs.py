@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import rumormill as rm
-from rumormill.experiments.plan import Cell
+from rumormill.experiments.plan import Cell, plan_of
 from rumormill.experiments.run.cell import play_cell
 from rumormill.experiments.spec.building import build_bandit
 from rumormill.experiments.spec.reading import at_scale, decode, encode
@@ -144,3 +144,40 @@ def test_coins_keep_their_values() -> None:
     assert [(arm.low, arm.high, arm.probability) for arm in bandit.arms] == [(0, 10, 0.1), (0, 10, 0.25)]  # type: ignore[attr-defined]
     with pytest.raises(rm.InputError, match=r"between low = 0\.0 and high = 1\.0"):
         decode({**RAW, "arms": {"law": "bernoulli", "means": [0.5, 2.0]}})
+
+
+SCENARIOS: dict[str, dict[str, Any]] = {"constant": {}, "piecewise": CHANGES, "seasonal": SEASON}
+
+
+def with_scenarios(scenarios: dict[str, Any], *names: str) -> dict[str, Any]:
+    swept = {"sweep": {"scenario": list(names)}} if names else {}
+    return {**RAW, "arms": {**RAW["arms"], "scenarios": scenarios}, **swept}
+
+
+def test_scenarios_are_an_axis() -> None:
+    """Every point has the arms that a spec of its own would have."""
+    spec = decode(with_scenarios(SCENARIOS, "seasonal", "constant", "piecewise"))
+    assert decode(encode(spec)) == spec
+    points = plan_of(at_scale(spec)).points
+    assert [point.values["scenario"] for point in points] == ["seasonal", "constant", "piecewise"]
+    for point, alone in zip(points, [SCENARIOS[name] for name in spec.sweep["scenario"]], strict=True):
+        assert point.spec.arms == spec_of(**alone).arms
+    assert isinstance(points[1].bandit(0), rm.Bandit)
+
+
+@pytest.mark.parametrize(
+    ("raw", "message"),
+    [
+        (with_scenarios(SCENARIOS), "sweep.scenario: missing; some of constant, piecewise, seasonal"),
+        (with_scenarios(SCENARIOS, "sesonal"), "there is no scenario 'sesonal': did you mean 'seasonal'"),
+        ({**RAW, "sweep": {"scenario": ["a"]}}, r"give them by name, as \[arms.scenarios.NAME\]"),
+        (
+            with_scenarios({"a": {"sesaon": {}}}, "a"),
+            "arms.scenarios.a.sesaon: unknown key: did you mean 'season'",
+        ),
+        (with_scenarios({"a": {"changes": 3}}, "a"), "arms.scenarios.a.changes = 3 is not allowed"),
+    ],
+)
+def test_scenarios_that_are_refused(raw: dict[str, Any], message: str) -> None:
+    with pytest.raises(rm.InputError, match=message):
+        decode(raw)

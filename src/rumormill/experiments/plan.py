@@ -24,7 +24,15 @@ from rumormill.engine.result import resolve_checkpoints
 from rumormill.errors import InputError
 from rumormill.experiments.spec import building
 from rumormill.experiments.spec.errors import convert
-from rumormill.experiments.spec.nesting import AROUND, NETWORKS, PARTS, complete, keys_beside, place
+from rumormill.experiments.spec.nesting import (
+    AROUND,
+    NETWORKS,
+    PARTS,
+    SCENARIOS,
+    complete,
+    keys_beside,
+    place,
+)
 from rumormill.experiments.spec.schema import PolicyPart, Spec, VerdictPart
 from rumormill.experiments.spec.tuned_constants import CONSTANT, at_constant, constants, knob_of
 from rumormill.graphs import Network, Topology
@@ -249,6 +257,10 @@ def _changed(spec: Spec, places: Mapping[str, tuple[str, str]], values: Mapping[
             continue
         if part == NETWORKS and not key:
             tables[part], tables["networks"] = tables["networks"][value], {}
+            continue
+        if part == "arms" and key == SCENARIOS:
+            scenario = tables[part].pop("scenarios")[value]
+            tables[part] |= {name: given for name, given in scenario.items() if given is not None}
             continue
         if part != "policies":
             inside = tables[part] if key in PARTS[part].beside else tables[part]["settings"]

@@ -38,7 +38,7 @@ def reproduce(
         str,
         typer.Argument(
             help="fig1a … fig1f, theory, arms, gaps, gamma-sparse, estimators, tuned, "
-            "loss, delay, churn, liars, or all.",
+            "loss, delay, churn, liars, change, or all.",
             autocompletion=names_starting_with,
             show_default=False,
         ),

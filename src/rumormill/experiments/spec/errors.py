@@ -26,6 +26,7 @@ FORMS: dict[str, Any] = {
     "churn": schema.ChurnPart,
     "corruption": schema.CorruptionPart,
     "byzantine": schema.ByzantinePart,
+    "arms.scenarios": schema.ScenarioOfArms,
 }
 SINGLE = ("horizon", "trials", "checkpoints")
 
@@ -74,8 +75,8 @@ def _found(raw: Any, path: str) -> tuple[str, Any]:
     part, unnamed, rest = path.partition("[...]")
     if not unnamed:
         return path, _look_up(raw, path)
-    form: Any = schema.Scale if part == "scale" else schema.AxisValues
-    for key, value in raw[part].items():
+    form = FORMS.get(part, schema.AxisValues)
+    for key, value in _look_up(raw, part).items():
         try:
             msgspec.convert(value, form, strict=True)
         except msgspec.ValidationError:

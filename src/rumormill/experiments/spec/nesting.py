@@ -40,7 +40,10 @@ PARTS = {
     "arms": PartOf(
         "law",
         "law",
-        ("K", "means", "gap", "each", "eps", "objective", "clusters", "changes", "season", "trend"),
+        (
+            *("K", "means", "gap", "each", "eps", "objective"),
+            *("clusters", "changes", "season", "trend", "scenarios"),
+        ),
         ("loc", "shift"),
     ),
     "channel": PartOf("channel", "type", ()),
@@ -237,6 +240,8 @@ SHORT = ("policies", "arms")
 SIZES = ("n", "subgraph")
 # The axis of a spec with several networks: their names.
 NETWORKS = "network"
+# The axis of a spec with several scenarios: their names.
+SCENARIOS = "scenario"
 
 
 def place(spec: Spec, axis: str) -> tuple[str, str]:
@@ -253,6 +258,15 @@ def place(spec: Spec, axis: str) -> tuple[str, str]:
         )
     if axis == NETWORKS:
         return NETWORKS, ""
+    if axis == SCENARIOS:
+        known = spec.arms.scenarios or {}
+        for value in values:
+            if value not in known:
+                hint = (
+                    nearest(str(value), known) if known else ": give them by name, as [arms.scenarios.NAME]"
+                )
+                raise InputError(f"sweep.{axis}: there is no scenario {value!r}{hint}")
+        return "arms", SCENARIOS
     if axis == "M":
         return "network", size_key(spec, "sweep.M")
     part, _, key = axis.rpartition(".")

@@ -18,7 +18,7 @@ from rumormill.experiments.plan import ObjectCache, plan_of
 from rumormill.experiments.spec import checking, spec_text
 from rumormill.experiments.spec import spec_names as spec_names
 from rumormill.experiments.spec.errors import SINGLE, convert, own_errors, own_names
-from rumormill.experiments.spec.nesting import NETWORKS, complete, flat, nested, place, size_key
+from rumormill.experiments.spec.nesting import NETWORKS, SCENARIOS, complete, flat, nested, place, size_key
 from rumormill.experiments.spec.schema import NetworkPart, Spec
 from rumormill.experiments.spec.tuned_constants import check_tune
 from rumormill.text import nearest, shown
@@ -79,6 +79,8 @@ def decode(raw: Mapping[str, Any], *, folder: str | None = None) -> Spec:
             raise InputError(f"sweep.{axis}: arms.each sets {key} itself: leave one of the two out")
         if part == "policies":
             checking.check_overridden(spec, axis, key, [table["settings"] for table in tables["policies"]])
+    if spec.arms.scenarios is not None and SCENARIOS not in spec.sweep:
+        raise InputError(f"sweep.{SCENARIOS}: missing; some of {', '.join(spec.arms.scenarios)}")
     checking.check_claims(spec)
     checking.check_verdicts(spec)
     if spec.tune is not None:

@@ -76,6 +76,17 @@ class TrendOfArms(Form, frozen=True, kw_only=True):
     """How many rounds it takes."""
 
 
+class ScenarioOfArms(Form, frozen=True, kw_only=True):
+    """One way in which the means change over time; what it gives replaces what `[arms]` has."""
+
+    changes: list[ChangedArms] | None = None
+    """Rounds in which the means change for all."""
+    season: SeasonOfArms | None = None
+    """Means that swing."""
+    trend: TrendOfArms | None = None
+    """Means that move in a line."""
+
+
 class ArmsPart(Form, frozen=True, kw_only=True):
     """`means`: "uniform" (K means from U[0, 1], fresh in every trial) or the K means themselves.
 
@@ -105,6 +116,8 @@ class ArmsPart(Form, frozen=True, kw_only=True):
     """Means that swing."""
     trend: TrendOfArms | None = None
     """Means that move in a line."""
+    scenarios: dict[Name, ScenarioOfArms] | None = None
+    """Several ways of changing, by name: `scenario` is then an axis of the sweep."""
     settings: Settings = {}
 
     @property
