@@ -59,7 +59,7 @@ def test_what_the_log_cannot_tell() -> None:
     arm, x, p = log_of(np.random.default_rng(5), "t 2.5")
     cases: list[tuple[str, Any, str]] = [
         ("no choice of", (arm, x, p), "always=7"),
-        ("at least 240", (np.where(np.arange(ROWS) < 40, arm, 0), x, p), "always=2"),
+        ("that were drawn, 240", (np.where(np.arange(ROWS) < 40, arm, 0), x, p), "always=2"),
         ("deterministic", (arm, x, np.ones(ROWS)), "always=2"),
         ("do not fit", (arm, x, np.full(ROWS, 0.9)), "always=2"),
         ("taken with less than 1 %", (arm, x, np.full(ROWS, 1e-3)), "always=2"),
@@ -70,6 +70,17 @@ def test_what_the_log_cannot_tell() -> None:
             evaluate(given[0], given[1], given[2], policy)
     with pytest.raises(DataError, match="propensities above 0"):
         evaluate(arm, x, np.zeros(ROWS), "uniform")
+
+
+def test_choices_that_were_fixed_are_left_out() -> None:
+    """As if they were not in the log, but for what was paid; else the weights would not average 1."""
+    arm, x, p = log_of(np.random.default_rng(7), "t 2.5")
+    begin = np.arange(ROWS) < 600
+    mixed = evaluate(np.where(begin, 0, arm).tolist(), x, np.where(begin, 1.0, p), "always=2")
+    alone = evaluate(arm[~begin], x[~begin], p[~begin], "always=2")
+    assert (mixed.fixed, alone.fixed) == (600, 0)
+    assert (mixed.ips, mixed.doubly_robust, mixed.rows) == (alone.ips, alone.doubly_robust, alone.rows)
+    assert mixed.logged.estimate == pytest.approx(x.mean())
 
 
 def test_chances_of_normal_draws() -> None:

@@ -11,6 +11,7 @@ from rumormill.live.core.frames import HEAD, Obs, decode
 from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import NodeConfig
+from rumormill.live.core.records import Record
 
 Pay = Callable[[int, int, int], float]
 """(agent, round, arm) -> reward."""
@@ -84,6 +85,7 @@ class Lockstep:
         self, nodes: Sequence[RoundNode], neighbours: Mapping[int, Sequence[int]], game: str
     ) -> None:
         self._nodes, self._game = nodes, game
+        self.journals: list[list[Record]] = [[] for _ in nodes]
         self._edges = [(v, w) for v in neighbours for w in neighbours[v]]
         for v, node in enumerate(nodes):
             for w in neighbours[v]:
@@ -95,7 +97,7 @@ class Lockstep:
 
     def _commit(self, v: int) -> None:
         node = self._nodes[v]
-        node.take_journal()
+        self.journals[v] += node.take_journal()
         node.committed(node.records)
 
     def _deliver(self) -> None:

@@ -96,6 +96,7 @@ def node_config(
     signed: bool = False,
     prior: rm.Prior | None = None,
     verdicts: bool = False,
+    propensities: bool = False,
 ) -> NodeConfig:
     part: Any = policy.plan(network).part(v)
     leader = getattr(part, "leader", None)
@@ -109,6 +110,7 @@ def node_config(
         patience=patience,
         reach=reach_of(network, part.gamma),
         moments=moments if verdicts else None,
+        propensities=propensities,
     )
     return NodeConfig(
         node=v,

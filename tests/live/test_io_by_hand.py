@@ -331,7 +331,8 @@ def test_what_is_exported(tmp_path: Path) -> None:
     assert early.close()
     folders = [tmp_path / "late", tmp_path / "early"]
     _, rows = observations(mesh.path, folders, None)
-    assert rows == [(10.0, "n1", "a", 4.0), *((50.0, "n0", "ab"[t % 2], -float(t)) for t in (1, 2, 3, 4))]
+    late = [(50.0, "n0", "ab"[t % 2], -float(t), None) for t in (1, 2, 3, 4)]
+    assert rows == [(10.0, "n1", "a", 4.0, None), *late]
     assert export(mesh.path, folders, tmp_path / "wide.csv", wide=True) == 5
     assert (tmp_path / "wide.csv").read_text().split() == ["a,b", "4.0,-1.0", "-2.0,-3.0"]
     export(mesh.path, folders, tmp_path / "long.tsv")

@@ -21,7 +21,7 @@ from rumormill.errors import DataError, InputError
 from rumormill.live.core import records
 from rumormill.live.core.records import Own, Record, Reserve
 from rumormill.live.core.retained import checksum
-from rumormill.live.io.folder import FILE, FORMAT, MARK, MarkFile, pack, read_log, set_aside_damage
+from rumormill.live.io.folder import FILE, FORMAT, MARK, LogRow, MarkFile, pack, read_log, set_aside_damage
 from rumormill.live.io.items import named_segments, verify_segments
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.runtime import Settings
@@ -267,10 +267,10 @@ CREATE TABLE log (id INTEGER PRIMARY KEY, time REAL NOT NULL, game TEXT NOT NULL
 """
 
 
-def old_folder(place: Path, *, snapshot: bool) -> list[tuple[float, str, int, int, float]]:
+def old_folder(place: Path, *, snapshot: bool) -> list[LogRow]:
     """A folder as 0.2 wrote it: 30 observations, with a snapshot after 20; its log."""
     rows = [*some(1, 20), Reserve(GAME, 2048), *some(21, 30)]
-    log = [(100.0 + r.t, r.game, r.t, r.arm, r.reward) for r in rows if isinstance(r, Own)]
+    log = [LogRow(100.0 + r.t, r.game, r.t, r.arm, r.reward) for r in rows if isinstance(r, Own)]
     place.mkdir()
     with closing(sqlite3.connect(place / FILE)) as base:
         base.executescript(OLD)
@@ -282,7 +282,9 @@ def old_folder(place: Path, *, snapshot: bool) -> list[tuple[float, str, int, in
                 base.execute("INSERT INTO records VALUES (?, ?, ?)", (number, data, zlib.crc32(data)))
         if snapshot:
             base.execute("INSERT INTO snapshot VALUES (1, 20, ?)", (pack(OLD_STATE),))
-        base.executemany("INSERT INTO log (time, game, t, arm, reward) VALUES (?, ?, ?, ?, ?)", log)
+        base.executemany(
+            "INSERT INTO log (time, game, t, arm, reward) VALUES (?, ?, ?, ?, ?)", [row[:5] for row in log]
+        )
         base.commit()
     return log
 

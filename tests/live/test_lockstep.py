@@ -14,6 +14,9 @@ from helpers.oracle import channel_seed
 from live.making import GAME, node_config
 from rumormill.counter_rng import THOMPSON, key_of, key_with
 from rumormill.engine.reference import BLOCK
+from rumormill.live.core import records
+from rumormill.live.core.node import Node
+from rumormill.live.core.records import Drawn, DrawnOwn
 from rumormill.seeds import Role, root_seed, stream_seed
 
 HORIZON = 130
@@ -70,6 +73,13 @@ def by_nodes(
     allowed: Any = None,
     k: int = 1,
 ) -> Any:
+    return in_lock_step(policy, network, seed, prior=prior, allowed=allowed, k=k)[0]
+
+
+def in_lock_step(
+    policy: Any, network: rm.Network, seed: int, *, allowed: Any = None, k: int = 1, **more: Any
+) -> tuple[Any, list[RoundNode], Lockstep]:
+    """The actions of nodes, the nodes, and the game with their journals."""
     source = bandit()
     stream_of = stream_seed(stream_seed(root_seed(seed), 0), Role.REWARDS)
     rewards = source.stream(stream_of, network.n_agents, HORIZON)
@@ -82,7 +92,7 @@ def by_nodes(
         return float(rewards.loc[arm] + rewards.scale[arm] * draw)
 
     neighbours = {v: network.neighbours(v).tolist() for v in range(network.n_agents)}
-    given: Any = {"n_arms": source.n_arms, "moments": source.moments(), "prior": prior}
+    given: Any = {"n_arms": source.n_arms, "moments": source.moments(), **more}
     nodes = [RoundNode(node_config(policy, network, v, **given)) for v in range(network.n_agents)]
     game = Lockstep(nodes, neighbours, GAME)
 
@@ -93,7 +103,7 @@ def by_nodes(
     for t in range(1, HORIZON + 1):
         for v, arms in enumerate(game.play_round(t, pay, limits)):
             played[t - 1, v, : len(arms)] = arms
-    return played[:, :, 0] if k == 1 else played
+    return (played[:, :, 0] if k == 1 else played), nodes, game
 
 
 @pytest.mark.parametrize("gamma", [1, 2, 3])
@@ -162,6 +172,30 @@ FAMILIES = pytest.mark.parametrize(
 def test_the_simulators_actions_of_other_families(policy: Any) -> None:
     on = NETWORKS["random"]()
     assert np.array_equal(by_the_simulator(policy, on, 7), by_nodes(InTrial(policy, 7), on, 7))
+
+
+@pytest.mark.parametrize("constrained", [False, True])
+@FAMILIES
+def test_the_simulators_propensities(policy: Any, constrained: bool) -> None:
+    """To the bit, in the records of decisions and of rewards; a replay has the same state."""
+    on = NETWORKS["random"]()
+    given: Any = {"allowed": allowed_arms(on.n_agents), "k": 1} if constrained else {}
+    if constrained and policy.label == "Thompson KMP":
+        given["k"] = 2
+    wanted = rm.simulate(
+        *(bandit(), on, policy), horizon=HORIZON, rng=7, engine="reference", propensities=True, **given
+    ).propensities
+    assert wanted is not None
+    _, nodes, game = in_lock_step(InTrial(policy, 7), on, 7, propensities=True, **given)
+    for v, (node, journal) in enumerate(zip(nodes, game.journals, strict=True)):
+        drawn = [each.propensity for each in journal if isinstance(each, Drawn)]
+        assert drawn == wanted[0, :, v].tolist()
+        assert [each.propensity for each in journal if isinstance(each, DrawnOwn)] == drawn
+        again = Node(node.config)
+        again.restart(None, [records.decode(records.encode(each)) for each in journal])
+        assert again.games[GAME].differing == 0
+    if policy.label in ("Thompson KMP", "ε-greedy", "Default"):
+        assert len(np.unique(wanted)) > 2
 
 
 def allowed_arms(n_agents: int) -> Any:

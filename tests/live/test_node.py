@@ -332,7 +332,7 @@ def test_a_quiet_agents_stream_has_no_holes() -> None:
     game.reserve(log)
     game.committed(1)
     for _ in range(9):
-        t, (arm,) = game.choose(0.0, 60.0, False, log)
+        t, (arm,), _ = game.choose(0.0, 60.0, False, log)
         game.observe(t, arm, 1.0, log)
     assert [record.seq for record in records if isinstance(record, Own)] == [0, 0, 1, 0, 0, 2, 0, 0, 3]
 

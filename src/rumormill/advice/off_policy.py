@@ -6,6 +6,7 @@ with w_i = min(π(a_i)/p_i, 100),
     clipped IPS       mean of w_i x_i
     doubly robust     Σ π(a) m_a + mean of w_i (x_i - m_(a_i)),   m_a a winsorised mean of the other blocks
 
+over the rows with p_i < 1: whether a choice is drawn is known beforehand, so leaving out the rest is no bias.
 Row i belongs to block i mod 24; an estimate is the mean of the block estimates, its interval reaches from the
 4th smallest to the 4th largest of them. If block estimates are independent and fall below the value with a
 probability between 1/3 and 2/3, it holds with 98 % at least. By Zolotarev's formula that is so, in large
@@ -16,7 +17,7 @@ change, and propensities must be right: weights whose own interval excludes 1 ar
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,13 @@ class OffPolicy:
     doubly_robust: Interval
     logged: Interval
     rows: int
-    """Rows of the arms that the policy takes."""
+    """Rows of the arms that the policy takes, among those whose choice was drawn."""
     clipped: float
     """Share of these rows whose weight was clipped."""
+    fixed: int = 0
+    """Rows with propensity 1, which were left out: no other arm had a chance."""
+    without: int = 0
+    """Rows of the log without a propensity, which were left out."""
 
     def as_dict(self) -> dict[str, Any]:
         """As plain data."""
@@ -58,7 +63,8 @@ class OffPolicy:
             name: {"estimate": each.estimate, "low": each.low, "high": each.high}
             for name, each in found.items()
         }
-        return {"policy": self.policy, **ends, "rows": self.rows, "clipped": self.clipped}
+        numbers = {name: getattr(self, name) for name in ("rows", "clipped", "fixed", "without")}
+        return {"policy": self.policy, **ends, **numbers}
 
 
 def chances(policy: str, arms: Sequence[str]) -> dict[str, float]:
@@ -94,15 +100,17 @@ def evaluate(arm: Sequence[Any], value: Any, propensity: Any, policy: str) -> Of
         raise DataError("values must be finite, propensities above 0 and at most 1: the log has others")
     shares = chances(policy, names.tolist())
     share = np.array([shares.get(name, 0.0) for name in names])
-    asked = share[code] > 0.0
-    if asked.sum() < LEAST_ROWS:
-        raise InputError(
-            f"{policy}: the log has {asked.sum()} such choices, at least {LEAST_ROWS} are needed"
-        )
-    if (p[asked] == 1.0).mean() > 0.5:
+    asked, drawn, logged = share[code] > 0.0, p < 1.0, blocks(x)
+    if asked.any() and drawn[asked].mean() < 0.5:
         raise InputError(
             f"{policy}: most of these choices were deterministic (propensity 1), so the log cannot tell "
             "what others would have paid: log a policy that draws (default, thompson-kmp, epsilon-greedy)"
+        )
+    # Where the choice was fixed beforehand another policy's arm had no chance: those rows cannot tell.
+    code, x, p, asked = code[drawn], x[drawn], p[drawn], asked[drawn]
+    if asked.sum() < LEAST_ROWS:
+        raise InputError(
+            f"{policy}: the log has {asked.sum()} such choices that were drawn, {LEAST_ROWS} are needed"
         )
     raw = share[code] / p
     w = np.minimum(raw, MOST_WEIGHT)
@@ -125,7 +133,8 @@ def evaluate(arm: Sequence[Any], value: Any, propensity: Any, policy: str) -> Of
         )
         robust[inside] = share @ means + w[inside] * (x[inside] - means[code[inside]])
     clipped = float((raw[asked] > MOST_WEIGHT).mean())
-    return OffPolicy(policy, blocks(w * x), blocks(robust), blocks(x), int(asked.sum()), clipped)
+    fixed = int((~drawn).sum())
+    return OffPolicy(policy, blocks(w * x), blocks(robust), logged, int(asked.sum()), clipped, fixed)
 
 
 def blocks(y: Floats) -> Interval:
@@ -137,7 +146,10 @@ def blocks(y: Floats) -> Interval:
 def evaluate_file(
     path: Path, policy: str, *, arm: str = "arm", reward: str | None = None, propensity: str = "propensity"
 ) -> OffPolicy:
-    """As `evaluate`, from the columns of a log; the value is that of `reward`, or of reward or cost."""
+    """As `evaluate`, from the columns of a log; the value is that of `reward`, or of reward or cost.
+
+    Rows without a propensity are left out and counted: a node's log has some.
+    """
     from rumormill.advice.reading.formats import scanned
 
     with scanned(path) as table:
@@ -148,8 +160,11 @@ def evaluate_file(
                 why = ": without propensities a log cannot tell" if name == propensity else ""
                 raise InputError(f"{path} has no column {name!r}{why}{nearest(name, names)}")
         frame = table.select(arm, value, propensity).collect()
+    given = frame.drop_nulls(propensity)
+    if not len(given):
+        raise InputError(f"{path}: {propensity!r} is empty: without propensities a log cannot tell")
     try:
-        x, p = (np.array(frame[name].to_list(), float) for name in (value, propensity))
+        x, p = (np.array(given[name].to_list(), float) for name in (value, propensity))
     except (TypeError, ValueError):
         raise DataError(f"{path}: {value} and {propensity} must be numbers in every row") from None
-    return evaluate(frame[arm].to_list(), x, p, policy)
+    return replace(evaluate(given[arm].to_list(), x, p, policy), without=len(frame) - len(given))

@@ -114,6 +114,8 @@ class GamePart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_de
     """Seconds of its leader's silence after which a follower decides for itself."""
     ttl: Seconds = 300.0
     """Seconds after which a decision without a reward is closed."""
+    propensities: bool = False
+    """Whether nodes record the probability of every choice, for `rumormill evaluate`."""
     classes: Annotated[int, msgspec.Meta(ge=1, le=1_000)] | None = None
     """Request classes of this game that a node keeps at most, each a game of its own; None: it has none."""
     restart: int | None = None

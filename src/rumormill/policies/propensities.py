@@ -14,7 +14,7 @@ GRID = np.linspace(-8.0, 8.0, 321)
 
 def _normal(x: NDArray[np.float64]) -> NDArray[np.float64]:
     """The normal distribution function."""
-    return np.array([0.5 * math.erfc(-value / math.sqrt(2.0)) for value in x.tolist()])
+    return 0.5 * np.fromiter(map(math.erfc, (-x / math.sqrt(2.0)).tolist()), float, len(x))
 
 
 def argmax_chances(centre: Sequence[float], spread: Sequence[float], arms: Sequence[int]) -> dict[int, float]:
@@ -31,7 +31,11 @@ def argmax_chances(centre: Sequence[float], spread: Sequence[float], arms: Seque
         for j in arms:
             if j != k:
                 gap = centre[k] + spread[k] * GRID - centre[j]
-                below *= _normal(gap / spread[j]) if spread[j] > 0.0 else (gap > 0.0) + 0.5 * (gap == 0.0)
+                # The gap ascends. Beyond 9 spreads the factor is 1 in floats: most arms of a settled game.
+                if spread[j] == 0.0:
+                    below *= (gap > 0.0) + 0.5 * (gap == 0.0)
+                elif gap[0] < 9.0 * spread[j]:
+                    below *= _normal(gap / spread[j])
         found[k] = float(below.sum())
     total = sum(found.values())
     return {k: value / total for k, value in found.items()}

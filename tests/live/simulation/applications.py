@@ -10,9 +10,10 @@ from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.game import Refused
 
 
-def limits(t: int) -> tuple[list[int] | None, int]:
-    """Allowed arms and the number of arms of a decision; of most there are none."""
-    return (sorted({t % N_ARMS, t // 3 % N_ARMS}), 1 + t % 2) if t % 4 == 0 else (None, 1)
+def limits(t: int) -> tuple[list[int] | None, int, bool]:
+    """Allowed arms, the number of arms of a decision, its propensity; of most there are none."""
+    drawn = t % 5 == 0
+    return (sorted({t % N_ARMS, t // 3 % N_ARMS}), 1 + t % 2, drawn) if t % 4 == 0 else (None, 1, drawn)
 
 
 class Applications(Network):

@@ -50,4 +50,7 @@ def evaluate(
             ends = {"estimate": interval.estimate, "low": interval.low, "high": interval.high}
             rows.append({"policy": each.policy, **ends, "by": by})
     print_table(rows, title=f"{log}: value of a decision")
+    for count, what in ((found[0].without, "without a propensity"), (found[0].fixed, "with propensity 1")):
+        if count:
+            note(f"{count:,} rows {what} are left out of the estimates")
     note("95 % intervals for tails of index 1.5 or more; they assume arms that do not change")

@@ -260,7 +260,10 @@ def export(
     ] = False,
     mesh: File = FILE,
 ) -> None:
-    """Write the observations of nodes: time, agent, arm, and reward (or cost if it is minimised)."""
+    """Write the observations of nodes: time, agent, arm, reward (or cost if it is minimised), propensity.
+
+    The propensity only where nodes recorded it; `rumormill evaluate` reads it.
+    """
     from rumormill.live.io.folder import export as write
 
     count = write(mesh, data, out, game=game, wide=wide)

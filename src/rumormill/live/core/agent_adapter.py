@@ -7,6 +7,7 @@ agents get everything through the four methods of every agent.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -51,7 +52,8 @@ class AgentAdapter:
     def propensity(self, arm: int) -> float | None:
         """The probability of the last choice over the agent's own draws; None if the agent does not say."""
         chance = getattr(self.agent, "propensity", None)
-        return float(chance(arm)) if callable(chance) else None
+        found = float(chance(arm)) if callable(chance) else math.nan
+        return None if math.isnan(found) else found
 
     def own(self, t: int, arm: int, reward: float) -> Message | None:
         """Pass the own reward of decision t; the message to publish, None if the agent does not send it."""

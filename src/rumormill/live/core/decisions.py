@@ -69,6 +69,8 @@ class Decisions:
         self.pending = [0] * n_arms
         self.others: dict[int, dict[int, Known | None]] = {}
         """Of the newest decisions for several arms: the further arms, and their rewards once accepted."""
+        self.propensities: dict[int, float] = {}
+        """Of the newest decisions that wait for a reward, in time or late, where they are recorded."""
         self._recent = min(limits.window, RECENT)
         self._known = np.zeros(min(64, self._recent), _SLOT)
         # Of decisions before those; pages of it take memory when they are used.
@@ -106,7 +108,9 @@ class Decisions:
         self.next_t += 1
         return self.next_t - 1
 
-    def add(self, t: int, arm: int, expires: float, others: Iterable[int] = ()) -> None:
+    def add(
+        self, t: int, arm: int, expires: float, others: Iterable[int] = (), propensity: float | None = None
+    ) -> None:
         """Open a decision: a pending pull of its (first) arm."""
         self.open[t] = Open(arm, expires)
         self.pending[arm] += 1
@@ -114,6 +118,10 @@ class Decisions:
             self.others[t] = dict.fromkeys(others)
             if len(self.others) > self._limits.max_open:
                 del self.others[next(iter(self.others))]
+        if propensity is not None:
+            self.propensities[t] = propensity
+            if len(self.propensities) > self._limits.max_open:
+                del self.propensities[next(iter(self.propensities))]
 
     def close(self, t: int) -> Open | None:
         """Close a decision; None if it was not open."""
@@ -215,6 +223,8 @@ class Decisions:
                 [t, [[arm, *((known.check, known.seq) if known else ())] for arm, known in arms.items()]]
                 for t, arms in self.others.items()
             ]
+        if self.propensities:
+            state["propensities"] = [list(each) for each in self.propensities.items()]
         if self._marks:
             state["marks"] = [list(each) for each in self._marks]
         return state
@@ -232,6 +242,7 @@ class Decisions:
         self._known[held["t"] % len(self._known)] = held
         for t, arms in state.get("others", ()):
             self.others[t] = {arm: Known(known[0], known[1], 0) if known else None for arm, *known in arms}
+        self.propensities = {int(t): float(chance) for t, chance in state.get("propensities", ())}
         self._marks.extend((int(t), float(when)) for t, when in state.get("marks", ()))
         older = np.frombuffer(state.get("older", b""), _OLDER)
         if len(self._older):

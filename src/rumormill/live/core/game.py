@@ -19,6 +19,8 @@ from rumormill.live.core.records import (
     Carried,
     Constrained,
     Decision,
+    Drawn,
+    DrawnOwn,
     Expired,
     Hold,
     Own,
@@ -310,19 +312,27 @@ class LiveGame(GameState):
         log: Callable[[Record], int],
         allowed: list[int] | None = None,
         k: int = 1,
-    ) -> tuple[int, list[int]]:
-        """(t, arms) of the next decision: the best k arms of those that are allowed (None: all)."""
+        propensity: bool = False,
+    ) -> tuple[int, list[int], float | None]:
+        """(t, arms, propensity) of the next decision: the best k of the arms that are allowed (None: all).
+
+        The propensity is worked out and recorded if it is asked for, here or by the configuration.
+        """
         decisions = self.decisions
         t = decisions.take_number(now)
         for old in decisions.outdated():
             self._close(old, log)
         arm, *others = self.adapter.choose(t, decisions.pending, alone, allowed, k)
-        decisions.add(t, arm, now + ttl, others)
+        chance = self.adapter.propensity(arm) if propensity or self.config.propensities else None
+        decisions.add(t, arm, now + ttl, others, chance)
         self.chosen += 1
         row = (self.config.name, t, arm, now + ttl, alone)
-        log(Decision(*row) if allowed is None and not others else Constrained(*row, allowed, others))
+        if chance is not None:
+            log(Drawn(*row, allowed, others, chance))
+        else:
+            log(Decision(*row) if allowed is None and not others else Constrained(*row, allowed, others))
         self.reserve(log)
-        return t, [arm, *others]
+        return t, [arm, *others], chance
 
     def reserve(self, log: Callable[[Record], int]) -> None:
         """Request more decision numbers if few are left."""
@@ -358,7 +368,11 @@ class LiveGame(GameState):
             raise Refused("conflict", f"decision {t} was for another arm")
         seq = self._take_own(t, arm, reward, weight)
         row = (self.config.name, t, arm, reward, seq, self.config.arms[arm] if self.config.arms else "")
-        record = log(Own(*row) if weight == 1 else Weighted(*row, weight))
+        chance = None if further else decisions.propensities.get(t)
+        if chance is not None:
+            record = log(DrawnOwn(*row, weight, chance))
+        else:
+            record = log(Own(*row) if weight == 1 else Weighted(*row, weight))
         self._publish_after(record, seq)
         self._remember(t, arm, reward, seq, record)
         self.observed += 1
@@ -371,6 +385,7 @@ class LiveGame(GameState):
             self.decisions.others[t][arm] = Known(check_of(arm, reward), seq, record)
         else:
             self.decisions.close(t)
+            self.decisions.propensities.pop(t, None)
             self.decisions.remember(t, arm, reward, seq, record)
 
     def _require_sample(self, arm: int, reward: float) -> None:
@@ -653,7 +668,8 @@ class LiveGame(GameState):
                 allowed, others = limits_of(record)
                 found = self.adapter.choose(t, self.decisions.pending, alone, allowed, 1 + len(others))
                 self.differing += found != [arm, *others]
-                self.decisions.add(t, arm, expires, others)
+                chance = record.propensity if isinstance(record, Drawn) else None
+                self.decisions.add(t, arm, expires, others, chance)
             case Own(t=t, arm=arm, reward=reward, seq=seq):
                 self.decisions.next_t = max(self.decisions.next_t, t + 1)
                 self._take_own(t, arm, reward, weight_of(record), published=seq > 0)

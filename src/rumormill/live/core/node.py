@@ -58,6 +58,8 @@ class Token:
     expires: float
     others: tuple[int, ...] = ()
     """Of a decision for several arms: the next ones of the ranking."""
+    propensity: float | None = None
+    """The probability of the arm, if it was asked for and the policy says it."""
 
 
 class Node(NodeState):
@@ -109,7 +111,13 @@ class Node(NodeState):
         return not self.is_worn_out and all(self.games[name].decisions.ready for name in self._templates)
 
     def choose(
-        self, game: str, now: float, ttl: float, allowed: list[int] | None = None, k: int = 1
+        self,
+        game: str,
+        now: float,
+        ttl: float,
+        allowed: list[int] | None = None,
+        k: int = 1,
+        propensity: bool = False,
     ) -> Token:
         """The next decision, for the best k of the allowed arms; NotReady without numbers on disk."""
         self._pass_time(now)
@@ -117,9 +125,9 @@ class Node(NodeState):
             raise NotReady(WORN_OUT)
         played = self._opened(game)
         alone = self._alone(played)
-        t, (arm, *others) = played.choose(self.now, ttl, alone, self.log, allowed, k)
+        t, (arm, *others), chance = played.choose(self.now, ttl, alone, self.log, allowed, k, propensity)
         self._note_use(game)
-        return Token(game, self.config.epoch, t, arm, self.now + ttl, tuple(others))
+        return Token(game, self.config.epoch, t, arm, self.now + ttl, tuple(others), chance)
 
     def observe(self, game: str, t: int, arm: int, reward: float, weight: int = 1) -> Accepted:
         """Accept the reward of a decision; acknowledge it when `committed` has reached its record."""

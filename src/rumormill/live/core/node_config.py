@@ -47,6 +47,8 @@ class GameConfig:
     """For every member the nodes within γ hops; bounds the samples that its rows may report."""
     moments: Moments | None = None
     """Moment bounds of all arms, for verdicts."""
+    propensities: bool = False
+    """Whether the probability of every choice is worked out and recorded."""
     classes: int = 0
     """Request classes that are kept at most; 0: the game has none."""
     of_class: Callable[[str, Prior | None], GameConfig] | None = None
@@ -106,6 +108,7 @@ def _game_config(
         patience=game.patience,
         reach={mesh.ids[other]: within(mesh, other, gamma) for other in mesh.ids},
         moments=mesh.moments(game),
+        propensities=game.propensities,
         classes=0 if of else game.classes or 0,
         of_class=None if of else partial(_game_config, mesh, game, name),
     )

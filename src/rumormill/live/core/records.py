@@ -51,6 +51,12 @@ class Constrained(Decision, tag="constrained", frozen=True):
     others: list[int] = []
 
 
+class Drawn(Constrained, tag="drawn", frozen=True):
+    """A decision whose propensity is recorded: the probability of its first arm over the node's own draws."""
+
+    propensity: float = 1.0
+
+
 def limits_of(record: Decision) -> tuple[list[int] | None, list[int]]:
     """The arms that were allowed (None: all), and those ranked behind the first."""
     return (record.allowed, record.others) if isinstance(record, Constrained) else (None, [])
@@ -74,9 +80,20 @@ class Weighted(Own, tag="weighted", frozen=True):
     weight: int = 1
 
 
+class DrawnOwn(Weighted, tag="drawn-own", frozen=True):
+    """The reward of the first arm of a decision whose propensity was recorded."""
+
+    propensity: float = 1.0
+
+
 def weight_of(record: Own) -> int:
     """The samples that a reward counts as."""
     return record.weight if isinstance(record, Weighted) else 1
+
+
+def propensity_of(record: Own) -> float | None:
+    """The recorded propensity of the choice that was rewarded."""
+    return record.propensity if isinstance(record, DrawnOwn) else None
 
 
 class Peer(_Record, tag="peer", frozen=True):
@@ -145,8 +162,10 @@ Record = (
     Reserve
     | Decision
     | Constrained
+    | Drawn
     | Own
     | Weighted
+    | DrawnOwn
     | Peer
     | Expired
     | Skipped
@@ -169,6 +188,14 @@ def decode(data: bytes) -> Record:
     """The record that `encode` packed."""
     found: Record = _decoder.decode(data)
     return found
+
+
+_OWN = {b"%c%s" % (0xA0 + len(tag), tag[:3]) for tag in (b"own", b"weighted", b"drawn-own")}
+
+
+def may_be_own(data: bytes) -> bool:
+    """Whether a packed record can be an own reward, by its tag: most are not, and need not be decoded."""
+    return data[1:5] in _OWN
 
 
 # --- on disk ----------------------------------------------------------------------------------------------

@@ -51,7 +51,7 @@ class Chosen:
     """The next best arms, if several were asked for; each has a token and may be observed too, if tried."""
 
     propensity: float | None = None
-    """The probability of this choice over the node's own draws, if it was asked for."""
+    """The probability of this choice over the node's own draws, if it is recorded."""
 
     @classmethod
     def read(cls, answer: dict[str, Any]) -> Chosen:
@@ -134,7 +134,8 @@ class Client:
         - `ttl`: seconds until the decision is closed without a reward; by default as in the mesh file.
         - `allowed`: names of the arms that may be chosen now; by default all.
         - `k`: so many arms, best first; all but the first are in `others`. Observe each that was tried.
-        - `propensity`: also the probability of this choice, for a log that `rumormill evaluate` reads.
+        - `propensity`: also the probability of this choice, recorded for `rumormill evaluate`; with
+          `propensities = true` in the mesh file every choice has it.
         """
         return Chosen.read(
             self._call("POST", "/v1/choose", choose_body(game, class_, ttl, allowed, k, propensity))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
@@ -33,6 +33,7 @@ from rumormill.live.core.records import (
     Record,
     Row,
     digest,
+    propensity_of,
     stored_rows,
     verified,
     weight_of,
@@ -77,8 +78,16 @@ CREATE TABLE snapshot (one INTEGER PRIMARY KEY CHECK (one = 1), head BLOB NOT NU
 CREATE TABLE log (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
 """
 
-LogRow = tuple[float, str, int, int | str, float]
-"""(time, game, t, arm, reward) of an own observation."""
+
+class LogRow(NamedTuple):
+    """An own observation; without a propensity it is stored as the five values before."""
+
+    time: float
+    game: str
+    t: int
+    arm: int | str
+    reward: float
+    propensity: float | None = None
 
 
 class Beginning(msgspec.Struct, array_like=True):
@@ -276,10 +285,10 @@ def _beginning(base: sqlite3.Connection, meta: dict[str, str]) -> tuple[Beginnin
 def own_rows(found: Iterable[tuple[Row, Record]]) -> list[LogRow]:
     """The own observations among records, as the log keeps them."""
     return [
-        (row.time, r.game, r.t, r.name or r.arm, r.reward)
+        LogRow(row.time, r.game, r.t, r.name or r.arm, r.reward, propensity_of(r) if copy == 0 else None)
         for row, r in found
         if isinstance(r, Own)
-        for _ in range(weight_of(r))
+        for copy in range(weight_of(r))
     ]
 
 
@@ -328,7 +337,7 @@ def append_log(
         name, _, _ = kept.pop()
         (data,) = base.execute("SELECT data FROM log WHERE id = ?", (name,)).fetchone()
         own = [*msgspec.msgpack.decode(data, type=list[LogRow]), *own]
-    data = msgspec.msgpack.encode(own)
+    data = msgspec.msgpack.encode([row if row.propensity is not None else row[:5] for row in own])
     base.execute("INSERT OR REPLACE INTO log VALUES (?, ?)", (name, data))
     kept.append((name, len(own), digest(data)))
     while sum(count for _, count, _ in kept[1:]) >= LOG_ROWS:
@@ -366,10 +375,10 @@ def _convert(base: sqlite3.Connection, folder: Path) -> None:
     start, _ = _beginning(base, dict(base.execute("SELECT key, value FROM meta").fetchall()))
     if state:
         rows = base.execute(
-            "SELECT time, game, t, arm, reward FROM old_log WHERE id <= ? ORDER BY id", (last,)
+            "SELECT time, game, t, arm, reward, NULL FROM old_log WHERE id <= ? ORDER BY id", (last,)
         )
         while part := rows.fetchmany(50_000):
-            start.log = append_log(base, start.log, part)
+            start.log = append_log(base, start.log, list(map(LogRow._make, part)))
         start.upto, start.state = upto, state[:DIGEST]
         base.execute("INSERT INTO snapshot VALUES (1, ?, ?)", (pack(start), state))
     chain, when = start.chain, iter(times)
@@ -391,7 +400,7 @@ def _make_tables(base: sqlite3.Connection) -> None:
 def observations(
     path: Path, folders: Iterable[Path], game: str | None
 ) -> tuple[GamePart, list[tuple[Any, ...]]]:
-    """(game, rows of (time, agent, arm, reward)) from the folders of nodes, oldest first."""
+    """(game, rows of (time, agent, arm, reward, propensity)) from the folders of nodes, oldest first."""
     mesh = read_mesh(path)
     if game is None and len(mesh.games) != 1:
         raise InputError(f"which game: --game {' or '.join(mesh.games)}")
@@ -412,8 +421,9 @@ def observations(
                 owner.removeprefix(prefix),
                 numbered.get(arm) if isinstance(arm, int) else arm,
                 sign * reward,
+                chance,
             )
-            for when, name, _, arm, reward in found
+            for when, name, _, arm, reward, chance in found
             if name == (game or part.name) and (isinstance(arm, str) or arm in numbered)
         ]
     rows.sort(key=lambda row: row[0])
@@ -423,7 +433,10 @@ def observations(
 def export(
     path: Path, folders: Iterable[Path], out: Path, *, game: str | None = None, wide: bool = False
 ) -> int:
-    """Write the log of nodes as a table: a row per observation or, if `wide`, a column per arm; its rows."""
+    """Write the log of nodes as a table: a row per observation or, if `wide`, a column per arm; its rows.
+
+    The column `propensity` is there if it was recorded, empty in rows that have none.
+    """
     part, rows = observations(path, folders, game)
     if wide:
         columns = {arm: [row[3] for row in rows if row[2] == arm] for arm in part.arms}
@@ -431,7 +444,8 @@ def export(
         table: dict[str, list[Any]] = {arm: column[:length] for arm, column in columns.items()}
     else:
         times = [datetime.datetime.fromtimestamp(row[0], datetime.UTC).isoformat() for row in rows]
-        names = ("agent", "arm", value_name(part))
+        drawn = any(row[4] is not None for row in rows)
+        names = ("agent", "arm", value_name(part), *["propensity"] * drawn)
         table = {"time": times} | {key: [row[i] for row in rows] for i, key in enumerate(names, 1)}
     _write_table(out, table)
     return len(rows)

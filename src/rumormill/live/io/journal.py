@@ -233,7 +233,7 @@ class Journal:
         chain, own, items = old.chain, [], dict(old.items)
         for row in map(Row._make, base.execute(sql, (upto,))):
             chain = row.chain
-            if row.data[1:5] == b"\xa3own":
+            if records.may_be_own(row.data):
                 record = records.decode(row.data)
                 own += own_rows([(row, record)])
                 items |= last_items([record])

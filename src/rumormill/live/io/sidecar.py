@@ -209,7 +209,7 @@ class Sidecar:
     ) -> dict[str, Any]:
         """One decision; of several arms the others have a token each."""
         runtime = self._runtime
-        token = runtime.node.choose(game, runtime.clock(), ttl, allowed, k)
+        token = runtime.node.choose(game, runtime.clock(), ttl, allowed, k, propensity)
         runtime.flush_if_full()
         part = runtime.mesh.part(game)
         assert part is not None
@@ -223,8 +223,8 @@ class Sidecar:
             }
             for arm in (token.arm, *token.others)
         )
-        if propensity:
-            first["propensity"] = runtime.node.games[game].adapter.propensity(token.arm)
+        if propensity or part.propensities:
+            first["propensity"] = token.propensity
         return first if k == 1 else first | {"others": others}
 
     def _observe(self, request: Request) -> Response | Future[Response]:
