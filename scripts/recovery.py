@@ -7,7 +7,8 @@ Ten agents on a ring play KMP: a choice is one pull of one agent, a round has te
 degrees of freedom, means 1 and 1/2; after the change 0 and 1/2 (brown-out: the best arm falls), -1 and 1/2
 (outage: it falls further) or 1 and 2 (other better: one that is hardly pulled rises). Recovered: 190 of the
 last 200 choices took the new best arm. Counted are choices after the change, median and maximum over seeds; a
-dash stands for more than were played: 20,000, or as many as before the change if that is more.
+dash stands for more than were played: 20,000, or as many as before the change if that is more. 0 before: a
+mesh that knows nothing yet.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def recoveries(
     rounds = learned // AGENTS
     after = (played or max(LEAST_PLAYED, learned)) // AGENTS
     policy = rm.KMPUCB(gamma=2, zeta=0.5, forget=forget, moments=rm.Moments(eps=1.0, u=4.0, rho=3.0))
-    source = rm.Piecewise([(1, bandit(MEANS)), (rounds + 1, bandit(CHANGES[change]))])
+    later = bandit(CHANGES[change])
+    source = rm.Piecewise([(1, bandit(MEANS)), (rounds + 1, later)]) if rounds else later
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # forgetting runs on the reference engine
         game = rm.simulate(
@@ -84,7 +86,7 @@ def cell(found: Sequence[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--learned", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--learned", type=int, nargs="+", default=[0, 1_000, 10_000, 100_000])
     parser.add_argument("--seeds", type=int, default=5)
     given = parser.parse_args()
     print("| | | " + " | ".join(f"{learned:,}" for learned in given.learned) + " |")

@@ -6,6 +6,7 @@ and its numbers, in their order, are compared with what follows from the table o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from functools import cache
@@ -120,6 +121,34 @@ def test_what_lies_cost() -> None:
     guarded = table["KMP (guarded where somebody lies)",]
     share = [100 * guarded[attack] / alone for attack in ("promote", "slander", "flood")]
     assert says(IMPERFECT, "Guarded KMP is at # to # % of the regret") == low_high(share)
+
+
+# ---- rewards that change -----------------------------------------------------------------------------------
+
+
+def test_how_long_recovery_takes() -> None:
+    name, heading = "docs/change.md", "## How long it takes to recover"
+    table = rows(name, heading, 2)
+    for change, sentence in {
+        "brown-out": "after a brown-out # to # times as many choices",
+        "outage": "an outage # to # times.",
+    }.items():
+        growth = [
+            choices / float(before.replace(",", ""))
+            for before, choices in table[change, "no forgetting"].items()
+            if before != "0"
+        ]
+        assert says(name, sentence) == low_high(growth, 1)
+    cells = {
+        way: [max(numbers(row)) for row in page(name).split(heading)[1].splitlines() if f"| {way} |" in row]
+        for way in ("window 800", "discount 0.998")
+    }
+    assert says(name, "that were measured are # and # choices") == [max(each) for each in cells.values()]
+    samples = math.log(2 / (1 - 0.998)) / -math.log(0.998)
+    assert says(name, "after # samples, # choices, what a discount") == [
+        round(samples, -1),
+        round(2 * samples, -2),
+    ]
 
 
 # ---- README ------------------------------------------------------------------------------------------------

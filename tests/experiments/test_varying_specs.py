@@ -172,10 +172,10 @@ def test_scenarios_are_an_axis() -> None:
         (with_scenarios(SCENARIOS, "sesonal"), "there is no scenario 'sesonal': did you mean 'seasonal'"),
         ({**RAW, "sweep": {"scenario": ["a"]}}, r"give them by name, as \[arms.scenarios.NAME\]"),
         (
-            with_scenarios({"a": {"sesaon": {}}}, "a"),
+            with_scenarios({"b": {}, "a": {"sesaon": {}}}, "a"),
             "arms.scenarios.a.sesaon: unknown key: did you mean 'season'",
         ),
-        (with_scenarios({"a": {"changes": 3}}, "a"), "arms.scenarios.a.changes = 3 is not allowed"),
+        (with_scenarios({"b": {}, "a": {"changes": 3}}, "a"), "arms.scenarios.a.changes = 3 is not allowed"),
     ],
 )
 def test_scenarios_that_are_refused(raw: dict[str, Any], message: str) -> None:
