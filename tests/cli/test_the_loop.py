@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import functools
-import itertools
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from helpers.lockstep import Lockstep, RoundNode
-from rumormill.live.core.node_config import node_config
-from rumormill.live.core.records import Own
-from rumormill.live.io.journal import Journal
-from rumormill.mesh.file import Mesh, read_mesh, write_mesh
+from helpers.played_mesh import play_mesh, play_rounds
+from rumormill.mesh.file import read_mesh, write_mesh
 
 Cli = Callable[..., Any]
 CLIENTS, ROUNDS, LATENCY = 6, 160, (10.0, 12.0)
@@ -25,35 +19,6 @@ CLIENTS, ROUNDS, LATENCY = 6, 160, (10.0, 12.0)
 def round_trips(seed: int, rounds: int = ROUNDS) -> np.ndarray:
     noise = np.random.default_rng(seed).gamma(2.0, 3.0, (rounds, CLIENTS, len(LATENCY)))
     return np.asarray(LATENCY) + noise - 6.0
-
-
-def _next(clock: Iterator[int]) -> float:
-    return float(next(clock))
-
-
-def play(mesh: Mesh, game: str, values: np.ndarray, folder: Path) -> list[Path]:
-    """The nodes of a mesh in lock step on these costs; what each observed is in its own folder."""
-    names = list(mesh.ids)
-    nodes = [RoundNode(node_config(mesh, name, epoch=1)) for name in names]
-    linked = {mesh.ids[name]: [mesh.ids[other] for other in mesh.links[name]] for name in names}
-    step = Lockstep(nodes, linked, game)
-    rounds = [
-        [arm for (arm,) in step.play_round(t, lambda v, t, k: -values[t - 1, v, k])]
-        for t in range(1, len(values) + 1)
-    ]
-    folders = []
-    for v, name in enumerate(names):
-        clock = itertools.count()
-        owner = f"mesh {mesh.file.name}, node {name}"
-        journal = Journal(folder / name, owner, fresh_epoch=lambda: 1, clock=functools.partial(_next, clock))
-        written = threading.Semaphore(0)
-        journal.start(lambda n, written=written: written.release())  # type: ignore[misc]
-        for t, arms in enumerate(rounds, 1):
-            journal.write([Own(game, t, arms[v], -float(values[t - 1, v, arms[v]]), t)])
-            assert written.acquire(timeout=60)
-        assert journal.close()
-        folders.append(folder / name)
-    return folders
 
 
 def test_from_a_log_to_live_nodes_and_back(cli: Cli, tmp_path: Path) -> None:
@@ -104,7 +69,12 @@ def test_from_a_log_to_live_nodes_and_back(cli: Cli, tmp_path: Path) -> None:
     file = read_mesh(Path("mesh.toml")).file
     file.games[0].prior = None  # nodes that know the arms would hardly try the worse one again
     write_mesh(Path("mesh.toml"), file)
-    folders = play(read_mesh(Path("mesh.toml")), "mirrors", round_trips(2), tmp_path)
+    costs = round_trips(2)
+
+    def pay(v: int, t: int, arm: int) -> float:
+        return -float(costs[t - 1, v, arm])
+
+    folders = play_mesh(read_mesh(Path("mesh.toml")), "mirrors", pay, ROUNDS, tmp_path)
     assert cli("mesh", "export", *map(str, folders), "--mesh", "mesh.toml", "--out", "log.csv").code == 0
     log = pl.read_csv("log.csv")
     assert set(log["arm"]) == {"north", "south"}
@@ -117,3 +87,10 @@ def test_from_a_log_to_live_nodes_and_back(cli: Cli, tmp_path: Path) -> None:
     again = cli("advise", "--like", "mesh.toml", "log.csv")
     assert again.code == 0, again.err
     assert "The setting in the file is still right" in " ".join(again.out.split())
+    # The next mesh starts where this one ended: with its prior, and with the better mirror.
+    carried = cli("mesh", "adopt", "--mesh", "mesh.toml", "--from", *map(str, folders))
+    assert carried.code == 0, carried.err
+    assert f"game mirrors: a prior for {CLIENTS} nodes from {CLIENTS * ROUNDS:,} observations" in carried.out
+    costs = round_trips(3)
+    firsts = play_rounds(read_mesh(Path("mesh.toml")), "mirrors", pay, 3)
+    assert firsts == [[0] * CLIENTS] * 3  # without it all try the other one in round 2

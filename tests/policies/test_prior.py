@@ -217,5 +217,5 @@ def test_a_prior_that_does_not_fit(policy: Any, prior: Any, word: str) -> None:
 
 def test_the_state_of_a_prior_counts_what_was_taken() -> None:
     state = PriorState(rm.Prior(mean=[0.0], n=[5]))
-    state.restore({"weights": [0.0], "taken": 7})
-    assert state.state() == {"weights": [0.0], "taken": 7}
+    state.restore({"weights": [0.0], "taken": 7}, [7.0])
+    assert state.state() == {"weights": [0.0], "taken": 7, "mean": [0.0]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,11 +64,12 @@ def add(path: Path, name: str, address: str, links: Sequence[str]) -> Mesh:
     return _changed(path, file)
 
 
-def adopt(path: Path, address: str | None = None) -> Mesh:
+def adopt(path: Path, address: str | None = None, learn: Callable[[Mesh], object] | None = None) -> Mesh:
     """Complete a mesh file that `rumormill advise --write` made: ids, addresses, an authority, keys.
 
     `address` is HOST:PORT with {name} for the node's name and {port} for 7400, 7401, ...; if it is not given,
-    addresses in the file stay, and a node that has none gets its name and port 7400.
+    addresses in the file stay, and a node that has none gets its name and port 7400. `learn` may set the
+    priors of the games; it is called with links and plans, before anything is written.
     """
     file = read_file(path)
     ports = itertools.count(FIRST_PORT)
@@ -80,7 +81,9 @@ def adopt(path: Path, address: str | None = None) -> Mesh:
             given = address or f"{{name}}:{FIRST_PORT}"
             node.address = given.replace("{name}", node.name).replace("{port}", str(next(ports)))
             split_address(node.address, "--address")
-    Mesh(msgspec.structs.replace(file, signed=False), path)  # all but the keys must be right
+    checked = Mesh(msgspec.structs.replace(file, signed=False), path)  # all but the keys must be right
+    if learn is not None:
+        learn(_planned(checked, 0))
     if not (path.parent / KEYS / "ca.key").exists():
         make_authority(path.parent / KEYS, file.name)
     for node in file.nodes:
@@ -173,10 +176,17 @@ def _changed(path: Path, file: MeshFile) -> Mesh:
 
 def plan(path: Path, seed: int = 0) -> Mesh:
     """Compute links (from `[network]`, if given), hop budgets, cliques and leaders, and write them."""
+    file = _planned(read_mesh(path), seed).file
+    file.revision += 1
+    write_mesh(path, file)
+    return read_mesh(path)
+
+
+def _planned(mesh: Mesh, seed: int) -> Mesh:
+    """The mesh with links and plans, which are put into its file; nothing is written."""
     from rumormill.graphs import Network
 
-    mesh = read_mesh(path)
-    file = mesh.file
+    file, path = mesh.file, mesh.path
     order = [node.name for node in file.nodes]
     if len(order) < 1:
         raise InputError(f"{path} has no nodes yet: rumormill mesh add NAME HOST:PORT")
@@ -194,9 +204,7 @@ def plan(path: Path, seed: int = 0) -> Mesh:
         file.plans[game.name] = part = _plan(made, order, f"{path}: game {game.name!r}")
         if not edges and len(order) > 1 and (part.gamma > 0 or part.cliques or part.leader):
             raise InputError(f"{path}: no node has neighbours; give --link, or a [network]")
-    file.revision += 1
-    write_mesh(path, file)
-    return read_mesh(path)
+    return Mesh(file, path)
 
 
 def _plan(made: Any, order: Sequence[str], where: str) -> PlanPart:

@@ -153,6 +153,11 @@ class Samples:
         """The stream of an arm."""
         return self._arms[arm]
 
+    @property
+    def counts(self) -> list[float]:
+        """The number of samples of every arm."""
+        return [float(samples.count) for samples in self._arms]
+
     def estimates(self, t: int) -> tuple[tuple[float, float], ...]:
         """(mean, count) of every arm in round t."""
         L = self.L(t)
@@ -364,10 +369,10 @@ class MessagePassingAgent:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state()` described; a prior that the state does not know is taken as new."""
+        """Go on from what `state()` described; the prior may be another."""
         self.samples.restore(state["samples"])
-        if self.samples.prior is not None and "prior" in state:
-            self.samples.prior.restore(state["prior"])
+        if self.samples.prior is not None:
+            self.samples.prior.restore(state.get("prior"), self.samples.counts)
         self.relay.restore(state["relay"])
         self.now = int(state.get("now", 0))
         self.samples.latest = rows_from_plain(state.get("latest", ()))

@@ -213,9 +213,16 @@ class PriorState:
 
     def state(self) -> dict[str, Any]:
         """What happened to it so far, as plain data."""
-        return {"weights": list(self._weights), "taken": self.taken}
+        return {"weights": list(self._weights), "taken": self.taken, "mean": list(self._mean)}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state()` described."""
-        self._weights = [float(w) for w in state["weights"]]
-        self.taken = int(state["taken"])
+    def restore(self, state: dict[str, Any] | None, counts: Sequence[float]) -> None:
+        """Go on from what `state()` described, with so many samples of every arm.
+
+        If that was another prior, or none, this one holds for the arms with fewer samples than its weight.
+        """
+        if state is None or list(state.get("mean", self._mean)) != list(self._mean):
+            self._weights = [w if n < w else 0.0 for w, n in zip(self._weights, counts, strict=True)]
+            self.taken = int(sum(counts))
+        else:
+            self._weights = [float(w) for w in state["weights"]]
+            self.taken = int(state["taken"])

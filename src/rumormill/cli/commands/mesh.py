@@ -7,13 +7,16 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rumormill.cli.arguments import Json
 from rumormill.cli.printing import note, print_json, print_table, say
 from rumormill.errors import InputError
+
+if TYPE_CHECKING:
+    from rumormill.mesh.file import Mesh
 
 mesh = typer.Typer(
     name="mesh", help="Make a mesh of live nodes, change it, export its log.", no_args_is_help=True
@@ -126,14 +129,34 @@ def adopt(
         str | None,
         typer.Option(help="Where neighbours reach each node: {name} is its name, {port} counts from 7400."),
     ] = None,
+    source: Annotated[
+        list[Path] | None,
+        typer.Option("--from", metavar="DATA...", help="Folders of nodes: what they learned is the prior."),
+    ] = None,
+    more: Annotated[list[Path] | None, typer.Argument(hidden=True)] = None,
+    game: Annotated[str | None, typer.Option(help="With --from: which game, if not all.")] = None,
     mesh: File = FILE,
 ) -> None:
-    """Complete a file of `rumormill advise --write`: ids, addresses, keys and a plan."""
+    """Complete a file of `rumormill advise --write`: ids, addresses, keys and a plan.
+
+    With --from the new revision begins with what the nodes of this mesh have observed: n1.data n2.data.
+    """
     from rumormill.mesh.edit import adopt as complete
     from rumormill.mesh.edit import plan as work_out
 
-    made = complete(mesh, address)
+    if not source and (more or game is not None):
+        raise InputError("folders and --game go with --from: rumormill mesh adopt --from n1.data n2.data")
+    lines: list[str] = []
+
+    def learn(planned: Mesh) -> None:
+        from rumormill.live.io.carry_over import carry_over
+
+        lines.extend(carry_over(planned, [*(source or ()), *(more or ())], game))
+
+    made = complete(mesh, address, learn if source else None)
     work_out(mesh)
+    for line in lines:
+        say(line)
     say(f"{mesh} has {len(made.ids)} nodes with keys, and a plan; keep keys/ca.key to yourself")
     say(f"start each: rumormill node --name {next(iter(made.ids), 'NAME')} --mesh {mesh}")
 

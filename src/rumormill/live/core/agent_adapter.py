@@ -104,6 +104,7 @@ class AgentAdapter:
             isinstance(each, dict) and isinstance(each.get("samples"), list) for each in (fresh, earlier)
         ):
             return False
+        fresh.pop("prior", None)  # it is new beside the samples that are taken over
         for arm, place in enumerate(places):
             if place is not None:
                 fresh["samples"][arm] = earlier["samples"][place]

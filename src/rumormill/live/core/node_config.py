@@ -115,8 +115,14 @@ def _game_config(
 
 
 def _maker(mesh: Mesh, game: GamePart, name: str, part: Any, prior: Prior | None) -> Callable[[], Agent]:
-    policy, node = mesh.live_policy(game), mesh.ids[name]
-    seat = Seat(
+    policy, seat = mesh.live_policy(game), seat_of(mesh, game, name, part, prior)
+    return lambda: policy.agent(seat)
+
+
+def seat_of(mesh: Mesh, game: GamePart, name: str, part: Any, prior: Prior | None = None) -> Seat:
+    """The seat of a node's agent; the prior is that of the file if none is given."""
+    node = mesh.ids[name]
+    return Seat(
         agent=node,
         n_arms=len(game.arms),
         neighbours=tuple(mesh.ids[other] for other in mesh.links[name]),
@@ -127,7 +133,6 @@ def _maker(mesh: Mesh, game: GamePart, name: str, part: Any, prior: Prior | None
         prior=prior or mesh.prior(game, name),
         part=part,
     )
-    return lambda: policy.agent(seat)
 
 
 def fingerprint(mesh: Mesh, game: GamePart, *, of_arms: bool = True) -> str:

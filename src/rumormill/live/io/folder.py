@@ -22,6 +22,7 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
+from rumormill.arms.objective import sign_of
 from rumormill.errors import DataError, InputError
 from rumormill.files import StoreError, write_atomically
 from rumormill.live.core import records
@@ -39,7 +40,7 @@ from rumormill.live.core.records import (
     weight_of,
 )
 from rumormill.live.io.items import named_segments, verify_segments
-from rumormill.mesh.file import GamePart, read_mesh
+from rumormill.mesh.file import GamePart, Mesh, read_mesh
 from rumormill.text import nearest
 
 
@@ -407,27 +408,27 @@ def observations(
     part = next(iter(mesh.games.values())) if game is None else mesh.part(game)
     if part is None:
         raise InputError(f"{path} has no game {game!r}{nearest(str(game), mesh.games)}")
-    sign = -1.0 if part.objective == "minimise" else 1.0
+    sign = sign_of(part.objective)
     rows = []
     for folder in folders:
-        owner, found = read_log(folder)
-        prefix = f"mesh {mesh.file.name}, node "
-        if not owner.startswith(prefix):
-            raise InputError(f"{folder} belongs to {owner}, not to mesh {mesh.file.name}")
+        node, found = read_log_of(mesh, folder)
         numbered = dict(enumerate(part.arms))  # before arms could change, they were logged by number
         rows += [
-            (
-                when,
-                owner.removeprefix(prefix),
-                numbered.get(arm) if isinstance(arm, int) else arm,
-                sign * reward,
-                chance,
-            )
+            (when, node, numbered.get(arm) if isinstance(arm, int) else arm, sign * reward, chance)
             for when, name, _, arm, reward, chance in found
             if name == (game or part.name) and (isinstance(arm, str) or arm in numbered)
         ]
     rows.sort(key=lambda row: row[0])
     return part, rows
+
+
+def read_log_of(mesh: Mesh, folder: Path) -> tuple[str, list[LogRow]]:
+    """(name, own observations) of a node of this mesh."""
+    owner, found = read_log(folder)
+    prefix = f"mesh {mesh.file.name}, node "
+    if not owner.startswith(prefix):
+        raise InputError(f"{folder} belongs to {owner}, not to mesh {mesh.file.name}")
+    return owner.removeprefix(prefix), found
 
 
 def export(
