@@ -199,6 +199,15 @@ def test_what_the_first_mesh_was_born_with_is_carried_on(tmp_path: Path) -> None
     assert seen[0] == seen[1]
 
 
+def test_what_is_forgotten_is_not_carried_over(tmp_path: Path) -> None:
+    path = made_mesh(tmp_path, {"type": "robust", "estimator": "clipped", "forget": {"window": 20}})
+    mesh = read_mesh(path)
+    carry_over(mesh, [write_folder(mesh, GAME, "n2", [(0, -0.5)] * 40 + [(0, 0.5)] * 30, tmp_path)])
+    prior: Any = mesh.prior(mesh.file.games[0], "n2")
+    assert 10 <= prior.n[0] <= 20
+    assert prior.mean[0] == pytest.approx(0.5)
+
+
 def test_a_template_learns_from_its_classes(tmp_path: Path) -> None:
     path = made_mesh(tmp_path, {"type": "robust", "estimator": "clipped"}, classes=4)
     mesh = read_mesh(path)

@@ -133,7 +133,7 @@ def adopt(
         list[Path] | None,
         typer.Option("--from", metavar="DATA...", help="Folders of nodes: what they learned is the prior."),
     ] = None,
-    more: Annotated[list[Path] | None, typer.Argument(hidden=True)] = None,
+    more: Annotated[list[Path] | None, typer.Argument(hidden=True, metavar="[DATA]...")] = None,
     game: Annotated[str | None, typer.Option(help="With --from: which game, if not all.")] = None,
     mesh: File = FILE,
 ) -> None:
