@@ -1,10 +1,11 @@
-"""What people wait for: own policies on the reference engine, small runs, many cells, a second comparison.
+"""What people wait for: first games, own policies on the reference engine, small runs, many cells.
 
-    python scripts/bench_waits.py                        # this tree; about a minute
+    python scripts/bench_waits.py                        # this tree; about two minutes
     python scripts/bench_waits.py --against COMMIT       # both in turns, with the ratios
     python scripts/bench_waits.py --only "own policies"
 
-CPU seconds of the process and of those it started, the best of several turns; compiled code is on disk.
+CPU seconds of the process and of those it started, the best of several turns. But for first games compiled
+code is on disk.
 """
 
 from __future__ import annotations
@@ -147,8 +148,39 @@ def second_comparison() -> dict[str, float]:
     return {"ms, a second `rm.compare` of four policies": 1e3 * best_of(10, again)}
 
 
+FIRST_GAMES = {
+    "trimmed": ("rm.KMPUCB(gamma=1)", ""),
+    "clipped": ("rm.DecentralizedMPUCB(gamma=1, estimator=rm.ClippedMean())", ""),
+    "median of means": ("rm.DecentralizedMPUCB(gamma=1, estimator=rm.MedianOfMeans())", ""),
+    "quiet": ("rm.KMPUCB(gamma=1, quiet=0.5)", ""),
+    "losses": ("rm.KMPUCB(gamma=1)", "channel=rm.Imperfect(p=0.9)"),
+    "rm.Default()": ("rm.Default()", ""),
+}
+FIRST_GAME = """
+import rumormill as rm
+bandit = rm.Bandit([rm.Gaussian(loc=mean) for mean in (0.1, 0.5, 0.9)])
+rm.simulate(bandit, rm.Network.ring(8), POLICY, horizon=50, rng=1, engine="fast", OPTIONS)
+"""
+
+
+def first_games() -> dict[str, float]:
+    """CPU seconds of the first game of a machine: nothing is compiled yet."""
+    found = {}
+    for name, (policy, options) in FIRST_GAMES.items():
+        source = FIRST_GAME.replace("POLICY", policy).replace("OPTIONS", options)
+        with tempfile.TemporaryDirectory() as folder:
+            place = {**os.environ, "NUMBA_CACHE_DIR": folder}
+
+            def play(source: str = source, place: dict[str, str] = place) -> None:
+                subprocess.run([sys.executable, "-c", source], check=True, env=place)
+
+            found[f"CPU s, first game, {name}"] = best_of(1, play)
+    return found
+
+
 MEASURED: dict[str, Callable[[], dict[str, float]]] = {
     "own policies": own_policies,
+    "first games": first_games,
     "small run": small_run,
     "many cells": many_cells,
     "second comparison": second_comparison,

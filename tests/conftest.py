@@ -3,6 +3,7 @@
 import os
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +33,21 @@ def compile_kernels(number: int, count: int) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled_kernels(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> None:
+def shared_kernels() -> Iterator[None]:
+    """Tests use all kinds of means: one kernel for all, compared with others in kernels/test_features.py."""
+    if "NUMBA_DISABLE_JIT" in os.environ:
+        yield
+        return
+    from rumormill.engine import compiled
+
+    with compiled.shared_kernels():
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def compiled_kernels(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, shared_kernels: None
+) -> None:
     """With several workers each compiles a share of the kernels; the others load them from the disk cache."""
     worker = getattr(request.config, "workerinput", None)
     if worker is None or request.session.testscollected < MANY_TESTS or "NUMBA_DISABLE_JIT" in os.environ:

@@ -224,7 +224,7 @@ def test_compilation_is_announced_to_people(
         for _ in range(2):
             COMPILING.on_start(None)
             COMPILING.on_end(None)
-    said = "compiling kernels for KMPUCB, RobustUCB, once on this machine: about 25 s\n"
+    said = "compiling kernels for KMPUCB, RobustUCB, once on this machine: 8 to 20 s\n"
     assert capsys.readouterr().err == (said if notebook else "")
     assert COMPILING.on_begin is None
 

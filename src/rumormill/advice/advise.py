@@ -113,16 +113,20 @@ def advise(
 
     Reference: docs/advice.md, docs/decisions/007-cooperation-has-to-prove-itself.md.
     """
+    from rumormill.engine.compiled import shared_kernels
+
     check_estimators(estimators)
     names = list(dict.fromkeys(estimators))
     if isinstance(source, Log):
-        return _advise_log(source, network, names, seed, jobs, on_play)
+        with shared_kernels():
+            return _advise_log(source, network, names, seed, jobs, on_play)
     case = source if isinstance(source, Case) else case_of_spec(source)
     if network is None:
         if isinstance(source, Case):
             raise InputError("network is missing: a Case has arms only")
         network = build_network(one_problem(source), 0)
-    return _advise_spec(case, network, names, horizon, trials, seed, jobs)
+    with shared_kernels():
+        return _advise_spec(case, network, names, horizon, trials, seed, jobs)
 
 
 # --- logs -----------------------------------------------------------------------------------------------

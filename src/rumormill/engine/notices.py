@@ -52,7 +52,7 @@ def compilation_announced(policies: Sequence[str]) -> Iterator[None]:
     def say() -> None:
         COMPILING.on_begin = None
         names = ", ".join(dict.fromkeys(policies))
-        print(f"compiling kernels for {names}, once on this machine: about 25 s", file=sys.stderr, flush=True)
+        print(f"compiling kernels for {names}, once on this machine: 8 to 20 s", file=sys.stderr, flush=True)
 
     if COMPILING.on_begin is None:
         COMPILING.on_begin = say

@@ -12,7 +12,7 @@ import numpy as np
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.lossy_state import BestRows
 from rumormill.kernels.simd.bitmask import lowest_bit
-from rumormill.kernels.simd.masked_add import LANES, lanes_up_to
+from rumormill.kernels.simd.masked_add import LANES
 from rumormill.kernels.state import Flags, Floats, Ids, Ints, Reach, SentRows, Words
 
 
@@ -202,3 +202,13 @@ def update_best_row(
         best_rows.mean[arm, v] = mean
         best_rows.origin[arm, v] = origin
         best_rows.when[arm, v] = when
+
+
+@part
+def lanes_up_to(values: Floats, limit: float, lane: int) -> np.uint64:
+    """Bitmask of the values from `lane` on that are at most the limit; 0 beyond the last one."""
+    word = np.uint64(0)
+    for j in range(lane, min(lane + LANES, values.shape[0])):
+        if values[j] <= limit:
+            word |= np.uint64(1) << np.uint64(j - lane)
+    return word

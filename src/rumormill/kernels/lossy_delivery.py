@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
 from rumormill.kernels.beliefs import add_all_to_beliefs
@@ -23,6 +26,7 @@ from rumormill.kernels.means_stored import store
 from rumormill.kernels.means_sums import count_and_add, power_of_size, required_rank
 from rumormill.kernels.origins import add_from_origin, store_row
 from rumormill.kernels.state import (
+    ANY,
     CATONI,
     DEFAULT,
     MEDIAN_BOUND,
@@ -48,10 +52,10 @@ def rank_or_bin(
 
 
 @step
-def rank_by_rules(x: float, arm: int, rules: Rules, memory: Memory) -> tuple[float, float]:
+def rank_by_rules(kind: int, x: float, arm: int, rules: Rules, memory: Memory) -> tuple[float, float]:
     """The same with the rules of a trial."""
     last_L, scale = rules.L[rules.horizon], memory.general.constants.scale
-    return rank_or_bin(x, memory.state.sure_x[arm], last_L, rules.trims, rules.kind, rules.u, rules.p, scale)
+    return rank_or_bin(x, memory.state.sure_x[arm], last_L, rules.trims, kind, rules.u, rules.p, scale)
 
 
 @part
@@ -62,33 +66,55 @@ def corrupted_value(x: float, drawn: float, way: int, amount: float) -> float:
     return amount * x if way == SCALED else drawn
 
 
-@part
-def deliver(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
-    """End of round t: own samples, and what arrives from other agents."""
-    links, in_flight, ring = lossy.links, lossy.in_flight, memory.ring
-    lists = in_flight.pool.shape[1] > 0
-    if in_flight.seen.shape[0] > 0:
-        clear_seen(t, in_flight)
-    for v in range(up.shape[0]):
-        if not up[v]:
-            if lists:
+@cache
+def delivery(only: int) -> Callable[..., None]:
+    """What happens at the end of a round, for one kind of mean or any."""
+    any_kind, default = only == ANY, only == DEFAULT
+
+    @part
+    def receive(t: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+        kind = rules.kind if any_kind else only
+        update_leader_and_rows(kind, v, count, rules, memory, lossy)
+        used = select_samples(kind, t, v, count, rules, memory, lossy)
+        add_selected(kind, default, t, v, used, rules, memory, lossy)
+
+    @part
+    def deliver(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+        """End of round t: own samples, and what arrives from other agents."""
+        links, in_flight = lossy.links, lossy.in_flight
+        if in_flight.seen.shape[0] > 0:
+            clear_seen(t, in_flight)
+        for v in range(up.shape[0]):
+            if up[v]:
+                count = arrivals(t, v, lossy, memory)
+                if not lossy.corruption.liars[v]:
+                    receive(t, v, count, rules, memory, lossy)
+            elif in_flight.pool.shape[1] > 0:
                 defer_forwarding_listed(t, v, links, in_flight)
             else:
                 defer_forwarding(t, v, links, in_flight)
-            continue
-        if lists:
-            open_lists(t, v, in_flight)
-        collect_arrivals(t, v, ring.sent, links, in_flight)
-        count = list_arrivals(t, v, lossy.receive.hold, links, in_flight)
-        if lists:
-            close_lists(t, v, count, in_flight)
-        if not lossy.corruption.liars[v]:
-            update_leader_and_rows(v, count, rules, memory, lossy)
-            add_selected(t, v, select_samples(t, v, count, rules, memory, lossy), rules, memory, lossy)
+
+    return deliver
 
 
-@part
-def update_leader_and_rows(v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+@step
+def arrivals(t: int, v: int, lossy: LossyState, memory: Memory) -> int:
+    """How many messages arrive at an agent that is present; they are listed in arrival order."""
+    links, in_flight = lossy.links, lossy.in_flight
+    lists = in_flight.pool.shape[1] > 0
+    if lists:
+        open_lists(t, v, in_flight)
+    collect_arrivals(t, v, memory.ring.sent, links, in_flight)
+    count = list_arrivals(t, v, lossy.receive.hold, links, in_flight)
+    if lists:
+        close_lists(t, v, count, in_flight)
+    return count
+
+
+@step
+def update_leader_and_rows(
+    kind: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState
+) -> None:
     """Store the leader's newest arm, and the rows with most samples."""
     now, in_flight, rows, corruption = lossy.now, lossy.in_flight, memory.rows, lossy.corruption
     slots, leader = memory.ring.arm.shape[0], rules.leader_of[v]
@@ -103,20 +129,22 @@ def update_leader_and_rows(v: int, count: int, rules: Rules, memory: Memory, los
         corrupted = corruption.rows and corruption.at_receiver
         if corrupted:
             corrupted = happens(key_of_three(corruption.key, v, origin, when), corruption.limit)
-        if rules.kind == ORIGIN_MEDIAN and when < lossy.origins.newest[v, origin]:
+        if kind == ORIGIN_MEDIAN and when < lossy.origins.newest[v, origin]:
             continue
         for arm in range(rules.n_arms):
             mean = rows.mean[slot, arm, origin]
             if corrupted and mean < np.inf:
                 mean = corrupted_value(mean, now.drawn[slot, origin], corruption.way, corruption.amount)
-            if rules.kind == ORIGIN_MEDIAN:
+            if kind == ORIGIN_MEDIAN:
                 store_row(when, v, arm, origin, mean, rows.n[slot, arm, origin], lossy.origins)
             else:
                 update_best_row(when, v, arm, origin, mean, rows.n[slot, arm, origin], lossy.best_rows)
 
 
-@part
-def select_samples(t: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState) -> int:
+@step
+def select_samples(
+    kind: int, t: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState
+) -> int:
     """The samples that agent v uses, in arrival order: its own, then others. Returns how many."""
     ring, receive, corruption = memory.ring, lossy.receive, lossy.corruption
     now, in_flight = lossy.now, lossy.in_flight
@@ -138,7 +166,7 @@ def select_samples(t: int, v: int, count: int, rules: Rules, memory: Memory, los
             key_of_three(corruption.key, v, origin, when), corruption.limit
         ):
             x = corrupted_value(x, now.drawn[slot, origin], corruption.way, corruption.amount)
-            need, power = rank_by_rules(x, arm, rules, memory)
+            need, power = rank_by_rules(kind, x, arm, rules, memory)
         in_flight.arm[used], in_flight.x[used], in_flight.need[used], in_flight.power[used] = (
             arm,
             x,
@@ -150,30 +178,39 @@ def select_samples(t: int, v: int, count: int, rules: Rules, memory: Memory, los
     return used
 
 
-@part
-def add_selected(t: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+@step
+def add_selected(
+    kind: int,
+    default: bool,
+    t: int,
+    v: int,
+    count: int,
+    rules: Rules,
+    memory: Memory,
+    lossy: LossyState,
+) -> None:
     """Add samples to the means of agent v."""
     state, in_flight = memory.state, lossy.in_flight
     arms, xs, needs = in_flight.arm, in_flight.x, in_flight.need
     n, total, changed = state.n, state.total, state.changed
-    if rules.kind == RUNNING:
+    if default:
+        for i in range(count):
+            changed[arms[i]] = True
+        sketches = memory.general.sketches
+        add_all_to_beliefs(count, arms, xs, v, sketches.beliefs, sketches.level)
+    elif kind == RUNNING:
         next_t = min(t + 1 if rules.shared_start else max(t, rules.first_rounds) + 1, rules.horizon)
         trimming = Trimming(rules.u, rules.p, rules.L)
         powers, calendar = in_flight.power, memory.calendar
         for i in range(count):
             changed[arms[i]] = True
             count_and_add(arms[i], v, xs[i], needs[i], powers, i, next_t, trimming, n, total, calendar)
-    elif rules.kind <= CATONI:
+    elif kind <= CATONI:
         for i in range(count):
-            store(xs[i], arms[i], v, rules.kind == MEDIAN_OF_MEANS, state, memory.general)
-    elif rules.kind == ORIGIN_MEDIAN:
+            store(xs[i], arms[i], v, kind == MEDIAN_OF_MEANS, state, memory.general)
+    elif kind == ORIGIN_MEDIAN:
         L, origins = rules.L[max(t, 2)], lossy.origins
         for i in range(count):
             add_from_origin(arms[i], v, in_flight.source[i], xs[i], L, origins.root, rules.p, origins)
-    elif rules.kind == DEFAULT:
-        for i in range(count):
-            changed[arms[i]] = True
-        sketches = memory.general.sketches
-        add_all_to_beliefs(count, arms, xs, v, sketches.beliefs, sketches.level)
     else:
-        add_to_sketch(rules.kind, count, arms, needs if rules.kind == MEDIAN_BOUND else xs, v, rules, memory)
+        add_to_sketch(kind, count, arms, needs if kind == MEDIAN_BOUND else xs, v, rules, memory)

@@ -6,20 +6,25 @@ The same steps as on a perfect channel (kernels/rounds.py), but arrivals are com
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
 from rumormill.kernels.decide import shared_arm, worth_sending
 from rumormill.kernels.flooding import send_bundles
 from rumormill.kernels.jit import kernel, part, step
-from rumormill.kernels.lossy_delivery import corrupted_value, deliver, rank_by_rules
+from rumormill.kernels.lossy_delivery import corrupted_value, delivery, rank_by_rules
 from rumormill.kernels.lossy_one_hop import deliver_one_hop
 from rumormill.kernels.lossy_state import DRAWN, BlockFaults, LossyState
 from rumormill.kernels.means_sums import remove_expired
 from rumormill.kernels.origins import estimate_by_origins
 from rumormill.kernels.rounds import choose_all, choose_default, estimate, row_values
 from rumormill.kernels.state import (
+    ANY,
     DEFAULT,
     ORIGIN_MEDIAN,
+    Features,
     Flags,
     Floats,
     Memory,
@@ -31,37 +36,74 @@ from rumormill.kernels.state import (
 )
 
 
-@kernel
-def play_lossy_block(
-    first: int,
-    draws: Floats,
-    law: RewardLaw,
-    faults: BlockFaults,
+@cache
+def lossy_block_kernel(features: Features, one_hop: bool) -> Callable[..., None]:
+    """Rounds of games with these features; by bitmasks of receivers (`one_hop`) or by flooding."""
+    only, extras = features
+    any_kind = only == ANY
+    deliver = delivery(only)
+
+    @part
+    def choose(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+        kind = rules.kind if any_kind else only
+        choose_preferred(kind, only == DEFAULT, extras, t, up, rules, memory, lossy)
+
+    @part
+    def send(
+        t: int,
+        row: int,
+        draws: Floats,
+        law: RewardLaw,
+        faults: BlockFaults,
+        rules: Rules,
+        memory: Memory,
+        lossy: LossyState,
+    ) -> None:
+        kind = rules.kind if any_kind else only
+        pull_and_send(kind, extras, t, row, draws, law, faults, rules, memory, lossy)
+
+    @kernel
+    def play_lossy_block(
+        first: int,
+        draws: Floats,
+        law: RewardLaw,
+        faults: BlockFaults,
+        rules: Rules,
+        memory: Memory,
+        lossy: LossyState,
+        output: Output,
+    ) -> None:
+        """Rounds first .. first + len(draws) - 1."""
+        for row in range(draws.shape[0]):
+            t, up = first + row, faults.up[row]
+            choose(t, up, rules, memory, lossy)
+            send(t, row, draws[row], law, faults, rules, memory, lossy)
+            record_round(t, rules, memory, lossy, output)
+            if t == rules.horizon:
+                return
+            leaving = rules.trims and (t >= rules.first_rounds or rules.shared_start)
+            if leaving and remove_expired(t + 1, memory.state.total, memory.calendar):
+                memory.state.changed[:] = True
+            if one_hop:
+                deliver_one_hop(t, up, rules, memory, lossy)
+            else:
+                send_bundles(t, up, lossy.links, lossy.in_flight.late)
+                deliver(t, up, rules, memory, lossy)
+
+    return play_lossy_block
+
+
+@step
+def choose_preferred(
+    kind: int,
+    default: bool,
+    extras: bool,
+    t: int,
+    up: Flags,
     rules: Rules,
     memory: Memory,
     lossy: LossyState,
-    output: Output,
 ) -> None:
-    """Rounds first .. first + len(draws) - 1."""
-    for row in range(draws.shape[0]):
-        t, up = first + row, faults.up[row]
-        choose_preferred(t, up, rules, memory, lossy)
-        pull_and_send(t, row, draws[row], law, faults, rules, memory, lossy)
-        record_round(t, rules, memory, lossy, output)
-        if t == rules.horizon:
-            return
-        leaving = rules.trims and (t >= rules.first_rounds or rules.shared_start)
-        if leaving and remove_expired(t + 1, memory.state.total, memory.calendar):
-            memory.state.changed[:] = True
-        if lossy.one_hop.words.shape[0] > 0:
-            deliver_one_hop(t, up, rules, memory, lossy)
-        else:
-            send_bundles(t, up, lossy.links, lossy.in_flight.late)
-            deliver(t, up, rules, memory, lossy)
-
-
-@part
-def choose_preferred(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
     """Which agents copy their leader in round t, and the choice of the others, arms without samples aside."""
     state, now, best_rows = memory.state, lossy.now, lossy.best_rows
     for v in range(up.shape[0]):
@@ -78,25 +120,28 @@ def choose_preferred(t: int, up: Flags, rules: Rules, memory: Memory, lossy: Los
         )
     if t <= rules.first_rounds and not (rules.shared_start and t > 1):
         return
-    if rules.kind == DEFAULT:
+    if default:
         choose_default(t, memory)
         return
-    if rules.kind == ORIGIN_MEDIAN:
+    if kind == ORIGIN_MEDIAN:
         estimate_by_origins(t, rules, memory, lossy.origins)
-    else:
-        estimate(t, rules, memory)
-    values, guarded = row_values(rules, memory), rules.kind == ORIGIN_MEDIAN
-    if rules.shares_rows and not guarded:
+        choose_all(kind, False, extras, t, rules, memory)
+        return
+    estimate(kind, t, rules, memory)
+    if rules.shares_rows:
+        values = row_values(kind, rules, memory)
         for arm in range(rules.n_arms):
             for v in range(up.shape[0]):
                 better = best_rows.n[arm, v] > state.n[arm, v]
                 state.best_n[arm, v] = best_rows.n[arm, v] if better else state.n[arm, v]
                 state.best_mean[arm, v] = best_rows.mean[arm, v] if better else values[arm, v]
-    choose_all(rules.shares_rows and not guarded, t, rules, memory)
+    choose_all(kind, rules.shares_rows, extras, t, rules, memory)
 
 
-@part
+@step
 def pull_and_send(
+    kind: int,
+    extras: bool,
     t: int,
     row: int,
     draws: Floats,
@@ -110,7 +155,7 @@ def pull_and_send(
     state, now, links = memory.state, lossy.now, lossy.links
     up, slot = faults.up[row], t % memory.ring.sent.shape[0]
     set_arms(t, up, rules, memory, lossy)
-    send_rows(t, up, rules, memory, lossy)
+    send_rows(kind, extras, t, up, rules, memory, lossy)
     for v in range(up.shape[0]):
         arm = now.arm[v]
         if arm >= 0:
@@ -120,7 +165,7 @@ def pull_and_send(
         if up[v]:
             messages = lossy.in_flight.forwards[v] + memory.ring.sent[slot, v]
             memory.general.n_sent[0] += messages * (links.indptr[v + 1] - links.indptr[v])
-    send_samples(t, faults.corrupted[row], faults.drawn, row, rules, memory, lossy)
+    send_samples(kind, t, faults.corrupted[row], faults.drawn, row, rules, memory, lossy)
 
 
 @step
@@ -143,14 +188,22 @@ def set_arms(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState)
 
 
 @step
-def send_rows(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+def send_rows(
+    kind: int,
+    extras: bool,
+    t: int,
+    up: Flags,
+    rules: Rules,
+    memory: Memory,
+    lossy: LossyState,
+) -> None:
     """Which agents send in round t, and the rows that they send."""
     state, rows, corruption = memory.state, memory.rows, lossy.corruption
     slot = t % memory.ring.sent.shape[0]
-    sent, values = memory.ring.sent[slot], row_values(rules, memory)
+    sent, values = memory.ring.sent[slot], row_values(kind, rules, memory)
     for v in range(up.shape[0]):
         sent[v] = up[v] and lossy.links.gamma > 0
-        if sent[v] and rules.quiet >= 0.0 and lossy.now.arm[v] >= 0 and t > rules.n_arms:
+        if extras and sent[v] and rules.quiet >= 0.0 and lossy.now.arm[v] >= 0 and t > rules.n_arms:
             sent[v] = memory.general.always_sends[v] or worth_sending(
                 lossy.now.arm[v], state.mean[:, v], state.n[:, v], rules.quiet
             )
@@ -169,7 +222,14 @@ def send_rows(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState
 
 @step
 def send_samples(
-    t: int, corrupted: Flags, drawn: Floats, row: int, rules: Rules, memory: Memory, lossy: LossyState
+    kind: int,
+    t: int,
+    corrupted: Flags,
+    drawn: Floats,
+    row: int,
+    rules: Rules,
+    memory: Memory,
+    lossy: LossyState,
 ) -> None:
     """The samples of round t as they are sent, true or corrupted."""
     ring, rows = memory.ring, memory.rows
@@ -183,12 +243,12 @@ def send_samples(
             arm, x = corruption.lie_arm, corruption.lie_x
         elif arm < 0:
             continue
-        need, power = rank_by_rules(x, arm, rules, memory)
+        need, power = rank_by_rules(kind, x, arm, rules, memory)
         now.need[v], now.power[v] = need, power
         if corrupted[v]:
             other = now.drawn[slot, v]
             x = corrupted_value(x, other, way, amount)
-            need, power = rank_by_rules(x, arm, rules, memory)
+            need, power = rank_by_rules(kind, x, arm, rules, memory)
             for k in range(rules.n_arms if corruption.rows and rules.shares_rows else 0):
                 if rows.mean[slot, k, v] < np.inf:
                     rows.mean[slot, k, v] = corrupted_value(rows.mean[slot, k, v], other, way, amount)

@@ -37,12 +37,16 @@ from rumormill.kernels.means_sums import (
 )
 from rumormill.kernels.priors import check_priors, combine_indices, combine_rows
 from rumormill.kernels.state import (
+    ANY,
     CATONI,
     CLIPPED,
+    DEFAULT,
+    HUBER_SGD,
     MEDIAN_OF_MEANS,
     ORIGIN_MEDIAN,
     RUNNING,
     Calendar,
+    Features,
     Flags,
     Floats,
     GeneralState,
@@ -66,19 +70,15 @@ from rumormill.kernels.thompson import draw_by_rows
 RECHECK_FIRST, RECHECK_EVERY = 64, 16
 
 
-def is_plain(rules: Rules) -> bool:
-    """Whether running sums are all there is: no other estimator, start, quiet talk, prior or constraint."""
-    usual = not rules.shared_start and rules.quiet < 0.0 and not rules.has_prior
-    return rules.kind == RUNNING and usual and len(rules.allowed) == 0
-
-
 @cache
-def block_kernel(plain: bool, default: bool) -> Callable[..., None]:
-    """Rounds for running sums (plain), for `rm.Default()`, or for any mean, shared start and quiet messaging.
+def block_kernel(features: Features) -> Callable[..., None]:
+    """Rounds of games with these features.
 
-    Branches on these are removed before types are inferred; memory.general is empty if plain. Parts that take
-    few arguments compile fast; inlined steps, or passing all arrays, do not.
+    Branches on them are removed before types are inferred. Parts that take few arguments compile fast;
+    inlined steps, or passing all arrays, do not.
     """
+    only, extras = features
+    plain, any_kind = features.are_plain, only == ANY
 
     @kernel
     def play_block(
@@ -91,6 +91,7 @@ def block_kernel(plain: bool, default: bool) -> Callable[..., None]:
         leader_of, distance = rules.leader_of, rules.leader_distance
         sums = RunningSums(state.n, state.total, state.changed)
         trimming = Trimming(rules.u, rules.p, rules.L)
+        kind = rules.kind if any_kind else only
         for row in range(draws.shape[0]):
             t = first + row
             slot = t % slots
@@ -99,11 +100,11 @@ def block_kernel(plain: bool, default: bool) -> Callable[..., None]:
                     decide_from_sums(t, last_L, reach, rules, state, memory.rows)
             else:
                 if t > first_rounds or (rules.shared_start and t > 1):
-                    if default:
+                    if only == DEFAULT:
                         choose_default(t, memory)
                     else:
-                        decide_any(t, reach, rules, memory)
-                if t <= first_rounds and rules.shared_start:
+                        decide_any(kind, extras, t, reach, rules, memory)
+                if extras and t <= first_rounds and rules.shared_start:
                     start_with_unknown_arms(t, reach, rules.allowed, memory)
             if t <= first_rounds and not rules.shared_start:
                 ring.arm[slot] = t - 1
@@ -112,14 +113,8 @@ def block_kernel(plain: bool, default: bool) -> Callable[..., None]:
                 set_arms(
                     t, t <= first_rounds, some_copy, starts, learner_of, leader_of, distance, action, ring.arm
                 )
-            if not plain and rules.allowed.shape[0] > 0:
-                keep_to_allowed(t, reach, rules, memory)
-            if not plain and not default:
-                if rules.quiet >= 0.0:
-                    choose_senders(t, reach, rules, memory)
-                if rules.shares_rows and rows_depend_on_senders(t, rules):
-                    publish_sent_rows(t, row_values(rules, memory), rules, memory)
-                record_messages(t, memory, output)
+            if extras:
+                limit_and_send(kind, t, reach, rules, memory, output)
             draw_rewards(draws[row], law, ring.arm[slot], ring.x[slot], state.pulls)
             if rules.trims:
                 arms, xs, needs, powers = ring.arm[slot], ring.x[slot], ring.need[slot], ring.power[slot]
@@ -130,13 +125,13 @@ def block_kernel(plain: bool, default: bool) -> Callable[..., None]:
             record(t, state.mark, state.pulls, rules.gaps, output)
             if t == rules.horizon:
                 return
-            if default:
+            if only == DEFAULT:
                 beliefs, bar = memory.general.sketches.beliefs, memory.general.sketches.level
                 deliver_to_beliefs(t, reach, ring, beliefs, bar, state.changed)
-            elif not plain and rules.kind > CATONI:
-                deliver_to_sketches(rules.kind, t, reach, rules, memory)
-            elif not plain and rules.kind != RUNNING:
-                deliver_stored(t, rules.kind == MEDIAN_OF_MEANS, reach, memory)
+            elif kind > CATONI:
+                deliver_to_sketches(kind, t, reach, rules, memory)
+            elif kind > RUNNING:
+                deliver_stored(t, kind == MEDIAN_OF_MEANS, reach, memory)
             else:
                 next_t = min(t + 1 if rules.shared_start else max(t, first_rounds) + 1, rules.horizon)
                 leaving = rules.trims and (t >= first_rounds or rules.shared_start)
@@ -188,32 +183,32 @@ def decide_from_sums(t: int, last_L: float, reach: Reach, rules: Rules, state: S
 
 
 @step
-def decide_any(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
+def decide_any(kind: int, extras: bool, t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
     """The arm of every learner in round t, arms without samples aside."""
     state = memory.state
-    estimate(t, rules, memory)
+    estimate(kind, t, rules, memory)
     if rules.shares_rows:
-        values = row_values(rules, memory)
-        if not rows_depend_on_senders(t, rules):
+        values = row_values(kind, rules, memory)
+        if not extras or not rows_depend_on_senders(t, rules):
             publish_rows(t, t == rules.first_rounds + 1, values, state.n, state.changed, memory.rows)
         since = 0 if rules.shared_start else rules.first_rounds
         received = BestReceived(state.received_n, state.received_from, state.received_hop)
         select_best_rows(
             t, since, values, state.n, reach, memory.rows, received, state.best_mean, state.best_n
         )
-    choose_all(rules.shares_rows, t, rules, memory)
-    if rules.allowed.shape[0] > 0:
-        choose_allowed(t, reach, rules, memory)
+    choose_all(kind, rules.shares_rows, extras, t, rules, memory)
+    if extras and rules.allowed.shape[0] > 0:
+        choose_allowed(kind, t, reach, rules, memory)
 
 
 @step
-def choose_allowed(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
+def choose_allowed(kind: int, t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
     """Replace the arm of every learner by the best of those that are allowed."""
     state, rows = memory.state, rules.shares_rows
     allowed = rules.allowed[min(t, rules.allowed.shape[0]) - 1]
     if rules.has_prior:
         best_allowed(allowed, reach.learners, memory.general.prior.upper, state.action)
-    elif rules.kind > CLIPPED:
+    elif kind > CLIPPED:
         upper = state.best_mean if rows else memory.general.sketches.upper
         best_allowed(allowed, reach.learners, upper, state.action)
     else:
@@ -236,6 +231,18 @@ def keep_to_allowed(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
 
 
 @step
+def limit_and_send(kind: int, t: int, reach: Reach, rules: Rules, memory: Memory, output: Output) -> None:
+    """Keep to the arms that are allowed; which agents send, and their rows where these depend on it."""
+    if rules.allowed.shape[0] > 0:
+        keep_to_allowed(t, reach, rules, memory)
+    if rules.quiet >= 0.0:
+        choose_senders(t, reach, rules, memory)
+    if rules.shares_rows and rows_depend_on_senders(t, rules):
+        publish_sent_rows(t, row_values(kind, rules, memory), rules, memory)
+    record_messages(t, memory, output)
+
+
+@step
 def choose_default(t: int, memory: Memory) -> None:
     """The arm of every learner that has beliefs."""
     state, sketches = memory.state, memory.general.sketches
@@ -246,16 +253,16 @@ def choose_default(t: int, memory: Memory) -> None:
 
 
 @step
-def choose_all(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
+def choose_all(kind: int, rows: bool, extras: bool, t: int, rules: Rules, memory: Memory) -> None:
     """The arm of every learner, from the rows with most samples or from its own means."""
     state = memory.state
-    if rules.width > 0.0:
+    if kind == HUBER_SGD and rules.width > 0.0:
         sketches, least = memory.general.sketches, float(memory.general.constants.pilot)
         value, spread = sketches.upper, sketches.rest
         draw_by_rows(t, rules.width, least, sketches.clip, sketches.draws, state, value, spread)
-    elif rules.has_prior:
-        choose_with_priors(rows, t, rules, memory)
-    elif rules.kind > CLIPPED:
+    elif extras and rules.has_prior:
+        choose_with_priors(kind, rows, t, rules, memory)
+    elif kind > CLIPPED:
         upper = state.best_mean if rows else memory.general.sketches.upper
         choose_by_index(upper, state.bounds.first, state.action)
     else:
@@ -266,7 +273,7 @@ def choose_all(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
 
 
 @step
-def choose_with_priors(rows: bool, t: int, rules: Rules, memory: Memory) -> None:
+def choose_with_priors(kind: int, rows: bool, t: int, rules: Rules, memory: Memory) -> None:
     """The arm of every learner, from fresh samples and what is left of its prior."""
     state, prior = memory.state, memory.general.prior
     needs, upper = memory.general.needs_mean, memory.general.sketches.upper
@@ -277,7 +284,7 @@ def choose_with_priors(rows: bool, t: int, rules: Rules, memory: Memory) -> None
         rules.powers,
         rules.exponent,
     )
-    own_index = rules.kind > CLIPPED
+    own_index = kind > CLIPPED
     check_priors(own_index, L, scale, least, powers, exponent, needs, state.mean, state.n, upper, prior)
     if own_index:
         index, n = (state.best_mean, state.best_n) if rows else (upper, state.n)
@@ -289,9 +296,9 @@ def choose_with_priors(rows: bool, t: int, rules: Rules, memory: Memory) -> None
 
 
 @step
-def estimate(t: int, rules: Rules, memory: Memory) -> None:
+def estimate(kind: int, t: int, rules: Rules, memory: Memory) -> None:
     """The means of all learners in round t."""
-    state, kind = memory.state, rules.kind
+    state = memory.state
     if kind == RUNNING:
         divide_changed(state.changed, state.total, state.n, state.mean)
         if rules.trims and rechecks_sizes(t, rules.n_arms):
@@ -327,10 +334,13 @@ def rows_depend_on_senders(t: int, rules: Rules) -> bool:
 
 
 @step
-def row_values(rules: Rules, memory: Memory) -> Floats:
+def row_values(kind: int, rules: Rules, memory: Memory) -> Floats:
     """What a row carries besides the count: the mean, or the index where the estimator computes its own."""
-    own_index = CLIPPED < rules.kind < ORIGIN_MEDIAN and rules.width == 0.0
-    return memory.general.sketches.upper if own_index else memory.state.mean
+    if kind <= CLIPPED:
+        return memory.state.mean
+    if kind >= ORIGIN_MEDIAN or rules.width > 0.0:
+        return memory.state.mean
+    return memory.general.sketches.upper
 
 
 @part

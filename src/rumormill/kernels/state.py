@@ -27,6 +27,7 @@ RUNNING, MEDIAN_OF_MEANS, CATONI = 0, 1, 2
 CLIPPED, SELF_TUNED, MEDIAN_BOUND, ROBUST_MOSS, HUBER_SGD = 3, 4, 5, 6, 7
 ORIGIN_MEDIAN = 8  # only in the kernel of lossy channels, which plays perfect ones too
 DEFAULT = 9  # the beliefs of rm.Default()
+ANY = -1  # in Features: all but DEFAULT, told apart while playing
 
 
 class RewardLaw(NamedTuple):
@@ -151,6 +152,19 @@ class Rules(NamedTuple):
     """Thompson draws about the rows with most samples, so wide (HUBER_SGD); 0: indices."""
     allowed: Flags
     """[1 or rounds, agent, arm]: which arms may be pulled; empty: all."""
+
+
+class Features(NamedTuple):
+    """What a game uses of the kernels, known before they are compiled."""
+
+    kind: int
+    extras: bool
+    """A shared start, quiet messaging, a prior, or arms that are not always allowed."""
+
+    @property
+    def are_plain(self) -> bool:
+        """Whether running sums are all there is."""
+        return self.kind == RUNNING and not self.extras
 
 
 class MessageRing(NamedTuple):
@@ -357,7 +371,7 @@ class Memory(NamedTuple):
     calendar: Calendar
     rows: SentRows
     general: GeneralState
-    """Empty for running sums on a perfect channel."""
+    """Empty for running sums on a perfect channel without other features; parts of it are, too."""
 
 
 @kernel

@@ -19,10 +19,10 @@ from rumormill.engine.compiled.layout_messages import (
     refuse_too_large,
 )
 from rumormill.engine.compiled.reach import as_bitmasks, build_reach, links_of
-from rumormill.engine.compiled.state import LayoutInputs, finished, rounds_for
+from rumormill.engine.compiled.state import LayoutInputs, features_of, finished, rounds_for
 from rumormill.engine.result import Opening, Trial
 from rumormill.kernels.counter_rng import limit_of
-from rumormill.kernels.lossy_round import play_lossy_block
+from rumormill.kernels.lossy_round import lossy_block_kernel
 from rumormill.kernels.lossy_state import (
     AT_ONCE,
     DRAWN,
@@ -41,7 +41,14 @@ from rumormill.kernels.lossy_state import (
     RoundState,
 )
 from rumormill.kernels.origins import ALL, Origins
-from rumormill.kernels.state import DEFAULT, RUNNING, EstimatorConstants, Output, RewardLaw, Rules
+from rumormill.kernels.state import (
+    DEFAULT,
+    RUNNING,
+    EstimatorConstants,
+    Output,
+    RewardLaw,
+    Rules,
+)
 from rumormill.policies import HopPlan, RobustPolicy
 from rumormill.protocol import Conditions, Corruption, World
 from rumormill.protocol.adversary import CLAIMED_COUNT
@@ -181,7 +188,8 @@ class LossyTrial(MessagePassingTrial):
         output: Output,
         conditions: Conditions,
     ) -> None:
-        super().__init__(layout, rules, layout.general(rules, constants), output)
+        features = features_of(rules)
+        super().__init__(layout, features, rules, layout.general(features, rules, constants), output)
         self.lag = layout.slots  # rounds whose samples may arrive late, all at once
         self.conditions = conditions
         links = links_of(layout.network, layout.gamma, conditions)
@@ -202,7 +210,9 @@ class LossyTrial(MessagePassingTrial):
         if self.lossy.corruption.way == DRAWN:
             drawn = conditions.drawn(first, stop)
         faults = BlockFaults(conditions.up(first, stop), conditions.corrupt(first, stop), drawn)
-        play_lossy_block(first, draws, law, faults, self.rules, self.memory, self.lossy, self.output)
+        rules, one_hop = self.rules, self.lossy.one_hop.words.shape[0] > 0
+        play = lossy_block_kernel(self.features, one_hop)
+        play(first, draws, law, faults, rules, self.memory, self.lossy, self.output)
 
     def finish(self) -> Trial:
         rows = self.rules.n_arms if self.rules.shares_rows else 0

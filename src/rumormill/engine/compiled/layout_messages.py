@@ -28,6 +28,7 @@ from rumormill.engine.compiled.state import (
     empty_general,
     empty_memory,
     empty_output,
+    features_of,
     finished,
     law_of,
     prior_arrays,
@@ -41,11 +42,12 @@ from rumormill.estimators import Terms
 from rumormill.graphs import Network
 from rumormill.kernels.means_stored import move_pool
 from rumormill.kernels.partitioned import MOST_ORIGINS, MOST_SAMPLES
-from rumormill.kernels.rounds import block_kernel, is_plain
+from rumormill.kernels.rounds import block_kernel
 from rumormill.kernels.state import (
     DEFAULT,
     RUNNING,
     EstimatorConstants,
+    Features,
     GeneralState,
     Output,
     Reach,
@@ -175,17 +177,19 @@ class MessagePassingLayout:
     def _trial(
         self, rules: Rules, constants: EstimatorConstants, output: Output, opening: Opening
     ) -> CompiledTrial:
-        general = () if is_plain(rules) else self.general(rules, constants)
-        trial = MessagePassingTrial(self, rules, general, output)
+        features = features_of(rules)
+        general = () if features.are_plain else self.general(features, rules, constants)
+        trial = MessagePassingTrial(self, features, rules, general, output)
         if rules.kind == DEFAULT or rules.width > 0.0:
             fill_draw_keys(trial.memory.general.sketches.draws.keys, opening.seed)
         return trial
 
-    def general(self, rules: Rules, constants: EstimatorConstants) -> GeneralState:
+    def general(self, features: Features, rules: Rules, constants: EstimatorConstants) -> GeneralState:
         """What running sums on a perfect channel do not need, before the first round."""
         copies = copies_sent(self.network, 0 if rules.quiet < 0.0 else self.reach.gamma)
         leads = (self.leader_of < 0) & self.has_leaders
         return empty_general(
+            features,
             self.mean,
             rules,
             constants,
@@ -275,8 +279,10 @@ def refuse_too_large(estimator: str, needed: int) -> None:
 class MessagePassingTrial:
     """The arrays of one trial; they grow with the samples that are stored."""
 
-    def __init__(self, layout: MessagePassingLayout, rules: Rules, general: Any, output: Output) -> None:
-        self.layout, self.rules, self.output = layout, rules, output
+    def __init__(
+        self, layout: MessagePassingLayout, features: Features, rules: Rules, general: Any, output: Output
+    ) -> None:
+        self.layout, self.features, self.rules, self.output = layout, features, rules, output
         self.lag = 0
         """Samples of so many earlier rounds may arrive late."""
         self.memory = empty_memory(layout.reach, layout.slots, rules, general)
@@ -290,7 +296,7 @@ class MessagePassingTrial:
 
     def play(self, first: int, draws: NDArray[np.float64], law: RewardLaw) -> None:
         """Play the rounds first, first + 1, ... for which draws are given."""
-        play = block_kernel(is_plain(self.rules), self.rules.kind == DEFAULT)
+        play = block_kernel(self.features)
         play(first, draws, law, self.layout.reach, self.rules, self.memory, self.output)
 
     def finish(self) -> Trial:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,11 +18,14 @@ from rumormill.engine.result import Opening, Trial
 from rumormill.formulas import prior_doubt
 from rumormill.graphs import Network
 from rumormill.kernels.state import (
+    ANY,
     CATONI,
     DEFAULT,
+    HUBER_SGD,
     Calendar,
     DrawState,
     EstimatorConstants,
+    Features,
     GeneralState,
     IndexBounds,
     Memory,
@@ -41,6 +46,28 @@ from rumormill.protocol import World, wire_size
 # Work between two calls of `on_rounds` (progress, Ctrl-C): some milliseconds.
 DELIVERIES_PER_BLOCK = 4_000_000
 ROUNDS_PER_BLOCK = 256
+# In place of arrays that no branch of a kernel reads: what is not passed on need not be compiled.
+UNUSED: Any = ()
+_SHARING = [0]
+
+
+@contextmanager
+def shared_kernels() -> Iterator[None]:
+    """Inside, all means but running sums have one kernel: less to compile for those who use many of them."""
+    _SHARING[0] += 1
+    try:
+        yield
+    finally:
+        _SHARING[0] -= 1
+
+
+def features_of(rules: Rules) -> Features:
+    """What a game uses of the kernels, or more if they are shared."""
+    messaging = rules.shared_start or rules.quiet >= 0.0
+    features = Features(rules.kind, messaging or rules.has_prior or len(rules.allowed) > 0)
+    if _SHARING[0] and rules.kind != DEFAULT and not features.are_plain:
+        return Features(ANY, True)
+    return features
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,6 +219,7 @@ def _empty_rows(reach: Reach, slots: int, rules: Rules) -> SentRows:
 
 
 def empty_general(
+    features: Features,
     mean: EstimatorLayout,
     rules: Rules,
     constants: EstimatorConstants,
@@ -203,7 +231,11 @@ def empty_general(
     """Before the first round: other estimators than running sums, quiet messaging, faults."""
     n_learners = len(sources.ptr)
     shape = (rules.n_arms, n_learners)
+    sketches = UNUSED
     most_received = 1 + int((sources.ptr[:, -1] - sources.ptr[:, 0]).max(initial=0))
+    kinds = range(DEFAULT) if features.kind == ANY else [features.kind]
+    if features.extras or max(kinds) > CATONI:
+        sketches = _empty_sketches(kinds, rules.kind, shape, most_received, constants)
     return GeneralState(
         constants=constants,
         sources=sources,
@@ -216,8 +248,8 @@ def empty_general(
         pool=np.zeros((mean.pool_rows, 0)),
         pool_start=np.zeros(shape, dtype=np.int64),
         scratch=np.zeros(int(1 + 8 * rules.L[-1]) + 2 if mean.pool_rows else 0),
-        sketches=_empty_sketches(shape if rules.kind > CATONI else (1, 1), most_received, constants),
-        prior=prior,
+        sketches=sketches,
+        prior=prior if features.extras else UNUSED,
     )
 
 
@@ -258,7 +290,10 @@ def _first_level(constants: EstimatorConstants) -> float:
     return constants.lam * constants.scale if constants.lam > 0.0 else 1.0
 
 
-def _empty_sketches(shape: tuple[int, int], most_received: int, constants: EstimatorConstants) -> SketchState:
+def _empty_sketches(
+    kinds: Sequence[int], kind: int, shape: tuple[int, int], most_received: int, constants: EstimatorConstants
+) -> SketchState:
+    shape = shape if kind > CATONI else (1, 1)
     return SketchState(
         upper=np.zeros(shape),
         top=np.zeros((*shape, constants.top)),
@@ -275,6 +310,6 @@ def _empty_sketches(shape: tuple[int, int], most_received: int, constants: Estim
         clip=np.full(shape, constants.scale),
         arms=np.zeros(most_received, dtype=np.int32),
         xs=np.zeros(most_received),
-        draws=_empty_draws(shape[1]),
-        beliefs=_empty_beliefs(shape if constants.store else (0, 0), constants.store),
+        draws=_empty_draws(shape[1]) if max(kinds) >= HUBER_SGD else UNUSED,
+        beliefs=_empty_beliefs(shape, constants.store) if kind == DEFAULT else UNUSED,
     )

@@ -45,40 +45,6 @@ def plain_add_lanes(
                 total[j] = total[j] + x if receives else total[j]
 
 
-@part
-def plain_lanes_up_to(values: Floats, limit: float, lane: int) -> np.uint64:
-    """Bitmask of the values from `lane` on that are at most the limit; 0 beyond the last one."""
-    word = np.uint64(0)
-    for j in range(lane, min(lane + LANES, values.shape[0])):
-        if values[j] <= limit:
-            word |= np.uint64(1) << np.uint64(j - lane)
-    return word
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _lanes_up_to(typing_context: Any, values: Any, limit: Any, lane: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        _, limit_, lane_ = arguments
-        here = vectors.there(
-            builder, builder.sub(cgutils.unpack_tuple(builder, array.shape)[0], lane_), LANES
-        )
-        found = vectors.load(builder, builder.gep(array.data, [lane_]), here)
-        small = builder.fcmp_ordered("<=", found, vectors.splat(builder, limit_, LANES))
-        return builder.bitcast(builder.and_(small, here), WORD)
-
-    return types.uint64(values, types.float64, types.int64), generate
-
-
-@part
-def ir_lanes_up_to(values: Floats, limit: float, lane: int) -> np.uint64:
-    """The same: one vector comparison."""
-    return _lanes_up_to(values, np.float64(limit), np.int64(lane))
-
-
-lanes_up_to = either(ir_lanes_up_to, plain_lanes_up_to)
-
-
 class _Group(NamedTuple):
     """Some receivers side by side."""
 
