@@ -148,6 +148,7 @@ class Machines(Invariants):
         if GAME in host.unsure or not disk.log or (held and held[-1]):
             return
         host.backup_items = len(self.truth.get((v, disk.epoch(GAME)), ()))
+        host.backup_class_items = host.class_items
         self.hosts[v].backup = copied(disk)
 
     def damage(self, v: int) -> None:
@@ -224,6 +225,7 @@ class Machines(Invariants):
         host, disk = self.hosts[v], self.hosts[v].disk
         for record in moved:
             if "/" in record.game:  # a request class
+                host.class_items += isinstance(record, Own)
                 continue
             truth = self.side_truth if record.game == SIDE else self.truth
             key, unsure = (v, disk.epoch(record.game)), host.unsure.get(record.game)

@@ -90,6 +90,8 @@ class Host:
     key: int = 0  # which of its keys it has
     backup: Disk | None = None  # a copy of its disk as it was at some time
     backup_items: int = 0  # own items in it
+    class_items: int = 0  # own items of request classes so far, and in the copy
+    backup_class_items: int = 0
     unsure: dict[str, list[tuple[int, int, float]]] = field(default_factory=dict)
     """Per game, own items on disk since an old copy was put in its place, until it is known to be one."""
     away: bool = False  # it is no part of the mesh yet, or any more

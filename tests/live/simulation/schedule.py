@@ -156,6 +156,7 @@ class World(Applications):
         if copy is None or copy.epoch(GAME) != key[1] or self._epochs(v) >= self.limits.epochs - 1:
             return
         self.crash(v)
+        old_classes = host.backup_class_items < host.class_items
         had, newest = host.backup_items, host.backup_items == len(self.truth.get(key, ()))
         # Only who shows more of its stream can tell a node that it is old.
         if self.changes or not (newest or any(self._shows_more(w, key, had) for w in self._met(v, edges))):
@@ -172,7 +173,8 @@ class World(Applications):
             self.meet(v, edges)
             if self.node(v).games[GAME].held is None:
                 break
-        if (host.epoch == key[1]) != newest:
+        renewed = host.epoch != key[1]
+        if renewed == newest and not (renewed and old_classes):
             raise Broken(f"I13: node {v} has epoch {host.epoch} after an old copy, newest: {newest}")
 
     def _met(self, v: int, edges: list[tuple[int, int]]) -> list[int]:
