@@ -152,12 +152,13 @@ ACTIONS = np.where(np.arange(40)[:, None] < 10, 0, 1) + np.zeros((40, 2), int)
 def test_losses_and_payments_by_hand() -> None:
     """The first quarter of the pulls are of the arm that is worse by 2."""
     stage = problem(VALUES)
-    means = stage.log(0, 0)[1]
+    _, means, limits = stage.log(0, 0)
     assert means.shape == (1, 2, 2)
     assert stage._loss(ACTIONS, means) == pytest.approx(0.5)
-    assert stage._paid(ACTIONS, VALUES) == pytest.approx(2.5)
+    assert stage._paid(ACTIONS, VALUES, limits) == pytest.approx(2.5)
+    assert stage._paid(ACTIONS, VALUES, np.array([[[0.0, 0.0]] * 2, [[9.0, 2.0]] * 2])) == 1.75
     late = problem(VALUES, count_from=10)
-    assert (late._loss(ACTIONS, means), late._paid(ACTIONS, VALUES)) == (0.0, 3.0)
+    assert (late._loss(ACTIONS, means), late._paid(ACTIONS, VALUES, limits)) == (0.0, 3.0)
     costs = problem(VALUES, objective="minimise")
     assert costs._loss(ACTIONS, means) == pytest.approx(1.5)
 

@@ -27,7 +27,7 @@ from rumormill.graphs import Network
 from rumormill.policies import Prior
 from rumormill.seeds import stream_seed
 from rumormill.stats.bootstrap import Interval
-from rumormill.stats.winsorize import cell_means, winsorised_cells
+from rumormill.stats.winsorize import cell_means, winsor_limits
 
 Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
@@ -104,7 +104,7 @@ class LogProblem(Problem):
         self.look, self.logs = (LOOK // 2, LOGS // 2) if large else (LOOK, LOGS)
         self.block = block_length(len(values)) if drifts or remembers else 1
         self.segments, self.near = (DRIFT_SEGMENTS, NEAR) if drifts else (1, 1.0)
-        self._logs: dict[tuple[int, int], tuple[Array, Array, Array]] = {}
+        self._logs: dict[tuple[int, int], tuple[NDArray[np.int64], Array, Array]] = {}
         self._played: dict[Candidate, ReplayOutcome] = {}
         self.rest: LogProblem | None = None
         self.whole: LogProblem | None = None
@@ -129,10 +129,10 @@ class LogProblem(Problem):
         return self.rest
 
     def log(self, number: int, time: int) -> tuple[Array, Array, Array]:
-        """Rewards of a resample, its means [segment, agent, arm], its rewards winsorised by agent and arm.
+        """Rewards of a resample, its means [segment, agent, arm], its limits to winsorise at.
 
         Number 0 is the recorded log. (Winsorised over all that was pulled, rare pulls of a bad arm would
-        count as outliers.)
+        count as outliers.) Kept are the rows, not the rewards: these would fill the memory.
         """
         key = (number, time)
         if key not in self._logs:
@@ -144,8 +144,9 @@ class LogProblem(Problem):
                     inner = np.random.default_rng(stream_seed(self._seed, number, time))
                     rows = rows[resampled(self.length, self.block, self.near, inner)]
             values = self.values[rows]
-            self._logs[key] = values, self._means(values), _winsorised_table(values)
-        return self._logs[key]
+            self._logs[key] = rows, self._means(values), _winsor_limits(values)
+        rows, means, limits = self._logs[key]
+        return self.values[rows] if number else self.values, means, limits
 
     def play(self, candidates: Sequence[Candidate], *, look: bool = False) -> list[ReplayOutcome]:
         """The candidates on the recorded log and on resamples, few for a first look; none is played twice."""
@@ -192,9 +193,9 @@ class LogProblem(Problem):
 
     def in_order(self, candidate: Candidate) -> tuple[float, float]:
         """Loss and winsorised mean outcome per request in the recorded order."""
-        values, means, tame = self.log(0, 0)
+        values, means, limits = self.log(0, 0)
         actions, _ = self.actions_on(candidate, values)
-        return self._loss(actions, means), self._paid(actions, tame)
+        return self._loss(actions, means), self._paid(actions, values, limits)
 
     def actions_on(self, candidate: Candidate, values: Array) -> tuple[Actions, tuple[float, float]]:
         """The actions (round, agent) on these rewards, and messages and bytes per round."""
@@ -210,11 +211,11 @@ class LogProblem(Problem):
         contender = None if candidate.fixed else self.contender(candidate)
         losses, paid, first, sent = [], [], None, (0.0, 0.0)
         for key in keys:
-            values, means, tame = self.log(*key)
+            values, means, limits = self.log(*key)
             actions, sent = self._actions(candidate, contender, values, tick)
             first = actions if first is None else first
             losses.append(self._loss(actions, means))
-            paid.append(self._paid(actions, tame))
+            paid.append(self._paid(actions, values, limits))
         assert first is not None
         loss, outcome = np.array(losses[1:]).reshape(shape), np.array(paid[1:]).reshape(shape)
         return ReplayOutcome(candidate, loss, outcome, *sent, losses[0], first)
@@ -252,10 +253,12 @@ class LogProblem(Problem):
         chosen = means[segment[:, None], np.arange(means.shape[1])[None, :], actions]
         return float(np.abs(best[segment] - chosen)[self.count_from :].mean())
 
-    def _paid(self, actions: Actions, tame: Array) -> float:
+    def _paid(self, actions: Actions, values: Array, limits: Array) -> float:
         """Mean of the winsorised rewards of the arms pulled."""
-        start = self.count_from
-        return float(np.take_along_axis(tame[start:], actions[start:, :, None], axis=2).mean())
+        pulled = actions[self.count_from :]
+        rewards = np.take_along_axis(values[self.count_from :], pulled[:, :, None], axis=2)[:, :, 0]
+        low, high = limits[:, np.arange(values.shape[1]), pulled]
+        return float(np.clip(rewards, low, high).mean())
 
     def _means(self, values: Array) -> Array:
         """The means [segment, agent, arm]: the agent's own, shrunk towards those of its group."""
@@ -274,10 +277,10 @@ class LogProblem(Problem):
         return made
 
 
-def _winsorised_table(values: Array) -> Array:
-    """The values [round, agent, arm], winsorised for every agent and arm."""
-    cells = np.broadcast_to(np.arange(values[0].size).reshape(values.shape[1:]), values.shape)
-    return winsorised_cells(values.ravel(), cells.ravel(), values[0].size).reshape(values.shape)
+def _winsor_limits(values: Array) -> Array:
+    """[low or high, agent, arm]: what the values [round, agent, arm] are winsorised at."""
+    columns = np.ascontiguousarray(values.reshape(len(values), -1).T)
+    return winsor_limits(columns).reshape(2, *values.shape[1:])
 
 
 def shrunk_means(means: Array, errors: Array) -> Array:

@@ -38,15 +38,21 @@ def winsorised(values: Array) -> Array:
 
     A sample of two values (clicks) has no outliers: it stays as it is.
     """
-    n = len(values)
+    return np.clip(values, *winsor_limits(values[None])[:, 0])
+
+
+def winsor_limits(table: Array) -> Array:
+    """[low or high, row]: what every row of a table is clipped at; infinite where nothing is replaced."""
+    rows, n = table.shape
     k = min(OUTERMOST, int(MOST_SHARE * n))
-    if k == 0:
-        return values
-    ends = np.partition(values, [k, n - 1 - k])
-    low, high = ends[k], ends[n - 1 - k]
-    if low == high and len(np.unique(values)) <= 2:
-        return values
-    return np.clip(values, low, high)
+    limits = np.array([[-np.inf] * rows, [np.inf] * rows])
+    if k > 0:
+        ends = np.partition(table, [k, n - 1 - k], axis=1)
+        limits = np.array([ends[:, k], ends[:, n - 1 - k]])
+        for row in np.flatnonzero(limits[0] == limits[1]):
+            if len(np.unique(table[row])) <= 2:
+                limits[:, row] = -np.inf, np.inf
+    return limits
 
 
 def cell_means(
