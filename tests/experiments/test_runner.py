@@ -373,4 +373,4 @@ def test_a_bad_number_of_jobs(jobs: Any, tmp_path: Path) -> None:
 
 def test_shipped_specs_are_part_of_the_package() -> None:
     folder = Path(str(specs.__file__)).parent / "shipped"
-    assert len(list(folder.glob("*.toml"))) == 16
+    assert len(list(folder.glob("*.toml"))) == 17

@@ -38,7 +38,7 @@ from rumormill.kernels.state import (
 
 @cache
 def lossy_block_kernel(features: Features, one_hop: bool) -> Callable[..., None]:
-    """Rounds of games with these features; by bitmasks of receivers (`one_hop`) or by flooding."""
+    """Rounds of games with these features; by bitmasks (`one_hop`) or by flooding; ANY: by either."""
     only, extras = features
     any_kind = only == ANY
     deliver = delivery(only)
@@ -84,7 +84,8 @@ def lossy_block_kernel(features: Features, one_hop: bool) -> Callable[..., None]
             leaving = rules.trims and (t >= rules.first_rounds or rules.shared_start)
             if leaving and remove_expired(t + 1, memory.state.total, memory.calendar):
                 memory.state.changed[:] = True
-            if one_hop:
+            by_bitmasks = lossy.one_hop.words.shape[0] > 0 if any_kind else one_hop
+            if by_bitmasks:
                 deliver_one_hop(t, up, rules, memory, lossy)
             else:
                 send_bundles(t, up, lossy.links, lossy.in_flight.late)

@@ -42,6 +42,7 @@ from rumormill.kernels.lossy_state import (
 )
 from rumormill.kernels.origins import ALL, Origins
 from rumormill.kernels.state import (
+    ANY,
     DEFAULT,
     RUNNING,
     EstimatorConstants,
@@ -188,7 +189,7 @@ class LossyTrial(MessagePassingTrial):
         output: Output,
         conditions: Conditions,
     ) -> None:
-        features = features_of(rules)
+        features = features_of(rules, perfect=False)
         super().__init__(layout, features, rules, layout.general(features, rules, constants), output)
         self.lag = layout.slots  # rounds whose samples may arrive late, all at once
         self.conditions = conditions
@@ -210,7 +211,8 @@ class LossyTrial(MessagePassingTrial):
         if self.lossy.corruption.way == DRAWN:
             drawn = conditions.drawn(first, stop)
         faults = BlockFaults(conditions.up(first, stop), conditions.corrupt(first, stop), drawn)
-        rules, one_hop = self.rules, self.lossy.one_hop.words.shape[0] > 0
+        rules = self.rules
+        one_hop = self.features.kind != ANY and self.lossy.one_hop.words.shape[0] > 0
         play = lossy_block_kernel(self.features, one_hop)
         play(first, draws, law, faults, rules, self.memory, self.lossy, self.output)
 

@@ -177,7 +177,7 @@ class MessagePassingLayout:
     def _trial(
         self, rules: Rules, constants: EstimatorConstants, output: Output, opening: Opening
     ) -> CompiledTrial:
-        features = features_of(rules)
+        features = features_of(rules, perfect=True)
         general = () if features.are_plain else self.general(features, rules, constants)
         trial = MessagePassingTrial(self, features, rules, general, output)
         if rules.kind == DEFAULT or rules.width > 0.0:

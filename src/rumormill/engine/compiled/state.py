@@ -61,11 +61,11 @@ def shared_kernels() -> Iterator[None]:
         _SHARING[0] -= 1
 
 
-def features_of(rules: Rules) -> Features:
-    """What a game uses of the kernels, or more if they are shared."""
+def features_of(rules: Rules, perfect: bool) -> Features:
+    """What a game uses of the kernels; shared ones have more, but for running sums on perfect channels."""
     messaging = rules.shared_start or rules.quiet >= 0.0
     features = Features(rules.kind, messaging or rules.has_prior or len(rules.allowed) > 0)
-    if _SHARING[0] and rules.kind != DEFAULT and not features.are_plain:
+    if _SHARING[0] and rules.kind != DEFAULT and not (perfect and features.are_plain):
         return Features(ANY, True)
     return features
 
