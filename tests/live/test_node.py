@@ -679,8 +679,9 @@ def test_a_game_that_is_changed_and_changed_back(signed: bool) -> None:
     assert from_snapshot.games[GAME].decisions.next_t > before.decisions.next_t
 
 
-def test_items_that_were_asked_for_too_early_are_no_fault_and_are_asked_for_again() -> None:
-    """The Skip is repeated, and another neighbour might supply the beginning: for now nothing is skipped."""
+@pytest.mark.parametrize("repeated", [False, True])
+def test_items_that_were_asked_for_too_early_are_no_fault_and_are_asked_for_again(repeated: bool) -> None:
+    """Another neighbour might supply the beginning: for now nothing is skipped; the Skip may be repeated."""
     node = nodes_of(rm.DecentralizedMPUCB(gamma=2, clique_filter=False), rm.Network.ring(4))[0]
     node.tick(0.0)
 
@@ -706,7 +707,8 @@ def test_items_that_were_asked_for_too_early_are_no_fault_and_are_asked_for_agai
     stream = node.games[GAME].streams[(2, 1)]
     assert [second for second in range(1, 60) if asks(float(second))] == [30]
     meet(3)
-    node.receive(1, skip)
+    if repeated:
+        node.receive(1, skip)
     node.receive(1, items)
     assert (stream.upto, dict(node.violations)) == (0, {})
     assert not asks(60.0), "node 3 may have what is missing"
