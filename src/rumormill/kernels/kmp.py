@@ -162,15 +162,17 @@ def _receive_dense(
 
     Receivers with a larger count from earlier rounds drop out; mostly a few rows are enough.
     """
-    for w in range(left.shape[0]):
-        left[w] = ~np.uint64(0)
     for i in range(order.shape[0]):
         origin = order[i]
         n = counts[origin]
         if i % RECHECK_EVERY == 0:
             some = np.uint64(0)
             for w in range(left.shape[0]):
-                left[w] &= lanes_up_to(received.n, n, w * LANES)
+                left[w] = (
+                    lanes_up_to(received.n, n, w * LANES)
+                    if i == 0
+                    else keep_up_to(received.n, n, w * LANES, left[w])
+                )
                 some |= left[w]
             if some == 0:
                 return
@@ -209,6 +211,17 @@ def lanes_up_to(values: Floats, limit: float, lane: int) -> np.uint64:
     """Bitmask of the values from `lane` on that are at most the limit; 0 beyond the last one."""
     word = np.uint64(0)
     for j in range(lane, min(lane + LANES, values.shape[0])):
-        if values[j] <= limit:
-            word |= np.uint64(1) << np.uint64(j - lane)
+        word |= np.uint64(values[j] <= limit) << np.uint64(j - lane)
     return word
+
+
+@part
+def keep_up_to(values: Floats, limit: float, lane: int, word: np.uint64) -> np.uint64:
+    """The bits of values that are at most the limit, where few are left: one by one."""
+    kept = word
+    while word != 0:
+        bit = word & (~word + np.uint64(1))
+        if values[lane + lowest_bit(word)] > limit:
+            kept ^= bit
+        word ^= bit
+    return kept

@@ -179,7 +179,8 @@ def decide_from_sums(t: int, last_L: float, reach: Reach, rules: Rules, state: S
     choose_arms(
         rules.scale[t], rules.least_n[t], mean, n, rules.powers, rules.exponent, state.bounds, state.action
     )
-    state.changed[:] = False
+    for arm in range(rules.n_arms):
+        state.changed[arm] = False
 
 
 @step
