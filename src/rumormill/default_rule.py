@@ -9,13 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from rumormill.formulas import (
-    huber_scale,
-    sketch_add,
-    sketch_clipsquares,
-    sketch_clipsum,
-    sketch_root,
-)
+from rumormill.formulas import huber_scale, sketch_add, sketch_clipsquares, sketch_clipsum, sketch_root
 
 ROOM, LEAST_ROOM, ROOM_OF_ALL = 400, 100, 8000
 TOP = 64

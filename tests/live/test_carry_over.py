@@ -180,7 +180,9 @@ def test_costs_stay_costs_and_a_new_node_learns_from_its_neighbours(tmp_path: Pa
 
 def test_what_the_first_mesh_was_born_with_is_carried_on(tmp_path: Path) -> None:
     path = made_mesh(tmp_path, {"type": "robust", "estimator": "clipped"})
-    earlier = PriorPart(mean=[0.1, 0.2, 9e5], n=[100.0, 100.0, 100.0], probe=50)
+    names = list(read_mesh(path).file.games[0].arms)
+    earlier = PriorPart(arms=names[::-1], mean=[9e5, 0.2, 0.1], n=[100.0, 100.0, 100.0], probe=50)
+    earlier.nodes["n2"] = PriorPart(mean=[3.0, 2.0, 1.0], n=[7.0, 8.0, 9.0])
     changed(path, lambda game: setattr(game, "prior", earlier))
     rows = [(0, 0.5)] * 40 + [(1, 0.25)] * 3 + [(2, 0.75)] * 8
     folder = write_folder(read_mesh(path), GAME, "n1", rows, tmp_path)
@@ -196,6 +198,8 @@ def test_what_the_first_mesh_was_born_with_is_carried_on(tmp_path: Path) -> None
         seen.append(prior)
         other: Any = mesh.prior(mesh.file.games[0], "n0")
         assert other.mean == (0.1, 0.2, 9e5)
+        other = mesh.prior(mesh.file.games[0], "n2")
+        assert (other.mean, other.n) == ((1.0, 2.0, 3.0), (9.0, 8.0, 7.0))
     assert seen[0] == seen[1]
 
 
@@ -253,7 +257,17 @@ def test_a_running_mesh_with_a_new_file_goes_on_as_before(tmp_path: Path) -> Non
         write_mesh(path, file)
         node.reconfigure(node_config(read_mesh(path), "n3", epoch=1))
         state = node.games[GAME].adapter.agent.state()
+        assert state["prior"]["weights"] == [0.0] * 3  # it has these samples; none of a new arm
+        prior = file.games[0].prior
+        assert prior is not None
+        assert prior.arms == OLD
+        prior.arms = arms  # as if it knew the new arm
+        write_mesh(path, file)
+        node.reconfigure(node_config(read_mesh(path), "n3", epoch=1))
+        state = node.games[GAME].adapter.agent.state()
         assert state["prior"]["weights"] == [0.0 if arm in OLD else 12.0 for arm in arms]
+        prior.arms = OLD
+        write_mesh(path, file)
 
 
 BAD: dict[str, tuple[str, str]] = {

@@ -98,6 +98,21 @@ BAD = {
         PRIOR + "[games.prior.nodes.d]\nmean = [1, 2]\nn = [3, 4]\n[[nodes]]",
         "games[0].prior.nodes: there is no node 'd'",
     ),
+    "too few values for the arms of a prior": (
+        "[[nodes]]",
+        PRIOR + 'arms = ["north", "south", "west"]\n[[nodes]]',
+        "games[0].prior: mean has 2 values, arms 3 names: give one of each per arm",
+    ),
+    "an arm of a prior twice": (
+        "[[nodes]]",
+        PRIOR + 'arms = ["north", "north"]\n[[nodes]]',
+        "games[0].prior: mean has 2 values, arms 1 names: give one of each per arm",
+    ),
+    "a node's own cap": (
+        "[[nodes]]",
+        PRIOR + "[games.prior.nodes.c]\nmean = [1, 2]\nn = [3, 4]\ncap = 5\n[[nodes]]",
+        "games[0].prior.nodes.c.cap: not for a single node; games[0].prior.cap holds for all",
+    ),
     "a node's prior without counts": (
         "[[nodes]]",
         PRIOR + "[games.prior.nodes.c]\nmean = [1, 2]\n[[nodes]]",
@@ -311,6 +326,21 @@ def test_a_node_is_born_with_the_prior_of_the_file(tmp_path: Path) -> None:
     game = edit.remove(mesh.path, "c").games["mirrors"]
     assert game.prior is not None
     assert (game.prior.mean, game.prior.nodes) == ([80.0, 95.5], {})
+
+
+def test_values_of_a_prior_go_by_the_names_of_arms(tmp_path: Path) -> None:
+    """Arms that were reordered, added or removed since: of a new one nothing is known."""
+    named = 'arms = ["new", "south", "west", "north"]\nmean = [1, 2, 3, 4]\nn = [5, 6, 7, 8]\n'
+    own = "[games.prior.nodes.c]\nmean = [10, 20, 30, 40]\nn = [50, 60, 70, 80]\nspread = [1, 2, 3, 4]\n"
+    text = MESH.replace('["north", "south"]', '["south", "other", "north"]', 1)
+    text = text.replace("[[nodes]]", f"[games.prior]\n{named}{own}[[nodes]]", 1)
+    (tmp_path / "mesh.toml").write_text(text, encoding="utf-8")
+    mesh = read_mesh(tmp_path / "mesh.toml")
+    first, single = (mesh.prior(mesh.games["mirrors"], name) for name in ("a", "c"))
+    assert first is not None
+    assert single is not None
+    assert (first.mean, first.n, first.spread) == ((-2.0, 0.0, -4.0), (6.0, 0.0, 8.0), None)
+    assert (single.mean, single.n, single.spread) == ((-20.0, 0.0, -40.0), (60.0, 0.0, 80.0), (2.0, 0.0, 4.0))
 
 
 def made_mesh(folder: Path) -> Path:

@@ -77,7 +77,8 @@ def _prior_part(advice: LogAdvice, names: Sequence[str]) -> PriorPart | None:
         return None
     mean, n = advice.log.sign * np.asarray(advice.prior.mean), np.asarray(advice.prior.n)
     rows = [[float(f"{value:.8g}") for value in row] for row in mean]
-    return PriorPart(nodes={name: PriorPart(mean=rows[v], n=n[v].tolist()) for v, name in enumerate(names)})
+    nodes = {name: PriorPart(mean=rows[v], n=n[v].tolist()) for v, name in enumerate(names)}
+    return PriorPart(arms=list(advice.log.arms), nodes=nodes)
 
 
 def read_setting(path: str | Path) -> MeshSetting:

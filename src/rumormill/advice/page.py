@@ -362,13 +362,7 @@ def _baseline_table(advice: LogAdvice) -> str:
     """The baselines as an HTML table."""
     head = ["way", "mean", "median", "p90"]
     rows = [
-        [
-            line.name,
-            number(line.mean),
-            number(line.median),
-            number(line.p90),
-        ]
-        for line in advice.baselines
+        [line.name, number(line.mean), number(line.median), number(line.p90)] for line in advice.baselines
     ]
     return table(head, rows, ["", "number", "number", "number"])
 

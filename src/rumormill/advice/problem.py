@@ -343,10 +343,7 @@ def case_of_spec(spec: Spec) -> Case:
     if single.arms.eps is not None:
         why = "given by the spec"
     means = " for any means in [0, 1]" if uniform else ""
-    reasons = (
-        f"ε = {eps:.3g}: {why}.",
-        f"u = {moments.u:.4g}, ρ = {moments.rho:.4g}: exact{means}.",
-    )
+    reasons = (f"ε = {eps:.3g}: {why}.", f"u = {moments.u:.4g}, ρ = {moments.rho:.4g}: exact{means}.")
     return Case(
         single.name, tails, moments, index > 2, reasons, lambda trial: build_common_bandit(single, trial)
     )

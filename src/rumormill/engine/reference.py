@@ -60,12 +60,7 @@ def seats(
         if gamma is None or not isinstance(own, HopPart):
             return replace(own, draws=draws)
         return replace(
-            own,
-            gamma=gamma,
-            coins=coins,
-            draws=draws,
-            delay=world.longest_delay,
-            liars=len(world.liars),
+            own, gamma=gamma, coins=coins, draws=draws, delay=world.longest_delay, liars=len(world.liars)
         )
 
     return [

@@ -204,17 +204,26 @@ class RandomRegular(Topology):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ring(Topology):
-    """A closed chain of n agents."""
+class NumberedTopology(Topology):
+    """A network that its number of agents decides."""
 
     n: int
     """The number of agents."""
 
+    least: ClassVar[int] = 1
+
     def __post_init__(self) -> None:
-        whole("n", self.n, 3)
+        whole("n", self.n, self.least)
 
     def size(self) -> tuple[float, float]:
         return self.n, self.n
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ring(NumberedTopology):
+    """A closed chain of n agents."""
+
+    least: ClassVar[int] = 3
 
     def build(self, rng: np.random.Generator) -> Network:
         self.require_possible()
@@ -223,17 +232,8 @@ class Ring(Topology):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Path(Topology):
+class Path(NumberedTopology):
     """An open chain of n agents."""
-
-    n: int
-    """The number of agents."""
-
-    def __post_init__(self) -> None:
-        whole("n", self.n)
-
-    def size(self) -> tuple[float, float]:
-        return self.n, self.n
 
     def build(self, rng: np.random.Generator) -> Network:
         self.require_possible()
@@ -242,17 +242,8 @@ class Path(Topology):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Star(Topology):
+class Star(NumberedTopology):
     """n agents in all; agent 0 is the hub."""
-
-    n: int
-    """The number of agents, the hub included."""
-
-    def __post_init__(self) -> None:
-        whole("n", self.n)
-
-    def size(self) -> tuple[float, float]:
-        return self.n, self.n
 
     def build(self, rng: np.random.Generator) -> Network:
         self.require_possible()
@@ -261,14 +252,8 @@ class Star(Topology):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Complete(Topology):
+class Complete(NumberedTopology):
     """Every two agents are neighbours."""
-
-    n: int
-    """The number of agents."""
-
-    def __post_init__(self) -> None:
-        whole("n", self.n)
 
     def size(self) -> tuple[float, float]:
         return self.n, self.n * (self.n - 1) / 2

@@ -180,14 +180,7 @@ def select_samples(
 
 @step
 def add_selected(
-    kind: int,
-    default: bool,
-    t: int,
-    v: int,
-    count: int,
-    rules: Rules,
-    memory: Memory,
-    lossy: LossyState,
+    kind: int, default: bool, t: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState
 ) -> None:
     """Add samples to the means of agent v."""
     state, in_flight = memory.state, lossy.in_flight

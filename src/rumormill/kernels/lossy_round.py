@@ -96,14 +96,7 @@ def lossy_block_kernel(features: Features, one_hop: bool) -> Callable[..., None]
 
 @step
 def choose_preferred(
-    kind: int,
-    default: bool,
-    extras: bool,
-    t: int,
-    up: Flags,
-    rules: Rules,
-    memory: Memory,
-    lossy: LossyState,
+    kind: int, default: bool, extras: bool, t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState
 ) -> None:
     """Which agents copy their leader in round t, and the choice of the others, arms without samples aside."""
     state, now, best_rows = memory.state, lossy.now, lossy.best_rows
@@ -190,13 +183,7 @@ def set_arms(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState)
 
 @step
 def send_rows(
-    kind: int,
-    extras: bool,
-    t: int,
-    up: Flags,
-    rules: Rules,
-    memory: Memory,
-    lossy: LossyState,
+    kind: int, extras: bool, t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState
 ) -> None:
     """Which agents send in round t, and the rows that they send."""
     state, rows, corruption = memory.state, memory.rows, lossy.corruption

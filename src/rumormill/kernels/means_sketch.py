@@ -94,14 +94,7 @@ def add_to_sketch(kind: int, count: int, arms: Ids, xs: Floats, j: int, rules: R
 
 @step
 def collect_samples(
-    t: int,
-    j: int,
-    reach: Reach,
-    sources: Sources,
-    ring: MessageRing,
-    values: Floats,
-    arms: Ids,
-    xs: Floats,
+    t: int, j: int, reach: Reach, sources: Sources, ring: MessageRing, values: Floats, arms: Ids, xs: Floats
 ) -> int:
     """The samples of learner j in round t: own first, then the oldest, then by origin. Returns how many."""
     slots = ring.arm.shape[0]

@@ -168,12 +168,7 @@ def update_sure_sizes(fewest: Floats, last_L: float, trimming: Trimming, sure_x:
 
 @step
 def deliver(
-    t: int,
-    next_t: int,
-    trimming: Trimming,
-    partition: Partition,
-    samples: SentSamples,
-    calendar: Calendar,
+    t: int, next_t: int, trimming: Trimming, partition: Partition, samples: SentSamples, calendar: Calendar
 ) -> None:
     """The arrivals at the end of round t - 1: own samples first, then the farthest hop first, by origin."""
     n, total = partition.n, partition.total

@@ -87,6 +87,8 @@ def _written(default: Any) -> Any:
 class PriorPart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """What nodes know of the arms before their first decision, in the unit of the outcomes."""
 
+    arms: list[str] = []
+    """Whose values these are, in order, also those of single nodes; without, the arms of the game."""
     mean: list[float] = []
     """Per arm; for every node that has no values of its own."""
     n: list[float] = []
@@ -246,8 +248,13 @@ class Mesh:
 
     def _check_prior(self, where: str, game: GamePart) -> None:
         """Refuse a prior that the policy does not take, or whose values do not fit the arms."""
-        for name in game.prior.nodes if game.prior is not None else ():
+        for name, part in game.prior.nodes.items() if game.prior is not None else ():
             self._require_node(f"{where}.nodes", name)
+            for key in ("arms", "cap", "probe", "nodes"):
+                if getattr(part, key):
+                    raise self._wrong(
+                        f"{where}.nodes.{name}.{key}: not for a single node; {where}.{key} holds for all"
+                    )
         for name in self.ids if game.prior is not None else ():
             try:
                 prior = self.prior(game, name)
@@ -320,7 +327,7 @@ class Mesh:
         part = None if given is None else given.nodes.get(name, given)
         if given is None or part is None or not part.mean:
             return None
-        sign = sign_of(game.objective)
+        sign, part = sign_of(game.objective), in_order_of(game, part)
         limits = {key: value for key in ("cap", "probe") if (value := getattr(given, key)) is not None}
         mean = [sign * value for value in part.mean]
         return Prior(mean=mean, n=part.n, spread=part.spread or None, **limits)
@@ -352,6 +359,23 @@ class Mesh:
 
 
 MOMENTS = ("eps", "u", "rho")
+
+
+def in_order_of(game: GamePart, part: PriorPart) -> PriorPart:
+    """Values of a game's prior in the order of its arms; of an arm that is not named nothing is known."""
+    named = game.prior.arms if game.prior is not None else []
+    if not named:
+        return part
+    place = {arm: i for i, arm in enumerate(named)}
+    made = PriorPart()
+    for key in ("mean", "n", "spread"):
+        if values := getattr(part, key):
+            if not len(values) == len(place) == len(named):
+                raise InputError(
+                    f"{key} has {len(values)} values, arms {len(place)} names: give one of each per arm"
+                )
+            setattr(made, key, [values[place[arm]] if arm in place else 0.0 for arm in game.arms])
+    return made
 
 
 def serial_text(number: int) -> str:

@@ -137,12 +137,7 @@ class Conditions:
     """Realisation of the fault model in one trial. Rounds are counted from 1, a block is first..stop-1."""
 
     def __init__(
-        self,
-        world: World,
-        network: Network,
-        source: RewardSource,
-        horizon: int,
-        seed: np.random.SeedSequence,
+        self, world: World, network: Network, source: RewardSource, horizon: int, seed: np.random.SeedSequence
     ) -> None:
         self.world, self.network, self.horizon = world, network, horizon
         self._trial = seed

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rumormill.cli.arguments import Jobs, Json, Seed, made_network, split
-from rumormill.cli.printing import (
-    note,
-    paragraph,
-    print_advice,
-    print_advice_on_spec,
-    print_json,
-    say,
-)
+from rumormill.cli.printing import note, paragraph, print_advice, print_advice_on_spec, print_json, say
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.run.progress import CountDisplay
 

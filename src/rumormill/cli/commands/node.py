@@ -65,9 +65,7 @@ def run(
 
 
 @node.command()
-def check(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The node's own folder.")],
-) -> None:
+def check(folder: Annotated[Path, typer.Argument(metavar="DIR", help="The node's own folder.")]) -> None:
     """Verify the folder of a node, running or not, and change nothing.
 
     Exit code 0 if it is sound, 1 if it is damaged, 2 if there is no node or it cannot be read.

@@ -41,15 +41,7 @@ from rumormill.kernels.lossy_state import (
     RoundState,
 )
 from rumormill.kernels.origins import ALL, Origins
-from rumormill.kernels.state import (
-    ANY,
-    DEFAULT,
-    RUNNING,
-    EstimatorConstants,
-    Output,
-    RewardLaw,
-    Rules,
-)
+from rumormill.kernels.state import ANY, DEFAULT, RUNNING, EstimatorConstants, Output, RewardLaw, Rules
 from rumormill.policies import HopPlan, RobustPolicy
 from rumormill.protocol import Conditions, Corruption, World
 from rumormill.protocol.adversary import CLAIMED_COUNT

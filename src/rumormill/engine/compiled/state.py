@@ -132,10 +132,7 @@ def empty_output(n_agents: int, opening: Opening) -> Output:
 
 
 def finished(
-    output: Output,
-    messages: NDArray[np.int64],
-    rows_sent: int,
-    agent_rounds: NDArray[np.int64] | None = None,
+    output: Output, messages: NDArray[np.int64], rows_sent: int, agent_rounds: NDArray[np.int64] | None = None
 ) -> Trial:
     """The result of a trial, with the messages it took."""
     actions = output.actions if len(output.actions) else None

@@ -112,13 +112,6 @@ class Manifest(Struct, kw_only=True, forbid_unknown_fields=True):
             return self.spec_sha256
         return run_key(self.spec_sha256, self.versions["rumormill"], self.own)
 
-    def edges_at(self, point: int) -> list[tuple[int, int]]:
-        """The links of the network at a point."""
-        facts = self.networks[str(point)]
-        if facts.edges is None and facts.edges_of is not None:
-            facts = self.networks[facts.edges_of]
-        return facts.edges or []
-
 
 def run_key(spec_sha: str, version: str, own: Mapping[str, str]) -> str:
     """A checksum of all that the numbers of a run depend on."""

@@ -246,18 +246,7 @@ def ir_argmax_by_bounds(
 ) -> np.uint64:
     """The same: eight learners in one vector."""
     return _argmax(
-        scale,
-        exponent,
-        second_factor,
-        third_factor,
-        too_small,
-        mean,
-        n,
-        powers,
-        power,
-        inverse,
-        action,
-        lane,
+        scale, exponent, second_factor, third_factor, too_small, mean, n, powers, power, inverse, action, lane
     )
 
 

@@ -33,12 +33,7 @@ class Stream:
     """The prefix of a stream that one node knows."""
 
     def __init__(
-        self,
-        key: Key,
-        retain: int,
-        hops: int,
-        chain: Chain | None = None,
-        store: ItemStore | None = None,
+        self, key: Key, retain: int, hops: int, chain: Chain | None = None, store: ItemStore | None = None
     ) -> None:
         self.key = key
         self.chain = chain

@@ -11,7 +11,7 @@ from rumormill.errors import InputError
 from rumormill.live.core.classes import WEIGHT
 from rumormill.live.core.node_config import hop_budget, plan_part, seat_of, within
 from rumormill.live.io.folder import LogRow, read_log_of
-from rumormill.mesh.file import GamePart, Mesh, PriorPart
+from rumormill.mesh.file import GamePart, Mesh, PriorPart, in_order_of
 from rumormill.policies.learned_prior import learned_prior
 from rumormill.text import nearest, one_line
 
@@ -74,7 +74,8 @@ def _priors(mesh: Mesh, game: GamePart, samples: dict[int, list[Sample]]) -> Pri
     """The earlier prior of a game, with what the nodes have learned since."""
     earlier = game.prior or PriorPart(cap=WEIGHT if game.classes else None)
     sign, gamma, t = sign_of(game.objective), hop_budget(mesh, game), max(2, *map(len, samples.values()))
-    nodes, known = dict(earlier.nodes), dict[Any, PriorPart]()
+    nodes = {name: in_order_of(game, part) for name, part in earlier.nodes.items()}
+    known = dict[Any, PriorPart]()
     for name in mesh.ids:
         near = within(mesh, name, gamma).intersection(samples)
         seat = seat_of(mesh, game, name, plan_part(mesh, game, name))
@@ -91,6 +92,13 @@ def _priors(mesh: Mesh, game: GamePart, samples: dict[int, list[Sample]]) -> Pri
             mean = [sign * value + 0.0 for value in found["mean"]]  # no -0.0
             known[key] = PriorPart(mean=mean, n=found["n"], spread=found.get("spread", []))
         nodes[name] = known[key]
+    made = in_order_of(game, earlier)
     return PriorPart(
-        **{key: getattr(earlier, key) for key in ("mean", "n", "spread", "cap", "probe")}, nodes=nodes
+        arms=game.arms,
+        mean=made.mean,
+        n=made.n,
+        spread=made.spread,
+        cap=earlier.cap,
+        probe=earlier.probe,
+        nodes=nodes,
     )

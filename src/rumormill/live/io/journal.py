@@ -120,9 +120,7 @@ class Journal:
         self.found.state, self.found.rows, self.found.records, self.found.log = None, [], [], []
 
     def start(
-        self,
-        on_commit: Callable[[int], None],
-        on_failure: Callable[[Exception], None] = lambda error: None,
+        self, on_commit: Callable[[int], None], on_failure: Callable[[Exception], None] = lambda error: None
     ) -> None:
         """Start the journal's writer thread, which calls `on_commit(n)` when n records are on disk.
 
