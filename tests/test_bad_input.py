@@ -102,6 +102,7 @@ BAD: dict[str, tuple[Callable[[], object], str]] = {
     "unknown schedule": (lambda: wrong.RobustUCB(confidence="never"), "confidence = 'never'.*paper.*anytime"),
     "no estimator": (lambda: wrong.RobustUCB(estimator="trimmed"), "estimator = 'trimmed'.*TrimmedMean"),
     "moments as a tuple": (lambda: wrong.ConsensusUCB(moments=(0.5, 1, 1)), "moments = .*rm.Moments"),
+    "moments as a number": (lambda: wrong.AlphaStableTS(moments=4.0), "moments = 4.0.*rm.Moments"),
     "cover that leaves out": (
         lambda: simulate(policy=wrong.DecentralizedMPUCB(gamma=3, cover=[[0, 1, 2]])),
         "leaves out agent 3",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
+import numpy as np
 import pytest
 
 from rumormill.arms.base import Moments
@@ -66,6 +67,7 @@ def test_literal_lets_samples_enter() -> None:
     assert spec.of(samples, 1.0, ONE) == pytest.approx(2.0 / 5)
     assert spec.of(samples, 4.0, ONE) == pytest.approx(-2.0 / 5)
     assert spec.of(samples, 6.0, ONE) == pytest.approx(1.0 / 5)
+    assert spec.of_rows(np.array([samples, samples]), 4.0, ONE) == pytest.approx([-2.0 / 5] * 2)
 
 
 def test_median_of_means_groups() -> None:

@@ -37,6 +37,15 @@ def test_a_band_lies_around_the_mean_and_is_reproducible() -> None:
     assert (narrow[1] < high).all()
 
 
+def test_resamples_in_pieces_are_those_of_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+    values = np.random.default_rng(1).exponential(size=(12, 3))
+    bands = []
+    for piece in (300, 64):  # 300 = 4 * 64 + 44
+        monkeypatch.setattr("rumormill.stats.bootstrap.PIECE", piece)
+        bands.append(bootstrap_band(values, resamples=300))
+    assert np.array_equal(bands[0], bands[1])
+
+
 def test_one_trial_has_no_band() -> None:
     values = np.array([[1.0, 2.0, 5.0]])
     low, high = bootstrap_band(values)

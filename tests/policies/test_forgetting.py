@@ -77,6 +77,22 @@ def test_a_window_holds_the_newest_half_to_whole() -> None:
         assert agent.samples.latest[0][0] == pytest.approx(np.mean(newest) if newest else math.inf)
 
 
+def test_rows_are_not_sent_again_when_a_shared_start_goes_on() -> None:
+    """Round 1 shows all four arms, round 2 is decided; then the window holds arm 0 alone, and 2 is tried."""
+    forget: Any = {"window": 8}
+    policy = rm.KMPUCB(gamma=1, start="shared", forget=forget, moments=MOMENTS, estimator=rm.EmpiricalMean())
+    agent = policy.agent(rm.Seat(agent=0, n_arms=4, neighbours=tuple(range(1, 12)), n_agents=12))
+    none = ((0.0, 0.0),) * 4
+    sent = []
+    for t, others in ((1, {1: 1, 2: 2, 3: 3}), (2, dict.fromkeys(range(1, 12), 0)), (3, {})):
+        arm = agent.choose(t)
+        agent.observe(t, arm, 1.0)
+        sent.append((arm, agent.outgoing(t)[0].rows))
+        agent.receive([rm.Message(origin, t, other, 1.0, none) for origin, other in others.items()])
+    assert [arm for arm, _ in sent] == [0, 0, 2]
+    assert [rows == none for _, rows in sent] == [True, False, True]
+
+
 def test_an_alarm_restarts_the_arm_that_changed() -> None:
     rng = np.random.default_rng(0)
     agent = alone("restart", estimator=rm.EmpiricalMean())

@@ -249,3 +249,10 @@ def test_shared_knowledge_lowers_regret(engine: EngineName) -> None:
         for policy in (rm.RobustUCB(zeta=0.5), rm.KMPUCB(zeta=0.5))
     )
     assert together < alone / 2
+
+
+def test_constants_name_the_radius_as_it_was_given() -> None:
+    """Either c or zeta, never both: the reports print them."""
+    for setting, name, value in (({"c": 0.5}, "c", 0.5), ({"zeta": 0.4}, "zeta", 0.4), ({}, "zeta", 1.0)):
+        constants = rm.RobustUCB(**setting).constants(MOMENTS)  # type: ignore[arg-type]
+        assert {key: constants[key] for key in ("c", "zeta") if key in constants} == {name: value}

@@ -178,6 +178,7 @@ def test_worlds_that_cannot_be_are_refused(world: dict[str, Any], words: str) ->
         (lambda: rm.Imperfect(delay=("geometric", 0.0, 3)), "delay q = 0.0"),
         (lambda: rm.Imperfect(delay=("uniform", 0.5, 3)), "geometric"),  # type: ignore[arg-type]
         (lambda: rm.Imperfect(delay=("geometric", 1e-300, 3)), "delay q = 1e-300"),
+        (lambda: rm.Imperfect(delay=("geometric", 0.5, -1)), "delay D = -1"),
         (lambda: rm.Churn(up=0.5, down=2), "up = 0.5"),
         (lambda: rm.Churn(up=1e17, down=2), "up = 1e\\+17"),
         (lambda: rm.Corruption(rate=0.1), "one of shift, scale and law, not none of them"),

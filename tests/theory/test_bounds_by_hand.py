@@ -52,6 +52,13 @@ def test_with_a_shared_start_agents_may_err_from_the_second_round_on() -> None:
     assert more == pytest.approx(0.5 * 3 * 1.0)
 
 
+def test_samples_needed_below_a_second_moment() -> None:
+    """Twice the radius is the gap at n = c L u^(1/eps) (2 / gap)^(1 + 1/eps): here u², and a power of 3."""
+    policy = rm.RobustUCB(c=2.0, moments=rm.Moments(eps=0.5, u=3.0, rho=3.0))
+    bound = regret_bound(COINS, rm.Network.complete(1), policy, 1000)
+    assert bound.terms["learning"] == pytest.approx(0.5 * 2.0 * 2 * math.log(1000) * 3.0**2 * 4.0**3)
+
+
 def test_what_is_held_back_is_delay() -> None:
     """Nothing is used before it could have come as many hops as it is held for rounds."""
     for gamma, hold, rounds in ((1, 1, 0), (2, 1, 1), (1, 4, 3), (3, 2, 2)):

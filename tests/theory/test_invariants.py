@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import rumormill as rm
+from rumormill.graphs import dominating_set
 from rumormill.theory import Invariants, invariants
 from rumormill.theory.invariants import fractional_domination
 
@@ -143,6 +144,18 @@ def test_fractional_domination_by_hand() -> None:
     assert fractional_domination(rm.Network.ring(7).power(1)) == 3
     assert fractional_domination(rm.Network.star(6).power(1)) == 1
     assert fractional_domination(rm.Network.path(5).power(0)) == 5
+
+
+def test_the_fractional_bound_can_settle_domination_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a ring of 7 the heuristic's set of 3 is proven smallest before the exact solver is asked."""
+
+    def heuristic_only(*args: Any, method: str = "greedy", **given: Any) -> Any:
+        assert method == "greedy"
+        return dominating_set(*args, **given)
+
+    monkeypatch.setitem(invariants.__globals__, "dominating_set", heuristic_only)
+    (found,) = invariants(rm.Network.ring(7), [1])
+    assert found.domination.value == 3
 
 
 def test_the_time_limit_must_be_a_time() -> None:
