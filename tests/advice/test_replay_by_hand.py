@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 import rumormill as rm
 from helpers.synthetic_logs import log_of
-from rumormill.advice import reward_table
-from rumormill.advice.advise import FIRST, _network_of
+from rumormill.advice import baselines, reward_table
+from rumormill.advice.advise import FIRST, _network_of, log_problem
 from rumormill.advice.baselines import BETWEEN_PARTS, OF_REPLAYS, _interval
 from rumormill.advice.mesh_output import read_setting
+from rumormill.advice.model_checks import check_model
 from rumormill.advice.problem import TOGETHER, Candidate, Outcome, case_of_spec, paired_excess
 from rumormill.advice.reading.log import Log, read_log
 from rumormill.advice.recheck import Recheck
@@ -26,6 +29,7 @@ from rumormill.advice.replay import (
 )
 from rumormill.advice.reward_table import build_reward_table, for_agents, with_support, without_agents
 from rumormill.experiments.spec.reading import at_scale, decode
+from rumormill.seeds import root_seed
 from rumormill.stats.bootstrap import Interval
 from rumormill.stats.winsorize import cell_means, clipped, winsorised, winsorised_mean
 
@@ -256,6 +260,36 @@ def test_intervals_join_the_spread_of_replays_and_the_difference_of_the_parts() 
     assert apart.high - 2.0 == pytest.approx(np.hypot(alike.high - 2.0, BETWEEN_PARTS * 3.0))
 
 
+def test_what_the_log_itself_did_comes_from_the_rounds_from_the_cut_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Fifty rounds of two agents, one arm each: 20 to 49 here, 0 to 19 in the other part."""
+    monkeypatch.setattr(baselines, "_played", lambda name, *given: name)
+    rows = [(float(t), v, (t + v) % 2, float(t)) for t in range(50) for v in range(2)]
+    table = build_reward_table(log_with(rows, agents=2, arms=2), RNG)
+    assert table.kind == "chosen"
+    start = SimpleNamespace(chosen=SimpleNamespace(candidate=0), cold=SimpleNamespace(candidate=1), ways=[])
+    first: Any = SimpleNamespace(after=SimpleNamespace(known=object()))
+    choice: Any = SimpleNamespace(start=start)
+    *_, log = baselines.baselines_of(table, first, choice, cut=20)
+    assert (log.name, log.mean, log.median) == ("what the log itself did", 34.5, 34.5)
+    _, error = winsorised_mean(np.repeat(np.arange(20.0, 50.0), 2))
+    assert log.high - 34.5 == pytest.approx(np.hypot(OF_REPLAYS * error, BETWEEN_PARTS * (34.5 - 9.5)))
+
+
+def test_games_that_begin_with_what_is_known_are_as_long_as_the_log() -> None:
+    rng = np.random.default_rng(4)
+    table = build_reward_table(log_of(rng.standard_normal((100, 3, 2))), rng)
+    values = for_agents(table, 3, 60, rng)
+    network = rm.Network.complete(3)
+    model = check_model(table, rng)
+    first = log_problem(table, model, network, values, 60, root_seed(1), 1, lambda plays: None)
+    assert first.rest is not None
+    assert first.after is not None
+    assert first.exchanged is not None
+    assert [each.length for each in (first, first.rest, first.after, first.exchanged)] == [60, 40, 100, 100]
+
+
 def test_pairs_are_made_over_the_trials_of_both() -> None:
     def spec_outcome(loss: list[float]) -> Outcome:
         return Outcome(Candidate("kmp", 1, "clipped", 1.0), np.array(loss), np.array(loss), 0, 0, 0.0)
@@ -376,6 +410,8 @@ def test_a_counter_that_sometimes_stands_still_is_no_arm(tmp_path: Path) -> None
     path.write_text("\n".join(["a,b,requests", *(f"{t % 5},{t % 3},{t // 2}" for t in range(200))]))
     with pytest.raises(rm.DataError, match="column 'requests' only goes one way"):
         read_log(path, objective="maximise")
+    path.write_text("\n".join(["a,b", *(f"{t % 5},{t // 100}" for t in range(200))]))
+    assert read_log(path, objective="maximise").arms == ("a", "b")  # one that rises once does not count
 
 
 def test_why_the_moments_of_a_spec_are_what_they_are() -> None:
@@ -393,3 +429,6 @@ def test_why_the_moments_of_a_spec_are_what_they_are() -> None:
         assert why in case.reasons[0]
         assert [tail.exact for tail in case.tails] == [df, df]
         assert [tail.mean for tail in case.tails] == [0.0, 1.0]
+    # Coins with any means in [0, 1]: E X² is largest next to 1, the variance in the middle.
+    coins = case_of_spec(at_scale(decode({**raw, "arms": {"law": "bernoulli", "K": 2}})))
+    assert (coins.moments.u, coins.moments.rho) == pytest.approx((1.0, 0.25), abs=1e-8)

@@ -34,6 +34,15 @@ def test_hill_by_hand() -> None:
     assert hill(np.array([3.0, 3.0, 3.0, 1.0]), 2) == math.inf
 
 
+def test_the_index_is_that_of_the_outermost_distances_from_the_median() -> None:
+    values = np.random.default_rng(9).standard_t(1.5, 1_001)
+    tail = estimate_tail(values, np.random.default_rng(0))
+    distances = sorted(abs(value - float(np.median(values))) for value in values)
+    beyond = [math.log(far / distances[-tail.used - 1]) for far in distances[-tail.used :]]
+    assert 10 <= tail.used <= 100
+    assert tail.index == pytest.approx(1 / math.fsum(beyond) * tail.used)
+
+
 @pytest.mark.parametrize("alpha", [0.7, 1.5, 3.0])
 def test_hill_follows_its_exact_law_on_pareto_samples(alpha: float) -> None:
     k = 500

@@ -120,7 +120,8 @@ def test_plain_lines_come_at_intervals() -> None:
 
 
 def test_the_live_display_shows_everything() -> None:
-    console = Console(file=io.StringIO(), force_terminal=True, width=100, color_system=None)
+    screen = io.StringIO()
+    console = Console(file=screen, force_terminal=True, width=100, color_system=None)
     shown = LiveProgress("fig", console)
     shown.start(3, 1)
     shown.rounds(500)
@@ -128,6 +129,7 @@ def test_the_live_display_shows_everything() -> None:
     with console.capture() as seen:
         console.print(shown.picture())
     shown.finish()
+    assert "2/3 cells" in screen.getvalue()  # drawn, too
     text = seen.get()
     for expected in ("fig", "2/3 cells", "deliveries/s", "left", "KMP", "1,234", "Robust", "50"):
         assert expected in text

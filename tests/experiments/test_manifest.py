@@ -25,7 +25,7 @@ from rumormill.experiments.run.manifest import (
     spec_of,
     write_manifest,
 )
-from rumormill.experiments.run.runner import run
+from rumormill.experiments.run.runner import _open_manifest, run
 from rumormill.experiments.run.store import RunFolder, load, open_run
 from rumormill.experiments.spec.reading import at_scale, encode, named_spec, parse_spec
 
@@ -53,6 +53,13 @@ def test_it_reads_back_as_it_was_written(tiny_run: RunFolder, tmp_path: Path) ->
     again = read_manifest(tmp_path)
     assert again == manifest
     assert [type(value) for value in again.points[0].values()] == [float, int, bool, str]
+
+
+def test_a_machine_that_does_not_say_how_many_cores_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.cpu_count", lambda: None)
+    assert _open_manifest(tmp_path, at_scale(parse_spec(TINY))).machine.cores == 1
 
 
 def test_it_can_be_read_by_people_and_other_programs(tiny_run: RunFolder) -> None:

@@ -166,6 +166,10 @@ def test_the_band_is_explained_in_the_picture(plain: Summary, tmp_path: Path) ->
 
     assert key(regret_over_time(plain))[-1] == "mean, 95 % band (5 trials)"
     assert key(regret_per_message(plain))[-1] == "95 % interval (5 trials)"
+    figure = regret_over_time(plain)
+    band: Any = figure.axes[0].collections[0]
+    shown: Any = figure.legends[0].legend_handles[-1]
+    assert shown.get_linewidth() == band.get_linewidth()[0] == 0  # neither has an edge
     one = summarise(small_run(tmp_path / "one", trials=1))
     assert key(regret_over_time(one))[-1] == "one trial: no band"
     assert key(regret_per_message(one))[-1] == "one trial: no interval"
@@ -177,6 +181,10 @@ def test_the_main_figure_answers_the_question(
     assert plain_run.plot().axes[0].get_xlabel() == "round"
     assert swept_run.plot().axes[0].get_xlabel() == "γ (hops)"
     assert main_figure(swept).axes[0].get_xlabel() == "γ (hops)"
+
+
+def test_panels_stand_in_rows_of_three_or_two_by_two() -> None:
+    assert [style.grid(n)[2] for n in (1, 2, 3, 4, 5, 7)] == [1, 2, 3, 2, 3, 3]
 
 
 def test_few_panels_of_many_points() -> None:

@@ -63,6 +63,17 @@ def test_a_quiet_node_reserves_little() -> None:
     assert busy.games[GAME].decisions.requested - busy.games[GAME].decisions.next_t < 4_000 // 2
 
 
+def test_a_pause_lowers_the_rate() -> None:
+    """A thousand within a second, then nothing for 999 seconds: one a second, not a million."""
+    node = made(Limits(block=64))
+    drive(node, rate=1_000, seconds=1.0, disk=0.01)
+    node.choose(GAME, 1_000.0, 0.5)
+    decisions = node.games[GAME].decisions
+    before = decisions.requested
+    decisions.next_t = before + 1  # all that is reserved is used up
+    assert decisions.to_reserve() == before + 2 * 64
+
+
 def test_rewards_that_never_come_do_not_close_the_node() -> None:
     """More decisions than may be open, none of them ever answered: the oldest are closed."""
     node = made(Limits(max_open=100))

@@ -147,6 +147,34 @@ def test_an_old_client_is_answered_once() -> None:
     assert answer.endswith(b"GET /a ")
 
 
+def test_pipelined_requests_beyond_one_of_full_size_are_read_after_the_response(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("rumormill.live.io.http.MOST_HEAD", 200)
+    monkeypatch.setattr("rumormill.live.io.http.MOST_BODY", 1_000)
+
+    async def main() -> None:
+        waiting: asyncio.Future[Response] = asyncio.get_running_loop().create_future()
+        server = HttpServer(lambda request: waiting if request.path == "/wait" else handler(request))
+        await server.start("127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        large = POST + b"Content-Length: 900\r\n\r\n" + bytes(900)
+        writer.write(b"GET /wait HTTP/1.1\r\n" + HOST + b"\r\n" + 2 * large)
+        await asyncio.sleep(0.05)
+        writer.write(2 * large + LAST)
+        await asyncio.sleep(0.05)
+        (connection,) = server.open
+        assert len(connection._buffer) == 2 * len(large), "the rest is not read yet"
+        waiting.set_result(Response(200, b"waited for", "text"))
+        answer = await asyncio.wait_for(reader.read(), 5.0)
+        assert answer.count(b"HTTP/1.1 200") == 6
+        assert answer.endswith(b"GET /last ")
+        writer.close()
+        await server.stop(0.1)
+
+    asyncio.run(main())
+
+
 # --- many connections ---------------------------------------------------------------------------------------
 
 

@@ -22,7 +22,7 @@ from rumormill.live.io.client import Client, NodeError, status_row
 from rumormill.live.io.folder import FILE, export, observations, pack, unpack
 from rumormill.live.io.http import Request, Response
 from rumormill.live.io.journal import Journal
-from rumormill.live.io.runtime import Settings, _sidecar_address
+from rumormill.live.io.runtime import Runtime, Settings, _sidecar_address
 from rumormill.live.io.sidecar import Sidecar, token_text
 from rumormill.mesh import edit
 from rumormill.mesh.file import GamePart, Mesh, read_mesh
@@ -311,6 +311,15 @@ def test_a_record_that_is_missing_is_noticed(tmp_path: Path) -> None:
         base.execute("DELETE FROM records WHERE id = 3")
     with pytest.raises(DataError, match="record 3 is missing"):
         opened(tmp_path)
+
+
+def test_links_are_not_read_while_the_disk_is_behind() -> None:
+    def congested(backlog: int, fault: str | None = None) -> bool:
+        runtime: Any = SimpleNamespace(journal=SimpleNamespace(backlog=backlog, fault=fault))
+        return Runtime.congested.fget(runtime)  # type: ignore[attr-defined, no-any-return]
+
+    assert [congested(0), congested(20_000), congested(20_001)] == [False, False, True]
+    assert congested(0, "the disk is full")
 
 
 def test_snapshots_have_a_checksum() -> None:

@@ -134,6 +134,19 @@ def test_a_writer_that_fails_says_so(tmp_path: Path) -> None:
         assert waiter.wait_for(3)
 
 
+def test_a_writer_that_breaks_says_so_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*given: object) -> bool:
+        raise KeyError("a defect")
+
+    monkeypatch.setattr(Journal, "_commit", broken)
+    failed: list[Exception] = []
+    with closing(opened(tmp_path)) as journal:
+        journal.start(Waiter(), failed.append)
+        journal.write(some(3))
+        wait_for(lambda: bool(failed))
+        assert journal.fault == "nothing is written any more: KeyError('a defect')"
+
+
 @pytest.mark.parametrize(
     "statement",
     [

@@ -26,7 +26,7 @@ from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import GameConfig
 from rumormill.live.core.records import Own
 from rumormill.live.core.retained import MemoryItems, RetainedItems
-from rumormill.live.core.signatures import Chain, Point
+from rumormill.live.core.signatures import FORGED, Chain, Point
 from rumormill.live.core.streams import VOID
 from rumormill.live.io.folder import pack, unpack
 from rumormill.mesh.file import Limits
@@ -413,6 +413,7 @@ def check_retained(sizes: list[int], limit: int, store: MemoryItems, data: st.Da
         assert kept.last == len(all_items)
         assert kept.last - kept.floor == min(limit, len(all_items))
         assert kept.between(kept.floor + 1, kept.last - kept.floor) == all_items[kept.floor :]
+        assert kept.newest(3) == all_items[max(kept._begin, kept.last - 3) :]
         if limit > kept._window:  # what is complete is on disk at once
             assert kept.last - kept._stored < kept._segment
     assert len(store.segments) <= 2 + limit // kept._segment
@@ -607,6 +608,19 @@ def test_signed_items_reach_the_neighbour_and_survive_a_restart() -> None:
     assert stream.chain is not None
     assert stream.chain.digest == nodes[0].games[GAME].own.chain.digest  # type: ignore[union-attr]
     assert 2 <= len(stream.chain.points) <= 6, "one point for every batch, not one for every commit"
+
+
+def test_a_repeated_last_item_is_verified_again() -> None:
+    """It may bring a newer head: its signature is read, that of items further back is not."""
+    nodes = pair(signed=True)
+    play(nodes[0], 3)
+    commit(nodes[0])
+    exchange(nodes)
+    items = nodes[1].games[GAME].streams[(0, 1)].retained.between(1, 3)
+    nodes[1].receive(1, wire.encode(Obs(GAME, 0, 1, 1, 1, items[:2], None, b"false"))[4:])
+    assert not nodes[1].violations
+    nodes[1].receive(1, wire.encode(Obs(GAME, 0, 1, 1, 1, items, None, b"false"))[4:])
+    assert nodes[1].violations == {FORGED: 1}
 
 
 @settings(deadline=None)

@@ -17,6 +17,7 @@ from rumormill.live.core import frames as wire
 from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.frames import Have, Obs, Skip
 from rumormill.live.core.node import Node
+from rumormill.live.core.records import RemovedGame, Renewed
 from rumormill.live.core.signatures import FORGED
 from rumormill.live.io.client import NodeError
 from rumormill.live.io.folder import pack, unpack
@@ -87,6 +88,16 @@ def test_held_rewards_become_the_first_items_of_a_new_epoch(signed: bool, retain
     exchange([one, two], 3)
     assert sum(two.games[GAME].adapter.samples) == 10
     assert not one.violations
+
+
+def test_a_removed_game_begins_its_items_anew_in_a_new_epoch() -> None:
+    copy, two = old_and_new(7)
+    one = restarted(copy)
+    one._removed["gone"] = RemovedGame(t=50, seq=9)
+    link([one, two], 2)
+    assert one.config.epoch > 1
+    assert one._removed["gone"].numbers == (50, 0, b"")  # its decisions keep their numbers
+    assert Renewed("gone", one.config.epoch, 9) in one.take_journal()
 
 
 def test_held_rewards_wait_until_a_neighbour_has_answered() -> None:
@@ -168,6 +179,24 @@ def test_who_claims_more_and_shows_nothing_is_waited_for() -> None:
     one.tick(160.0)
     commit(one)
     assert (one.games[GAME].published, one.config.epoch) == (4, 1)
+
+
+def test_a_skip_up_to_what_is_known_means_nothing() -> None:
+    """It was sent before the last items arrived; one beyond them claims what nobody wrote."""
+    copy, two = old_and_new(2)
+    one = restarted(copy)
+    link([one, two], 2)
+    for upto in (1, 2):
+        one.receive(2, wire.encode(Skip(GAME, 0, 1, upto))[4:])
+    said = [wire.decode(frame[4:]) for frame in one.frames(2, 1 << 30)]
+    assert not any(isinstance(frame, Have) and not frame.full for frame in said), "nothing to ask for"
+    one.tick(100.5)
+    commit(one)
+    exchange([one, two], 2)
+    assert one.games[GAME].held is None
+    for upto, violations in ((4, 0), (5, 1)):
+        one.receive(2, wire.encode(Skip(GAME, 0, 1, upto))[4:])
+        assert one.violations["skip"] == violations
 
 
 def test_in_a_signed_mesh_only_the_own_signature_shows_it() -> None:

@@ -21,7 +21,7 @@ from rumormill.live.core import frames as wire
 from rumormill.live.core.node import Node
 from rumormill.live.core.signatures import BEGIN
 from rumormill.live.io.folder import pack, unpack
-from rumormill.live.io.http import Request
+from rumormill.live.io.http import HttpConnection, Request
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.runtime import DEFECT, Runtime, Settings, run_node
 from rumormill.live.io.transport import Transport
@@ -110,6 +110,23 @@ def test_a_callback_that_fails_is_a_failure_too(settings: Settings) -> None:
         asyncio.get_running_loop().call_soon(runtime.node.receive, 77, b"")  # there is no such link
 
     assert run_until(settings, use)[0] == DEFECT
+
+
+def test_what_fails_elsewhere_or_in_a_request_is_only_logged(settings: Settings) -> None:
+    def use(runtime: Runtime) -> str | None:
+        loop = asyncio.get_running_loop()
+        loop.call_exception_handler({"message": "no exception"})
+        loop.call_exception_handler({"message": "of somebody else", "exception": KeyError("elsewhere")})
+        try:
+            runtime.node.receive(77, b"")
+        except KeyError as own:
+            of_a_request = {"exception": own, "protocol": HttpConnection(runtime.http)}
+            loop.call_exception_handler({"message": "of a request", **of_a_request})
+        before = runtime.defect
+        runtime.fail("a task", KeyError("a defect"))
+        return before
+
+    assert run_until(settings, use) == (DEFECT, None)
 
 
 def test_health_and_readiness_turn_red(settings: Settings) -> None:

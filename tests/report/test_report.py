@@ -87,9 +87,11 @@ def test_the_page_says_what_was_asked_and_how_to_ask_again(page: str) -> None:
         "γ hardly matters for KMP",
         "6 trials",
         "At round 60",
+        "constants of KMP at γ = 2",
     ):
         assert expected in words
     assert "not finished" not in words
+    assert "--bounds" not in words
 
 
 def test_the_spec_on_the_page_gives_the_same_run(page: str, sweep_run: RunFolder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import sys
 from pathlib import Path
@@ -27,7 +28,7 @@ from rumormill.experiments.watch.cases import (
     part_of_spec,
     watched,
 )
-from rumormill.experiments.watch.film import LOST, STEPS, n_frames, seen_at, spots, write_film
+from rumormill.experiments.watch.film import LOST, STEPS, _Film, n_frames, seen_at, spots, write_film
 from rumormill.experiments.watch.watch_page import report_section, watch_data, watch_html
 from rumormill.plotting.palette import ON_BLACK, ON_WHITE, arm_colours, ink_on
 
@@ -181,6 +182,7 @@ def test_the_best_arm_is_blue_and_the_worst_red(ramp: Any) -> None:
     assert middle == "#{:02x}{:02x}{:02x}".format(*ramp[2])
     assert len(set(arm_colours(list(np.linspace(0, 1, 20)), ramp))) == 20
     assert (ink_on("#08519c"), ink_on("#e8d8a0")) == ("#ffffff", "#000000")
+    assert (ink_on("#808000"), ink_on("#8080ff")) == ("#ffffff", "#000000")  # blue is light too, a little
 
 
 # --- the film --------------------------------------------------------------------------------------------
@@ -234,6 +236,22 @@ def test_a_film_moves_and_shows_what_is_lost(lossy: Watched, perfect: Watched, t
     assert sum(has_colour(frame, LOST) for frame in top) > 6
     plain = [frame[: frame.shape[0] // 2] for frame in frames(write_film(perfect, tmp_path / "a.gif"))]
     assert not any(has_colour(frame, LOST) for frame in plain)
+
+
+def test_the_agents_of_a_film_show_the_arms_they_chose(lossy: Watched) -> None:
+    gaps = [0.5, 1.0, 0.0]  # arm 0 in the light middle of the colours: its number is black
+    film, seen, colours = (
+        _Film(dataclasses.replace(lossy, gaps=gaps)),
+        lossy.plays[0].record,
+        arm_colours(gaps),
+    )
+    for t in (1, 3, 6):
+        film.draw(t, 0.5)
+        shown = [(text.get_text(), text.get_color()) for text in film._numbers]
+        for (text, ink), arm, here in zip(shown, seen.actions[t - 1], seen.up[t - 1], strict=True):
+            assert (text, ink) == ((str(arm), ink_on(colours[arm])) if here else ("", "#ffffff"))
+    assert {0, 1} <= set(seen.actions[[0, 2, 5]].ravel())
+    assert not seen.up[2].all()
 
 
 def test_a_film_without_ffmpeg_is_refused_in_a_line(
