@@ -22,6 +22,7 @@ from helpers.oracle_adapters import (
 from helpers.strategies import LAWS, SLOW_TO_DRAW, bandit_of, networks, policies, sources
 from rumormill import catalogue
 from rumormill.arms import RewardSource
+from rumormill.engine import prepare
 from rumormill.errors import InputError
 
 ESTIMATORS: dict[str, rm.Estimator] = {
@@ -245,3 +246,23 @@ def test_both_engines_refuse_a_constant_table_in_the_same_words(policy: rm.Polic
                 rng=1,
                 engine=engine,
             )
+
+
+def test_the_largest_samples_are_kept_for_the_level_of_the_last_round() -> None:
+    """Half of arm 0's 40 samples are large: fewer than kappa L_3 = 22, more than there is room for at L_2.
+
+    As outliers they are clipped down to the others. Were some not kept, they would pass for ordinary ones.
+    """
+    table = np.full((3, 40, 2), 1e-3)
+    table[0, :20, 0] = 1.0
+    table[1, :, 1] = 0.3
+    mean = rm.SelfTuned(kappa=10.0, guard=10.0, pilot=0)
+    policy = rm.DecentralizedMPUCB(gamma=1, clique_filter=False, estimator=mean)
+    for engine in ENGINES:
+        assert actions_of(table, nx.complete_graph(40), policy, engine)[2].tolist() == [1] * 40
+
+
+def test_followers_that_never_decide_take_no_room() -> None:
+    policy = rm.CentralizedMPUCB(gamma=2, leaders=[0])
+    layout: Any = prepare(policy, rm.Network.star(6), 3, engine="fast").layout
+    assert layout.reach.learners.tolist() == [0]

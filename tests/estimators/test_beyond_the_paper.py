@@ -103,6 +103,7 @@ def test_moss_by_hand() -> None:
     assert stream.mean(1.0) == pytest.approx(mean)
     assert stream.index(1.0) == pytest.approx(mean + math.sqrt(math.log(10) / 3))
     assert fed(rm.RobustMOSS(), [0.0], terms).index(1.0) == pytest.approx(3.2 * math.sqrt(math.log(30)))
+    assert fed(rm.RobustMOSS(), [], terms).index(1.0) == math.inf
 
 
 def test_huber_by_hand() -> None:
