@@ -27,6 +27,8 @@ from scripts.mutation_sites import Site, sites_of
 
 # Seconds of tests for a fault: at first, and if those notice nothing.
 FIRST, SECOND = 6.0, 30.0
+# Processor seconds for all tests of a room: more than any room takes, so that only an endless loop takes longer.
+ROOM = 1500.0
 # The map: processes for one room (each ends at a test that takes too long), and seconds for each.
 MOST_PIECES, LONGEST = 40, 600.0
 # LLVM IR is not executed uncompiled: tests/kernels/test_lanes.py compares each loop with its plain twin.
@@ -173,8 +175,10 @@ def outcome_of_fault(
         for selection in selections(found, tests.seconds):
             if selection and (outcome := run(place, selection)) != "passed":
                 return outcome
-        if thorough and (outcome := run(place, all_of_room(place, fault), compiled=True)) != "passed":
-            return outcome
+        if thorough:
+            outcome = run(place, all_of_room(place, fault), compiled=True, patience=ROOM)
+            if outcome != "passed":
+                return outcome
         return "passed" if found else "no test"
     finally:
         path.write_bytes(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -13,6 +14,7 @@ from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures.regret_by_parameter import regret_per_message
 from rumormill.experiments.figures.regret_over_time import agent_distribution
 from rumormill.experiments.run.store import RunFolder
+from rumormill.plotting.style import key_below, new_figure, style
 
 
 def test_agents_are_drawn_from_their_quantiles(plain_run: RunFolder, plain: Summary) -> None:
@@ -41,6 +43,39 @@ def test_messages_against_regret(plain_run: RunFolder, plain: Summary) -> None:
             assert drawn.lines[0].get_xdata() == pytest.approx([last[column].to_numpy().mean() / 40])
     low, high = left.get_xlim()
     assert low < 0 < high  # those who send nothing have a place
+
+
+def test_those_who_send_as_much_stand_side_by_side(plain: Summary) -> None:
+    figure = regret_per_message(plain)
+    figure.canvas.draw()  # type: ignore[no-untyped-call]
+    left = figure.axes[0]
+    places = []
+    for bars in left.containers:
+        line: Any = bars.get_children()[0]
+        x, y = line.get_transform().transform(line.get_xydata())[0]
+        places.append(x)
+        low, high = left.get_window_extent().intervaly
+        assert low < y < high  # offset, not out of sight
+    talking = sorted(places)[1:]  # all but agents alone send on every link
+    apart = np.diff(talking) * 72 / figure.dpi
+    assert apart == pytest.approx([5.0] * (len(talking) - 1), abs=0.5)
+
+
+@pytest.mark.parametrize("count", range(1, 14))
+@pytest.mark.parametrize("long", [0, -1])
+def test_no_name_of_the_key_is_cut_off(count: int, long: int) -> None:
+    names = [f"Policy {i}" for i in range(count)]
+    names[long] = "a policy with rather a long name"
+    with style():
+        figure = new_figure(5.2, 3.3)
+        axes = figure.subplots()
+        for name in names:
+            axes.plot([0, 1], [0, 1], label=name)
+        key_below(figure)
+    figure.canvas.draw()  # type: ignore[no-untyped-call]
+    words = [text.get_window_extent() for text in figure.legends[0].get_texts()]
+    assert max(box.x1 for box in words) <= figure.bbox.x1
+    assert min(box.x0 for box in words) >= 0
 
 
 def test_nobody_sends_anything(tmp_path: Path) -> None:

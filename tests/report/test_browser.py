@@ -40,7 +40,16 @@ def pages(
         "scale": {"custom": {"horizon": 10, "trials": 2}},
     }
     two = summarise(run(decode(spec), folder / "two", 1))
+    many = {
+        **{key: value for key, value in spec.items() if key != "network"},
+        "name": "many",
+        "policies": [{"type": "robust", "zeta": 0.1 * k, "label": f"Robust {k}"} for k in range(1, 11)],
+        "networks": {"er": {"kind": "erdos_renyi", "n": 6, "p": 0.7}, "ring": {"kind": "ring", "n": 6}},
+        "sweep": {"alpha": [1.2, 1.5, 1.9, 2.0], "network": ["er", "ring"]},
+        "arms": {"law": "alpha-stable", "alpha": 1.9, "means": [0.0, 5e4, 9e4]},
+    }
     return {
+        "many": write_report(summarise(run(decode(many), folder / "many", 1)), folder / "many.html"),
         "two": write_report(two, folder / "two.html"),
         "plain": write_report(plain_summary, folder / "plain.html"),
         "sweep": write_report(sweep_summary, folder / "sweep.html"),
@@ -121,6 +130,57 @@ def test_it_fits_the_window(visit: Visit) -> None:
              .filter(e => e.getClientRects().length).map(e => parseFloat(getComputedStyle(e).fontSize)))"""
     )
     assert smallest >= 13
+
+
+@pytest.mark.parametrize(
+    "visit", [(name, w) for name in ("many", "plain") for w in (1280, 400)], indirect=True
+)
+def test_words_of_a_chart_do_not_touch_and_are_not_cut_off(visit: Visit) -> None:
+    for chart in ("curves", "sweep") if visit.page.locator("#sweep svg").count() else ("curves",):
+        boxes = visit.page.evaluate(
+            """id => [...document.querySelectorAll(`#${id} svg, #${id} svg text`)]
+                 .map(e => e.getBoundingClientRect().toJSON())""",
+            chart,
+        )
+        around, *words = boxes
+        for i, a in enumerate(words):
+            assert around["left"] <= a["left"] <= a["right"] <= around["right"]
+            for b in words[:i]:
+                apart = a["right"] <= b["left"] or b["right"] <= a["left"]
+                assert apart or a["bottom"] <= b["top"] + 2 or b["bottom"] <= a["top"] + 2, (a, b)
+
+
+@pytest.mark.parametrize("visit", [("many", 1280), ("many", 400)], indirect=True)
+def test_of_many_policies_eight_are_drawn_first_side_by_side(visit: Visit) -> None:
+    assert len(visit.curves()) == 8
+    assert "2 with more regret are not drawn" in visit.page.locator("#policies").inner_text()
+    places = visit.page.evaluate(
+        """[...document.querySelectorAll("#sweep .curve")].map(curve =>
+             [...curve.querySelectorAll("path[transform]")].map(e => e.getBoundingClientRect().x))"""
+    )
+    for at in zip(*places, strict=True):  # the markers of all policies at one value
+        assert min(np.diff(at)) > 2
+    left, right = visit.page.evaluate(
+        "[0, 1].map(i => document.querySelector('#sweep').chart && "
+        "document.querySelector('#sweep svg').getBoundingClientRect()[i ? 'right' : 'left'])"
+    )
+    assert left < min(map(min, places)) <= max(map(max, places)) < right
+    visit.page.get_by_label("Robust 1", exact=True).set_checked(True)
+    visit.page.get_by_label("Robust 10", exact=True).set_checked(True)
+    assert len(visit.curves()) >= 9
+    assert len(visit.page.locator("#watch-regret .curve").all()) == 8
+    visit.page.locator("#watch-policy").select_option("9")
+    names = [each.get_attribute("data-name") for each in visit.page.locator("#watch-regret .curve").all()]
+    assert len(names) == 8
+    assert "Robust 10" in names
+
+
+@pytest.mark.parametrize("visit", [("many", 1280)], indirect=True)
+def test_long_tables_are_folded_and_raw_keys_are_no_words(visit: Visit) -> None:
+    assert visit.page.locator("#numbers details summary").inner_text() == "80 rows"
+    assert not visit.page.locator("#numbers table").is_visible()
+    assert visit.page.locator("#settings details").count() == 1
+    assert visit.page.get_by_label("network", exact=True).inner_text().split("\n") == ["Erdős–Rényi", "ring"]
 
 
 @pytest.mark.parametrize("visit", [("plain", 1200), ("plain", 400)], indirect=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rumormill.errors import InputError
@@ -283,10 +284,10 @@ def legend_below(figure: Figure, named: dict[str, Any], handlelength: float = 2.
 
 
 def _key_width(names: list[str], columns: int, handle: float) -> float:
-    """About how many inches a key takes; matplotlib fills one column after the other."""
-    em = 7.5 / 72
-    parts = (names[i * len(names) // columns : (i + 1) * len(names) // columns] for i in range(columns))
-    letters = sum(max((len(name) for name in part), default=0) for part in parts)
+    """About how many inches a key takes; matplotlib fills column by column, the first ones fuller."""
+    em, rows, fuller = 7.5 / 72, *divmod(len(names), columns)
+    starts = [i * rows + min(i, fuller) for i in range(columns + 1)]
+    letters = sum(max(map(len, names[a:b]), default=0) for a, b in pairwise(starts))
     return em * (LETTER * letters + columns * (handle + 2.8) - 2)
 
 

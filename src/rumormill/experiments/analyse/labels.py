@@ -35,6 +35,7 @@ AXIS_NAMES = {
     "network.n": "agents",
     "network.p": "link probability p",
 }
+VALUE_NAMES = {"er": "Erdős–Rényi", "ba": "Barabási–Albert", "gnutella": "Gnutella", "facebook": "Facebook"}
 SYMBOLS = {"gamma": "γ", "alpha": "α", "zeta": "ζ", "eps": "ε", "rho": "ρ", "sigma": "σ", "tau": "τ"}
 SHORT = {"channel.p": "p", "channel.delay": "delay", "churn.down": "rounds away", "network.p": "p"}
 # Parameters with a limit: named instead of "falls" or "grows".
@@ -48,7 +49,12 @@ def in_words(values: Values, between: str = ", ") -> str:
 
 def named(values: Values) -> list[str]:
     """Every parameter of a sweep point with its value: γ = 2."""
-    return [f"{symbol(name)} = {setting(value)}" for name, value in values.items()]
+    return [f"{symbol(name)} = {value_name(value)}" for name, value in values.items()]
+
+
+def value_name(value: Any) -> str:
+    """What a swept value is called; never a raw key of a shipped spec."""
+    return VALUE_NAMES.get(str(value)) or setting(value)
 
 
 def band_of(row: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.labels import Values, axis_name, in_words, is_number, named
+from rumormill.experiments.analyse.labels import Values, axis_name, in_words, is_number, named, value_name
 from rumormill.experiments.figures.regret_over_time import left_out, shown_policies, start_line
 from rumormill.plotting.palette import Look, looks
 from rumormill.plotting.style import (
@@ -132,7 +132,7 @@ def along_parameter(
         )
     bent = {"linthresh": _least(places), "linscale": NEAR_ZERO} if scale == "symlog" else {}
     axes.set_xscale(scale, **bent)
-    labelled_ticks(axes, list(places), [setting(value) for value in swept], room)
+    labelled_ticks(axes, list(places), [value_name(value) for value in swept], room)
 
 
 Scale = Callable[[Array], Array]
@@ -239,6 +239,8 @@ def _panel(axes: Axes, summary: Summary, values: Values) -> None:
 
 # --- regret against messages ----------------------------------------------------------------------------
 
+# Points between markers that stand side by side.
+BESIDE = 5.0
 UNITS = {"messages": "messages per round", "wire_bytes": "bytes per round"}
 REACH = "gamma"
 
@@ -266,24 +268,32 @@ def regret_per_message(summary: Summary) -> Figure:
 
 
 def _sent_panel(axes: Axes, summary: Summary, here: list[Values], column: str, room: float) -> None:
+    """One marker with its interval per policy and reach; those that send as much stand side by side."""
+    from matplotlib.transforms import offset_copy
+
     look = looks(summary.policies)
-    everything: list[float] = []
-    for policy in shown_policies(summary):
-        along = [summary.of(policy, values) for values in here]
-        sent = [series.mean_at_end(column) / summary.horizon for series in along]
-        everything += sent
+    found = {policy: [summary.of(policy, values) for values in here] for policy in shown_policies(summary)}
+    sent = {
+        policy: [series.mean_at_end(column) / summary.horizon for series in along]
+        for policy, along in found.items()
+    }
+    for policy, along in found.items():
+        alike = [other for other in found if np.allclose(sent[other], sent[policy], rtol=0.05)]
+        aside = BESIDE * (alike.index(policy) - (len(alike) - 1) / 2)
         mark = look[policy]
-        axes.errorbar(
-            sent,
+        drawn = axes.errorbar(
+            sent[policy],
             np.array([series.at_end.estimate for series in along]),
             yerr=np.transpose([series.at_end.reach for series in along]),
             color=mark.colour,
-            linestyle=mark.line if len(set(sent)) > 1 else "none",
+            linestyle=mark.line if len(set(sent[policy])) > 1 else "none",
             linewidth=0.8,
             marker=mark.marker,
             capsize=2,
             label=policy,
         )
+        for artist in drawn.get_children():
+            artist.set_transform(offset_copy(axes.transData, axes.figure, aside, units="points"))
     logarithmic(axes, y=True)
     plain_ticks(axes, x=False)
-    decades_and_zero(axes, everything, room)
+    decades_and_zero(axes, [each for values in sent.values() for each in values], room)

@@ -13,9 +13,10 @@ from msgspec.structs import replace
 
 from rumormill.experiments.analyse.claims import Verdict, too_few_for, verdict_row
 from rumormill.experiments.analyse.comparisons import pair_row, too_few_to_compare
-from rumormill.experiments.analyse.labels import ANY, axis_name, in_words, is_number
+from rumormill.experiments.analyse.labels import ANY, axis_name, in_words, is_number, value_name
 from rumormill.experiments.figures.registry import FIGURES, caption_of, drawn, key_of
 from rumormill.experiments.figures.regret_by_parameter import scale_of
+from rumormill.experiments.figures.regret_over_time import shown_policies
 from rumormill.experiments.report.bounds_section import bounds_section
 from rumormill.experiments.report.markup import numbers, picture, safe_json, table, template
 from rumormill.experiments.run.manifest import Manifest, fingerprint
@@ -24,7 +25,7 @@ from rumormill.experiments.watch.watch_page import report_section
 from rumormill.files import StoreError, write_atomically
 from rumormill.plotting.palette import looks
 from rumormill.plotting.style import band_key
-from rumormill.text import duration, plural, rounded, setting
+from rumormill.text import duration, plural, rounded
 from rumormill.toml import to_toml
 
 if TYPE_CHECKING:
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 ELSEWHERE = ("regret", "regret-linear", "regret-by", "regret-bounds")
 # Thousands of links are smaller as dots than as lines.
 AS_DOTS = ("network",)
+# A table of more rows is folded away.
+MOST_ROWS = 60
 # Parts of a spec that are tables, as the page names them.
 TABLES = ("network", "arms", "channel", "churn", "corruption", "byzantine")
 
@@ -113,7 +116,7 @@ def command_for(manifest: Manifest) -> str:
 
 def chart_data(summary: Summary) -> dict[str, Any]:
     """Everything the charts draw, in few digits."""
-    look = looks(summary.policies)
+    look, first = looks(summary.policies), shown_policies(summary)
     places = {axis: list(dict.fromkeys(values[axis] for values in summary.points)) for axis in summary.axes}
     return {
         "name": summary.name,
@@ -121,7 +124,13 @@ def chart_data(summary: Summary) -> dict[str, Any]:
         "horizon": rounded(summary.horizon),
         "band": next(iter(band_key(summary.manifest.trials))),
         "policies": [
-            {"name": name, "colour": mark.colour, "dash": mark.dash, "symbol": mark.symbol}
+            {
+                "name": name,
+                "colour": mark.colour,
+                "dash": mark.dash,
+                "symbol": mark.symbol,
+                "drawn": name in first,
+            }
             for name, mark in look.items()
         ],
         "axes": [_axis(axis, values) for axis, values in places.items()],
@@ -148,7 +157,7 @@ def _axis(axis: str, values: list[Any]) -> dict[str, Any]:
         "numeric": numeric,
         "scale": "even" if scale == "symlog" else scale,
         "values": values,
-        "words": [setting(value) for value in values],
+        "words": [value_name(value) for value in values],
     }
 
 
@@ -168,7 +177,8 @@ def _notice(summary: Summary) -> str:
 def _numbers(summary: Summary) -> str:
     head, rows = numbers(summary)
     words = len(summary.axes) + 1
-    return table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
+    shown = table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
+    return _folded(f"{len(rows)} rows", shown, len(rows) > MOST_ROWS)
 
 
 def _verdicts(found: Sequence[Verdict]) -> str:
@@ -193,14 +203,14 @@ def _compared(summary: Summary) -> str:
         return "<p>One trial has no band: nothing is compared.</p>"
     if too_few_to_compare(summary.pairs):
         return f"<p>{html.escape(too_few_to_compare(summary.pairs))}.</p>"
-    rows = [[setting(value) for value in pair_row(pair).values()] for pair in summary.pairs]
+    rows = [[value_name(value) for value in pair_row(pair).values()] for pair in summary.pairs]
     head = list(pair_row(summary.pairs[0]))
     words = len(summary.axes) + 2
     shown = table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
     return (
         "<h3>Policies compared</h3><p>How much larger the regret of the first is than that of the second, "
         "in the median over trials; all intervals together hold with 95 % confidence.</p>"
-        f"<details><summary>{len(rows):,} comparisons</summary>{shown}</details>"
+        + _folded(f"{len(rows):,} comparisons", shown, folded=True)
     )
 
 
@@ -210,7 +220,6 @@ def _settings(summary: Summary) -> str:
     facts = {
         **{part: _pairs(spec[part]) for part in TABLES if part in spec},
         **{part: ", ".join(map(str, spec[part])) for part in ("absences", "outages") if spec.get(part)},
-        **{f"constants of {row['policy']}{_at(row)}": row["constants"] for row in summary.constants_in_short},
         **{f"policy {policy['label']}": _pairs(policy, leave_out=("label",)) for policy in spec["policies"]},
         **{f"sweep {axis}": ", ".join(map(str, values)) for axis, values in spec.get("sweep", {}).items()},
         "horizon": plural(manifest.horizon, "round"),
@@ -221,8 +230,18 @@ def _settings(summary: Summary) -> str:
     }
     if timings is not None:
         facts["time taken"] = duration(timings.wall_s)
+    constants = {f"{row['policy']}{_at(row)}": row["constants"] for row in summary.constants_in_short}
+    known = _folded(f"{len(constants)} sets of constants", _facts(constants), len(constants) > MOST_ROWS // 4)
+    return _facts(facts) + (f"<h3>Constants as resolved</h3>{known}" if constants else "")
+
+
+def _facts(facts: dict[str, str]) -> str:
     rows = (f"<dt>{html.escape(name)}</dt><dd>{html.escape(text)}</dd>" for name, text in facts.items())
     return f"<dl>{''.join(rows)}</dl>"
+
+
+def _folded(title: str, content: str, folded: bool) -> str:
+    return f"<details><summary>{title}</summary>{content}</details>" if folded else content
 
 
 def _at(row: dict[str, Any]) -> str:

@@ -13,17 +13,19 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rumormill.experiments.analyse.labels import axis_name, band_of
+from rumormill.experiments.analyse.labels import axis_name, band_of, value_name
 from rumormill.experiments.figures.registry import full_caption
 from rumormill.files import write_atomically
 from rumormill.plotting.rendering import made_folder, rendered
-from rumormill.text import amount, number, rounded, setting
+from rumormill.text import amount, number, rounded
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from rumormill.experiments.analyse.summary import Summary
 
+# A picture of more panels is as wide as the page.
+WIDE_FROM = 3
 WORD_CLASS = {
     "holds": "holds",
     "does not hold": "fails",
@@ -59,8 +61,9 @@ def picture(figure: Figure, kind: str, caption: str) -> str:
     mime = "image/svg+xml" if kind == "svg" else "image/png"
     drawn = rendered(figure, kind, transparent=True)
     packed = base64.b64encode(_slim(drawn) if kind == "svg" else drawn).decode()
+    wide = ' class="wide"' if len(figure.axes) > WIDE_FROM else ""
     return (
-        f'<figure><img src="data:{mime};base64,{packed}" alt="{html.escape(caption)}">'
+        f'<figure{wide}><img src="data:{mime};base64,{packed}" alt="{html.escape(caption)}">'
         f"<figcaption>{html.escape(caption)}</figcaption></figure>"
     )
 
@@ -108,7 +111,7 @@ def numbers(summary: Summary) -> tuple[list[str], list[list[str]]]:
     head = [*(axis_name(axis) for axis in summary.axes), *HEAD]
     rows = [
         [
-            *(setting(row[axis]) for axis in summary.axes),
+            *(value_name(row[axis]) for axis in summary.axes),
             row["policy"],
             rounded(row["regret"]),
             band_of(row),

@@ -76,8 +76,9 @@ const Chart = (() => {
     const series = options.series, narrow = width < 520, size = narrow ? 11 : 13;
     const columns = Math.max(1, Math.floor((width - 20) / 230));
     const below = key ? 22 * Math.ceil((series.length + 1) / columns) + 8 : 0;
-    const box = { left: narrow ? 58 : 74, right: width - 14, top: 10, bottom: height - 46 };
     const x = xAxis(options.x, series, narrow ? 4 : 8), y = yAxis(options.y, series);
+    const widest = 0.62 * size * Math.max(0, ...y.words.map((word) => word.length));
+    const box = { left: Math.max(narrow ? 58 : 74, size + 18 + widest), right: width - 14, top: 10, bottom: height - 46 };
     const px = (v) => box.left + x.place(v) * (box.right - box.left);
     const py = (v) => box.bottom - y.place(v) * (box.bottom - box.top);
     const shown = (v) => !options.y.log || v > 0;
@@ -89,8 +90,9 @@ const Chart = (() => {
       make("path", { d: `M${px(v)} ${box.top}V${box.bottom}`, stroke: GRID }, root);
       const half = x.words[i].length * size * 0.3;
       if (px(v) - half < last + 6) return;
-      make("text", { x: px(v), y: box.bottom + 18, "text-anchor": "middle", class: "tick" }, root, x.words[i]);
-      last = px(v) + half;
+      const middle = Math.min(px(v), width - half - 1);
+      make("text", { x: middle, y: box.bottom + 18, "text-anchor": "middle", class: "tick" }, root, x.words[i]);
+      last = middle + half;
     });
     y.ticks.forEach((v, i) => {
       make("path", { d: `M${box.left} ${py(v)}H${box.right}`, stroke: GRID }, root);
@@ -100,14 +102,20 @@ const Chart = (() => {
     make("text", { x: (box.left + box.right) / 2, y: height - 8, "text-anchor": "middle" }, root, options.x.name);
     make("text", { transform: `translate(${size + 2} ${(box.top + box.bottom) / 2}) rotate(-90)`,
                    "text-anchor": "middle" }, root, options.y.name);
+    // Along a sweep the policies stand side by side, so that none hides another's interval.
+    const places = [...new Set(series.flatMap((each) => each.x))].map(px).sort((a, b) => a - b);
+    const nearest = Math.min(100, ...places.slice(1).map((at, i) => at - places[i]));
+    const edge = 2 * Math.min(places[0] - box.left, box.right - places.at(-1)) / Math.max(1, series.length - 1);
+    const aside = options.bars ? Math.min(8, nearest / (series.length + 2), edge) : 0;
     const least = y.ticks.length ? (v) => Math.min(Math.max(py(v), box.top), box.bottom) : py;
     for (const each of series) {
       const group = make("g", { class: "curve", "data-name": each.name }, root);
       const known = each.x.map((_, i) => i).filter((i) => shown(each.y[i]));
       const low = (i) => shown(each.low[i]) ? least(each.low[i]) : box.bottom;
-      const points = known.map((i) => [px(each.x[i]), py(each.y[i])]);
+      const at = (i) => px(each.x[i]) + aside * (series.indexOf(each) - (series.length - 1) / 2);
+      const points = known.map((i) => [at(i), py(each.y[i])]);
       if (options.bars) {
-        known.forEach((i) => make("path", { d: `M${px(each.x[i])} ${least(each.high[i])}V${low(i)}`,
+        known.forEach((i) => make("path", { d: `M${at(i)} ${least(each.high[i])}V${low(i)}`,
                                             stroke: each.colour, "stroke-width": 1.4 }, group));
       } else if (known.length) {
         const edge = [...known.map((i) => [px(each.x[i]), least(each.high[i])]),

@@ -2,7 +2,7 @@
 (() => {
   const run = JSON.parse(document.getElementById("data").textContent);
   const byId = (id) => document.getElementById(id);
-  const shown = run.policies.map(() => true);
+  const shown = run.policies.map((policy) => policy.drawn);
   const selects = [];
 
   // The sweep point that the selects name, optionally with one axis changed.
@@ -66,11 +66,14 @@
     const label = document.createElement("label");
     const box = document.createElement("input");
     box.type = "checkbox";
-    box.checked = true;
+    box.checked = shown[i];
+    label.classList.toggle("off", !shown[i]);
     box.addEventListener("change", () => { shown[i] = box.checked; label.classList.toggle("off", !box.checked); draw(); });
     label.append(box, Chart.sample(policy), policy.name);
     byId("policies").append(label);
   });
+  const more = shown.filter((each) => !each).length;
+  if (more) byId("policies").append(`${more} with more regret are not drawn: tick them.`);
   if (run.axes.length > 1) choice("sweep along", run.axes.map((axis) => axis.name), byId("axes"), 0).id = "along";
   for (const axis of run.axes) selects.push(choice(axis.name, axis.words, byId("axes"), axis.words.length - 1));
   byId("sweep-chart").hidden = !run.axes.length;

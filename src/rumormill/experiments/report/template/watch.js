@@ -5,7 +5,7 @@
   const game = JSON.parse(document.getElementById("watch-data").textContent);
   const byId = (id) => document.getElementById(`watch-${id}`);
   const canvas = byId("net"), slider = byId("round"), pen = canvas.getContext("2d");
-  const ROUND_MS = 900, HALF = 0.5;
+  const ROUND_MS = 900, HALF = 0.5, MOST_CURVES = 8;
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   // Colours of the page, which has a dark side too.
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -160,9 +160,17 @@
 
   const drawChart = () => {
     const x = Array.from({ length: rounds }, (_, r) => r + 1);
+    const others = game.plays.filter((each) => each !== play()).slice(0, MOST_CURVES - 1);
+    const drawn = game.plays.filter((each) => each === play() || others.includes(each));
+    byId("policies").replaceChildren(...drawn.map((each) => {
+      const item = document.createElement("li");
+      item.append(Chart.sample(each), each.name);
+      return item;
+    }));
+    if (drawn.length < game.plays.length) byId("policies").append("the others: as the policy above");
     chart = Chart.draw(byId("regret"), {
       x: { name: "round", scale: "linear" }, y: { name: "group regret", log: false }, lines: true, note: "",
-      series: game.plays.map((each) => ({ ...each, x, y: each.regret, low: each.regret, high: each.regret })),
+      series: drawn.map((each) => ({ ...each, x, y: each.regret, low: each.regret, high: each.regret })),
     });
     // What is to come is faint; the curves themselves end at the round shown.
     const clip = svg("clipPath", { id: "watch-past" });
@@ -266,7 +274,8 @@
   game.plays.forEach((each, i) => byId("policy").append(new Option(each.gamma === null ? each.name : `${each.name}, γ = ${each.gamma}`, String(i))));
   byId("origin").append(new Option("all agents", ""));
   game.agents.forEach((number, v) => byId("origin").append(new Option(`agent ${number}`, String(v))));
-  for (const id of ["policy", "origin"]) byId(id).addEventListener("change", draw);
+  byId("policy").addEventListener("change", () => { drawChart(); draw(); });
+  byId("origin").addEventListener("change", draw);
 
   // --- the key ------------------------------------------------------------------------------------------
 
@@ -287,12 +296,6 @@
     if (game.away.some((each) => each.length)) key("circle", { r: 6, fill: "none", stroke: SOFT, "stroke-width": 1.2, "stroke-dasharray": "2 2" }, "away");
     if (liars.size) key("path", { d: "M0-8L7 6H-7Z", fill: INK }, "lies");
   };
-  for (const each of game.plays) {
-    const item = document.createElement("li");
-    item.append(Chart.sample(each), each.name);
-    byId("policies").append(item);
-  }
-
   const lay = () => { dip(); fit(); drawKey(); drawChart(); draw(); };
   dark.addEventListener("change", lay);
   let width = window.innerWidth;
