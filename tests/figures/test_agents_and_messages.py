@@ -47,7 +47,7 @@ def test_messages_against_regret(plain_run: RunFolder, plain: Summary) -> None:
 
 def test_those_who_send_as_much_stand_side_by_side(plain: Summary) -> None:
     figure = regret_per_message(plain)
-    figure.canvas.draw()  # type: ignore[no-untyped-call]
+    figure.canvas.draw()
     left = figure.axes[0]
     places = []
     for bars in left.containers:
@@ -72,7 +72,7 @@ def test_no_name_of_the_key_is_cut_off(count: int, long: int) -> None:
         for name in names:
             axes.plot([0, 1], [0, 1], label=name)
         key_below(figure)
-    figure.canvas.draw()  # type: ignore[no-untyped-call]
+    figure.canvas.draw()
     words = [text.get_window_extent() for text in figure.legends[0].get_texts()]
     assert max(box.x1 for box in words) <= figure.bbox.x1
     assert min(box.x0 for box in words) >= 0

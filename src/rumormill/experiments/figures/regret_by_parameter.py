@@ -269,7 +269,7 @@ def regret_per_message(summary: Summary) -> Figure:
 
 def _sent_panel(axes: Axes, summary: Summary, here: list[Values], column: str, room: float) -> None:
     """One marker with its interval per policy and reach; those that send as much stand side by side."""
-    from matplotlib.transforms import offset_copy
+    from matplotlib.transforms import ScaledTranslation
 
     look = looks(summary.policies)
     found = {policy: [summary.of(policy, values) for values in here] for policy in shown_policies(summary)}
@@ -279,7 +279,8 @@ def _sent_panel(axes: Axes, summary: Summary, here: list[Values], column: str, r
     }
     for policy, along in found.items():
         alike = [other for other in found if np.allclose(sent[other], sent[policy], rtol=0.05)]
-        aside = BESIDE * (alike.index(policy) - (len(alike) - 1) / 2)
+        points = BESIDE * (alike.index(policy) - (len(alike) - 1) / 2)
+        aside = ScaledTranslation(points / 72, 0, axes.figure.dpi_scale_trans)
         mark = look[policy]
         drawn = axes.errorbar(
             sent[policy],
@@ -293,7 +294,7 @@ def _sent_panel(axes: Axes, summary: Summary, here: list[Values], column: str, r
             label=policy,
         )
         for artist in drawn.get_children():
-            artist.set_transform(offset_copy(axes.transData, axes.figure, aside, units="points"))
+            artist.set_transform(axes.transData + aside)
     logarithmic(axes, y=True)
     plain_ticks(axes, x=False)
     decades_and_zero(axes, [each for values in sent.values() for each in values], room)
