@@ -27,7 +27,7 @@ from scripts.mutation_sites import Site, sites_of
 
 # Seconds of tests for a fault: at first, and if those notice nothing.
 FIRST, SECOND = 6.0, 30.0
-# Processor seconds for all tests of a room: more than any room takes, so that only an endless loop takes longer.
+# Processor seconds for all tests of a room: only an endless loop takes longer.
 ROOM = 1500.0
 # The map: processes for one room (each ends at a test that takes too long), and seconds for each.
 MOST_PIECES, LONGEST = 40, 600.0
