@@ -84,6 +84,13 @@ def test_the_p_value_by_hand() -> None:
     assert combined_p(np.array([4.0, 9000.0]), both) == pytest.approx(0.1)
 
 
+def test_the_statistics_of_contrasts_by_hand() -> None:
+    """Two agents that differ by ±1 from their level, with eight values of variance 2: ±1 is two errors."""
+    means = np.array([[[11.0, 9.0], [-1.0, 1.0]]])
+    found = homogeneity._sizes(8 * means, np.full(means.shape, 8.0), np.array([2.0, 2.0]))
+    assert found[0] == pytest.approx([4 * 2.0**2, 4 * 2.0**2])  # all of it in one direction
+
+
 def test_a_fold_is_every_sixth_block() -> None:
     block = np.arange(12)
     agent, arm = np.zeros(12, np.int32), np.ones(12, np.int32)
@@ -136,6 +143,13 @@ def test_a_season_is_found_with_its_length() -> None:
     drift = drift_of(values)
     assert drift.period == pytest.approx(1 / 8)
     assert round(1000 * drift.p_value, 9).is_integer()
+
+
+def test_the_periodogram_of_a_pure_wave_by_hand() -> None:
+    """|4|² over a sum of squares of 4, for each of two arms, whatever their units."""
+    wave = np.cos(2 * np.pi * np.arange(8) / 8)
+    pieces = np.column_stack([wave, 10 * wave])[None]
+    assert drift_check._common(pieces)[0, 1] == pytest.approx(2 * 4**2 / 4)
 
 
 def test_without_drift_no_best_arm_changes() -> None:

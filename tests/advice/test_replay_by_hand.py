@@ -248,8 +248,14 @@ def test_shrinking_by_hand() -> None:
     means, errors = np.array([[[-2.0], [2.0]]]), np.ones((1, 2, 1))
     np.testing.assert_allclose(shrunk_means(means, errors)[0, :, 0], [-1.75, 1.75])
     np.testing.assert_allclose(shrunk_means(means[:, :1], errors[:, :1]), means[:, :1])
+    # The errors of another arm are another matter.
+    two_arms, noisy = np.concatenate([means, means], axis=2), np.array([[[1.0, 9.0], [1.0, 9.0]]])
+    np.testing.assert_allclose(shrunk_means(two_arms, noisy)[0], [[-1.75, 0.0], [1.75, 0.0]])
     # Below two standard errors of a variance from two agents (2 √2), all of it counts as chance.
     np.testing.assert_allclose(shrunk_means(means / 2, errors)[0, :, 0], [0.0, 0.0])
+    # Of three agents two standard errors are 2: of a variance of 4, 3 are more than that.
+    three = shrunk_means(np.array([[[-2.0], [0.0], [2.0]]]), np.ones((1, 3, 1)))
+    np.testing.assert_allclose(three[0, :, 0], [-1.5, 0.0, 1.5])
 
 
 def test_intervals_join_the_spread_of_replays_and_the_difference_of_the_parts() -> None:

@@ -27,6 +27,13 @@ def test_a_film_of_one_policy(cli: Cli, spec_file: Path) -> None:
     assert Path("new/film.gif").read_bytes()[:6] == b"GIF89a"
 
 
+def test_thirty_agents_of_a_larger_network_by_default(cli: Cli, spec_file: Path) -> None:
+    spec_file.write_text(spec_file.read_text().replace("n = 6", "n = 40"))
+    answer = cli("watch", str(spec_file), "--policy", "robust", "--rounds", "2")
+    assert answer.code == 0
+    assert "the 30 agents around the one with the most links play alone" in answer.err
+
+
 def test_an_experiment_that_comes_along_at_a_point_of_its_sweep(cli: Cli) -> None:
     answer = cli("watch", "loss", "--at", "channel.p=0.1", "--policy", "KMP", "--rounds", "3")
     assert answer.code == 0
