@@ -224,6 +224,17 @@ def test_a_slow_drift_is_not_taken_for_memory() -> None:
     assert not near.shocks
 
 
+def test_how_far_the_outermost_twentieth_lies_does_not_matter() -> None:
+    """On either side of every arm; of what lies further inside, every value counts."""
+    values = np.random.default_rng(9).standard_normal((200, 3, 2))
+    rank = values.reshape(-1, 2).argsort(axis=0).argsort(axis=0).reshape(values.shape) / 600
+    beyond, inside = (rank > 0.955) | (rank < 0.045), (rank > 0.91) & (rank < 0.94)
+    found = check_dependence(table_of(log_of(values)))
+    assert check_dependence(table_of(log_of(np.where(beyond, 100 * values, values)))) == found
+    level = values[inside].max()
+    assert check_dependence(table_of(log_of(np.where(inside, level, values)))) != found
+
+
 def test_from_four_rounds_a_piece_on_slow_drift_is_removed() -> None:
     steep = np.linspace(0, 4, 4 * PIECES)[:, None, None] + np.zeros((1, 4, 2))
     noise = 0.2 * np.random.default_rng(9).standard_normal(steep.shape)

@@ -172,6 +172,9 @@ def test_the_figures_draw_what_was_found(advice: LogAdvice) -> None:
     (price,) = price_figure(advice).axes
     assert price.get_xlabel() == "messages per round, all links together"
     assert price.get_ylabel() == "loss per request when it went badly (ms)"
+    for figure in (model_figure(advice), price_figure(advice)):
+        width, height = figure.get_size_inches()
+        assert 1 < width / height < 2, "neither a tower nor a strip"
 
 
 def test_the_mesh_is_the_recommended_one(advice: LogAdvice) -> None:

@@ -159,6 +159,34 @@ def test_a_reload_that_fails_ends_the_process(settings: Settings, monkeypatch: p
     assert run_until(settings, lambda runtime: signal.raise_signal(signal.SIGHUP))[0] == DEFECT
 
 
+def test_a_mesh_file_that_is_not_newer_is_refused_in_the_log(
+    settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    def use(runtime: Runtime) -> None:
+        runtime.reload()
+        runtime.stop()
+
+    assert run_until(settings, use)[0] == 0
+    revision = read_mesh(settings.mesh).file.revision
+    said = f"the mesh file was not taken: its revision {revision} is not above {revision}"
+    assert said in [record.getMessage() for record in caplog.records]
+
+
+def test_a_node_that_stops_ticks_no_more(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    drain, later = Runtime.drain, []
+
+    async def slow(self: Runtime) -> None:
+        last = self.ticked
+        await asyncio.sleep(0.2)
+        later.append(self.ticked - last)
+        await drain(self)
+
+    monkeypatch.setattr(Runtime, "drain", slow)
+    monkeypatch.setattr("rumormill.live.io.runtime.TICK", 0.01)
+    assert run_until(settings, lambda runtime: runtime.stop())[0] == 0
+    assert later == [0.0]
+
+
 # --- what made tasks fail --------------------------------------------------------------------------------
 
 
