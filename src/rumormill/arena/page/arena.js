@@ -14,7 +14,7 @@ const range = (low, high) => low === null || high === null ? "too few trials" : 
 const bars = document.getElementById("bars");
 const low = Math.max(1e-3, Math.min(0.5, ...data.entries.map((e) => Math.min(e.score, e.median_low ?? e.score))));
 const high = Math.max(2, ...data.entries.map((e) => Math.max(e.score, e.median_high ?? e.score)));
-const at = (x) => 100 * (Math.log(Math.max(x, low * 0.8)) - Math.log(low * 0.8)) / (Math.log(high * 2.5) - Math.log(low * 0.8));
+const at = (x) => 100 * (Math.log(Math.max(x, low * 0.8)) - Math.log(low * 0.8)) / (Math.log(high * 1.1) - Math.log(low * 0.8));
 for (const e of data.entries) {
   bars.append(make("div", e.entry, e.entry === data.leader ? "leader" : ""));
   const track = make("div", undefined, "track"), bar = make("div", undefined, "bar");
@@ -29,9 +29,8 @@ for (const e of data.entries) {
     dot.style.left = `${at(e.median)}%`;
     track.append(line, dot);
   }
-  track.append(make("span", `${digits(e.score)} ×`, "value"));
   track.title = `${e.entry}: score ${digits(e.score)}, median trial ${digits(e.median)} (${range(e.median_low, e.median_high)})`;
-  bars.append(track);
+  bars.append(track, make("div", `${digits(e.score)} ×`, "value"));
 }
 
 // The table, sorted by any column.
@@ -44,9 +43,9 @@ const columns = [
     (e) => e.entry === data.leader ? "leader" : `${digits(e.against_leader)} (${range(e.against_leader_low, e.against_leader_high)})`],
   ["lost", (e) => e.lost, (e) => `${e.lost} of ${e.trials}`],
   ["good", (e) => e.good, (e) => `${e.good} of ${e.cells}`],
-  ["worst cell", (e) => e.worst_ratio, (e) => `${digits(e.worst_ratio)} × ${e.worst_cell}`],
-  ["messages/round", (e) => e.messages_per_round, (e) => digits(e.messages_per_round)],
-  ["bytes/round", (e) => e.bytes_per_round, (e) => digits(e.bytes_per_round)],
+  ["worst cell", (e) => e.worst_ratio, (e) => `${digits(e.worst_ratio)} × ${e.worst_cell.replaceAll("/", "/\u200b")}`],
+  ["messages a round", (e) => e.messages_per_round, (e) => digits(e.messages_per_round)],
+  ["bytes a round", (e) => e.bytes_per_round, (e) => digits(e.bytes_per_round)],
 ];
 const table = document.getElementById("table");
 let sorted = 1, up = true;
@@ -96,6 +95,8 @@ function drawMap() {
     th.append(make("span", e.entry));
     head.append(th);
   }
+  const longest = Math.max(...data.entries.map((e) => e.entry.length));
+  head.style.height = `${Math.max(5, 0.62 * longest + 1)}em`;
   thead.append(head);
   for (const name of names.filter((each) => each.endsWith(`/${world.value}`))) {
     const row = make("tr");
