@@ -38,15 +38,7 @@ def curve(
 ) -> None:
     """One policy: its mean with a few markers, and its band."""
     axes.fill_between(rounds, *band, color=mark.colour, alpha=0.18, linewidth=0)
-    axes.plot(
-        rounds,
-        mean,
-        color=mark.colour,
-        linestyle=mark.line,
-        marker=mark.marker,
-        markevery=few(rounds, log, place),
-        label=name,
-    )
+    axes.plot(rounds, mean, **mark.curve, markevery=few(rounds, log, place), label=name)
 
 
 def few(rounds: NDArray[np.int64], log: bool, shift: int) -> list[int]:

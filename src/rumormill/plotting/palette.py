@@ -8,6 +8,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,16 @@ class Look:
     dash: str
     marker: str
     symbol: str
+
+    @property
+    def curve(self) -> dict[str, Any]:
+        """A line with markers, as matplotlib takes it."""
+        return {"color": self.colour, "linestyle": self.line, "marker": self.marker}
+
+    @property
+    def dots(self) -> dict[str, Any]:
+        """The markers without a line."""
+        return self.curve | {"linestyle": "none"}
 
 
 # Colours of Okabe and Ito, safe for the usual kinds of colour blindness; yellow is left out, it drowns in

@@ -56,12 +56,12 @@ def write_caption(caption: str, stem: Path) -> Path:
     return path
 
 
-def made_folder(folder: Path) -> None:
+def made_folder(folder: Path, what: str = "figures") -> None:
     """The folder, made if it is not there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"{folder} cannot be made for figures: {error.strerror or error}") from None
+        raise StoreError(f"{folder} cannot be made for {what}: {error.strerror or error}") from None
 
 
 def save(figure: Figure, stem: Path, kinds: tuple[str, ...] = KINDS) -> list[Path]:

@@ -93,16 +93,22 @@ def style() -> AbstractContextManager[None]:
 
 
 @contextmanager
+def _set(variable: ContextVar[Item], value: Item) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+@contextmanager
 def drawn_for(name: str = "screen", width: float | None = None) -> Iterator[None]:
     """Figures made and written inside are for a screen or for paper, and so many inches wide."""
     if name not in SHEETS:
         raise InputError(f"style = {name!r} is not allowed{nearest(name, SHEETS)}")
     sheet = SHEETS[name]
-    token = _sheet.set(sheet if width is None else Sheet(sheet.settings, width, width))
-    try:
+    with _set(_sheet, sheet if width is None else Sheet(sheet.settings, width, width)):
         yield
-    finally:
-        _sheet.reset(token)
 
 
 def sheet_in_use() -> str:
@@ -110,24 +116,14 @@ def sheet_in_use() -> str:
     return repr(_sheet.get())
 
 
-@contextmanager
-def for_pyplot() -> Iterator[None]:
+def for_pyplot() -> AbstractContextManager[None]:
     """Figures made inside are known to pyplot, so that `plt.show()` shows them; not inside of `unseen`."""
-    token = _for_pyplot.set(not _unseen.get())
-    try:
-        yield
-    finally:
-        _for_pyplot.reset(token)
+    return _set(_for_pyplot, not _unseen.get())
 
 
-@contextmanager
-def unseen() -> Iterator[None]:
+def unseen() -> AbstractContextManager[None]:
     """Figures made inside are not known to pyplot: a notebook does not show them a second time."""
-    token = _unseen.set(True)
-    try:
-        yield
-    finally:
-        _unseen.reset(token)
+    return _set(_unseen, True)
 
 
 def new_figure(width: float, height: float) -> Figure:
@@ -302,16 +298,18 @@ def band_key(trials: int) -> dict[str, Any]:
 
 def bar_key(trials: int) -> dict[str, Any]:
     """What the error bars are, for the key."""
-    from matplotlib.lines import Line2D
-
     if trials == 1:
         return {"one trial: no interval": nothing()}
-    bar = Line2D([], [], color=GREY, linestyle="none", marker="|", markersize=9)
-    return {f"95 % interval ({plural(trials, 'trial')})": bar}
+    return {f"95 % interval ({plural(trials, 'trial')})": dot("", "|", 9, color=GREY)}
 
 
 def nothing() -> Any:
     """A handle without a picture, for words in a key."""
+    return dot("", "")
+
+
+def dot(label: str, marker: str = "o", size: float | None = 7, **more: Any) -> Any:
+    """A marker, for a key."""
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], linestyle="none")
+    return Line2D([], [], linestyle="none", marker=marker, markersize=size, label=label, **more)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rumormill.experiments.analyse.labels import fault_sentences_of
 from rumormill.plotting.networks import draw_links, layout
 from rumormill.plotting.palette import LOOKS
-from rumormill.plotting.style import legend_below, new_figure, style
+from rumormill.plotting.style import dot, legend_below, new_figure, style
 from rumormill.text import rounded
 
 if TYPE_CHECKING:
@@ -55,13 +55,8 @@ def network_figure(
         axes.set_axis_off()
         axes.set_aspect("equal")
         axes.margins(0.04)
-        _key(
-            figure,
-            len(cliques),
-            len(leaders),
-            named,
-            len(edges) / (n_agents * (n_agents - 1) / 2) if dense else None,
-        )
+        share = len(edges) / (n_agents * (n_agents - 1) / 2) if dense else None
+        _key(figure, len(cliques), len(leaders), named, share)
     return figure
 
 
@@ -102,34 +97,22 @@ def _agents(axes: Axes, place: NDArray[np.float64], colour: list[str], leaders: 
     axes.scatter(x, y, s=size, c=[colour[v] for v in follows], edgecolors="white", linewidths=0.4)
     if len(leaders):
         x, y = place[list(leaders)].T
-        axes.scatter(
-            x,
-            y,
-            s=max(2.4 * size, 30),
-            c=[colour[v] for v in leaders],
-            marker="*",
-            edgecolors="black",
-            linewidths=0.6,
-            zorder=3,
-        )
+        star: dict[str, Any] = {"marker": "*", "edgecolors": "black", "linewidths": 0.6, "zorder": 3}
+        axes.scatter(x, y, s=max(2.4 * size, 30), c=[colour[v] for v in leaders], **star)
 
 
 def _key(figure: Figure, n_cliques: int, n_leaders: int, named: int, bundled: float | None) -> None:
     from matplotlib.lines import Line2D
 
-    def dot(colour: str, marker: str, edge: str, label: str) -> Any:
-        look: dict[str, Any] = {"marker": marker, "color": colour, "markeredgecolor": edge, "markersize": 7}
-        return Line2D([], [], linestyle="none", label=label, **look)
-
     handles = []
     if n_leaders:
-        handles.append(dot("white", "*", "black", f"leaders ({rounded(n_leaders)})"))
+        handles.append(dot(f"leaders ({rounded(n_leaders)})", "*", color="white", markeredgecolor="black"))
     if named:
         own = f"the {named} largest of {rounded(n_cliques)}" if named < n_cliques else rounded(n_cliques)
         name = f"{own} cliques, a colour each" if n_cliques > 1 else "one clique"
-        handles.append(dot(LOOKS[0].colour, "o", "white", name))
+        handles.append(dot(name, color=LOOKS[0].colour, markeredgecolor="white"))
         if n_cliques > named:
-            handles.append(dot(OTHERS, "o", "white", "other cliques"))
+            handles.append(dot("other cliques", color=OTHERS, markeredgecolor="white"))
     if bundled is not None:
         lines = "all links between two cliques" if n_cliques > 1 else "links not drawn"
         linked = f"{lines} ({100 * bundled:.0f} % of pairs linked)"

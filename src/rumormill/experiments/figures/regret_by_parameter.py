@@ -113,23 +113,9 @@ def along_parameter(
         ends = [summary.of(policy, values).at_end for values in here]
         means = np.array([end.estimate for end in ends])
         aside = back(there(places) + (index - (len(shown) - 1) / 2) * apart * step)
-        axes.errorbar(
-            aside,
-            means,
-            yerr=np.transpose([end.reach for end in ends]),
-            fmt="none",
-            ecolor=mark.colour,
-            capsize=1.5,
-            elinewidth=0.9,
-        )
-        axes.plot(
-            aside,
-            means,
-            color=mark.colour,
-            linestyle=mark.line if numeric else "none",
-            marker=mark.marker,
-            label=policy,
-        )
+        reach = np.transpose([end.reach for end in ends])
+        axes.errorbar(aside, means, reach, fmt="none", ecolor=mark.colour, capsize=1.5, elinewidth=0.9)
+        axes.plot(aside, means, **(mark.curve if numeric else mark.dots), label=policy)
     bent = {"linthresh": _least(places), "linscale": NEAR_ZERO} if scale == "symlog" else {}
     axes.set_xscale(scale, **bent)
     labelled_ticks(axes, list(places), [value_name(value) for value in swept], room)
@@ -215,20 +201,9 @@ def _panel(axes: Axes, summary: Summary, values: Values) -> None:
             axes.axhline(level, color=mark.colour, linestyle=mark.line, linewidth=1.0, label=policy)
             continue
         means = np.array(curve.means)
-        axes.plot(
-            curve.numbers,
-            means,
-            color=mark.colour,
-            linestyle=mark.line,
-            linewidth=1.0,
-            marker=mark.marker,
-            markersize=2.5,
-            label=policy,
-        )
+        axes.plot(curve.numbers, means, **mark.curve, linewidth=1.0, markersize=2.5, label=policy)
         chosen = curve.numbers.index(curve.chosen)
-        axes.plot(
-            curve.chosen, means[chosen], color=mark.colour, marker=mark.marker, markersize=6, linestyle="none"
-        )
+        axes.plot(curve.chosen, means[chosen], **mark.dots, markersize=6)
     axes.set_title(in_words(values))
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -281,18 +256,10 @@ def _sent_panel(axes: Axes, summary: Summary, here: list[Values], column: str, r
         alike = [other for other in found if np.allclose(sent[other], sent[policy], rtol=0.05)]
         points = BESIDE * (alike.index(policy) - (len(alike) - 1) / 2)
         aside = ScaledTranslation(points / 72, 0, axes.figure.dpi_scale_trans)
-        mark = look[policy]
-        drawn = axes.errorbar(
-            sent[policy],
-            np.array([series.at_end.estimate for series in along]),
-            yerr=np.transpose([series.at_end.reach for series in along]),
-            color=mark.colour,
-            linestyle=mark.line if len(set(sent[policy])) > 1 else "none",
-            linewidth=0.8,
-            marker=mark.marker,
-            capsize=2,
-            label=policy,
-        )
+        line = look[policy].curve if len(set(sent[policy])) > 1 else look[policy].dots
+        ends = [series.at_end for series in along]
+        means, reach = [end.estimate for end in ends], np.transpose([end.reach for end in ends])
+        drawn = axes.errorbar(sent[policy], means, reach, **line, linewidth=0.8, capsize=2, label=policy)
         for artist in drawn.get_children():
             artist.set_transform(axes.transData + aside)
     logarithmic(axes, y=True)

@@ -156,14 +156,8 @@ def agent_distribution(summary: Summary, values: Values | None = None) -> Figure
             mark = look[series.policy]
             bars = ((least, most, 1.0, 1.0), (q10, q90, 3.5, 0.45), (q25, q75, 8.0, 0.75))
             for low, high, width, alpha in bars:
-                axes.plot(
-                    [low, high],
-                    [row, row],
-                    color=mark.colour,
-                    linewidth=width,
-                    alpha=alpha,
-                    solid_capstyle="butt",
-                )
+                bar: dict[str, Any] = {"linewidth": width, "alpha": alpha, "solid_capstyle": "butt"}
+                axes.plot([low, high], [row, row], color=mark.colour, **bar)
             axes.plot(q50, row, marker=mark.marker, color="white", markeredgecolor=mark.colour)
         axes.set_yticks(range(len(summary.policies)), summary.policies)
         axes.set_ylim(len(summary.policies) - 0.4, -0.6)

@@ -16,6 +16,7 @@ from rumormill.plotting.style import (
     HEIGHT,
     MOST_PANELS,
     WIDTH,
+    dot,
     key_below,
     logarithmic,
     new_figure,
@@ -73,23 +74,14 @@ def _game(axes: Axes, game: GameBounds, found: RunBounds) -> None:
         at, regret = measured[policy]
         seen = (at >= game.first_round) & (regret > 0)
         mark = look[policy]
-        axes.plot(
-            at[seen],
-            regret[seen],
-            color=mark.colour,
-            linestyle=mark.line,
-            marker=mark.marker,
-            markevery=few(at[seen], True, place) if seen.any() else None,
-            label=policy,
-        )
+        marked = few(at[seen], True, place) if seen.any() else None
+        axes.plot(at[seen], regret[seen], **mark.curve, markevery=marked, label=policy)
     for each in game.policies:
         drawn, values = each.drawn()
         if drawn:
             mark = look[each.policy]
             axes.plot(drawn, values, color=mark.colour, linewidth=0.9, linestyle=DOTTED)
-            axes.plot(
-                drawn[-1], values[-1], color=mark.colour, marker=mark.marker, markersize=3, clip_on=False
-            )
+            axes.plot(drawn[-1], values[-1], **mark.dots, markersize=3, clip_on=False)
     if game.first_round < found.horizon:
         axes.set_xlim(game.first_round, found.horizon)
 
@@ -146,12 +138,9 @@ def coverage_figure(found: Mapping[str, Sequence[CoverageRow]], title: str = "")
 
 
 def _further(rows: Sequence[CoverageRow]) -> dict[str, Any]:
-    from matplotlib.lines import Line2D
-
-    grey: dict[str, Any] = {"color": GREY, "linestyle": "none"}
-    more = {f"{100 * rows[0].confidence:g} % interval": Line2D([], [], marker="|", markersize=9, **grey)}
+    more = {f"{100 * rows[0].confidence:g} % interval": dot("", "|", 9, color=GREY)}
     if any(row.rate == 0 for row in rows):
-        more["none failed: upper limit"] = Line2D([], [], marker="o", markerfacecolor="white", **grey)
+        more["none failed: upper limit"] = dot("", size=None, color=GREY, markerfacecolor="white")
     return more
 
 
@@ -179,30 +168,13 @@ def _panel(
 
 
 def _failures(axes: Axes, rows: list[CoverageRow], aside: float, mark: Look, name: str) -> None:
-    axes.errorbar(
-        [row.delta * aside for row in rows],
-        [row.rate for row in rows],
-        yerr=np.reshape([[row.rate - row.low, row.high - row.rate] for row in rows], (-1, 2)).T,
-        color=mark.colour,
-        marker=mark.marker,
-        linestyle="none",
-        capsize=2,
-        elinewidth=1.0,
-        label=name,
-    )
+    at, rates = [row.delta * aside for row in rows], [row.rate for row in rows]
+    reach = np.reshape([[row.rate - row.low, row.high - row.rate] for row in rows], (-1, 2)).T
+    axes.errorbar(at, rates, yerr=reach, **mark.dots, capsize=2, elinewidth=1.0, label=name)
 
 
 def _none_failed(axes: Axes, rows: list[CoverageRow], aside: float, mark: Look) -> None:
     """Upper limits: the share is somewhere below, however far."""
-    axes.errorbar(
-        [row.delta * aside for row in rows],
-        [row.high for row in rows],
-        yerr=[0.45 * row.high for row in rows],
-        uplims=True,
-        color=mark.colour,
-        marker=mark.marker,
-        markerfacecolor="white",
-        linestyle="none",
-        elinewidth=0.9,
-        capsize=2,
-    )
+    at, high = [row.delta * aside for row in rows], [row.high for row in rows]
+    look = mark.dots | {"markerfacecolor": "white", "elinewidth": 0.9, "capsize": 2}
+    axes.errorbar(at, high, yerr=[0.45 * each for each in high], uplims=True, **look)

@@ -65,12 +65,28 @@ def remarks(found: RunBounds) -> list[str]:
 
 def _cautions(found: RunBounds) -> list[str]:
     every = [each for game in found.games for each in game.policies]
-    return [
-        *_vacuous_words(found, every),
-        *_coverage_words(every),
-        *_channel_words(found),
-        *_unbounded_words(found),
-    ]
+    empty = sum(each.at_end.vacuous for each in every)
+    bare = dict.fromkeys(each.policy for each in every if not each.at_end.covered)
+    most = "T · M · Δmax, the regret of pulling the worst arm always."
+    said = [f"No bound is vacuous: all are below {most}"] if every and not empty else []
+    if empty:
+        said.append(
+            f"{empty} of {len(every)} upper bounds {'is' if empty == 1 else 'are'} vacuous at round "
+            f"{rounded(found.horizon)}: above {most} True, and empty: not drawn."
+        )
+    if bare:
+        said.append(
+            f"For {'; '.join(bare)} no lemma covers the radius or the moments in use (marked “not covered”; "
+            "a factor as small as ζ = 1 is the usual reason): the line shows what the formula gives, not a "
+            "promise."
+        )
+    if found.channel != PERFECT:
+        said.append(
+            "The bounds count on every message arriving in time (that of Decentralized knows of loss, and of "
+            f"delay at one hop); the channel of this run ({found.channel}) need not do so."
+        )
+    without = {each.policy: each.reason for game in found.games for each in game.others}
+    return said + [f"{policy}: {reason}." for policy, reason in without.items()]
 
 
 def _whose_game(found: RunBounds) -> str:
@@ -82,75 +98,23 @@ def _whose_game(found: RunBounds) -> str:
     )
 
 
-def _vacuous_words(found: RunBounds, every: list[PolicyBounds]) -> list[str]:
-    empty = [each for each in every if each.at_end.vacuous]
-    if not every:
-        return []
-    if not empty:
-        return [
-            "No bound is vacuous: all are below T · M · Δmax, the regret of pulling the worst arm always."
-        ]
-    verb = "is" if len(empty) == 1 else "are"
-    return [
-        f"{len(empty)} of {len(every)} upper bounds {verb} vacuous at round {rounded(found.horizon)}: above "
-        "T · M · Δmax, the regret of pulling the worst arm always. True, and empty: not drawn."
-    ]
-
-
-def _coverage_words(every: list[PolicyBounds]) -> list[str]:
-    bare = dict.fromkeys(each.policy for each in every if not each.at_end.covered)
-    if not bare:
-        return []
-    return [
-        f"For {'; '.join(bare)} no lemma covers the radius or the moments in use (marked “not covered”; a "
-        "factor as small as ζ = 1 is the usual reason): the line shows what the formula gives, not a promise."
-    ]
-
-
-def _channel_words(found: RunBounds) -> list[str]:
-    if found.channel == PERFECT:
-        return []
-    return [
-        "The bounds count on every message arriving in time (that of Decentralized knows of loss, and of "
-        f"delay at one hop); the channel of this run ({found.channel}) need not do so."
-    ]
-
-
-def _unbounded_words(found: RunBounds) -> list[str]:
-    without = {each.policy: each.reason for game in found.games for each in game.others}
-    return [f"{policy}: {reason}." for policy, reason in without.items()]
-
-
 def _upper(found: RunBounds, notes: _NumberedSentences) -> str:
     axes = list(found.games[0].values)
-    head = [
-        *(axis_name(axis) for axis in axes),
-        "policy",
-        "measured",
-        "corrected",
-        "printed",
-        "ratio",
-        "largest term",
-        "worth",
-        "assumptions",
-    ]
+    numbers = ("measured", "corrected", "printed", "ratio")
+    head = [*map(axis_name, axes), "policy", *numbers, "largest term", "worth", "assumptions"]
     every = [each for game in found.games for each in game.policies]
-    rows = []
-    for row, each in zip(bound_rows(found), every, strict=True):
-        rows.append(
-            [
-                *(setting(row[axis]) for axis in axes),
-                row["policy"],
-                number(row["measured"]),
-                number(row["corrected"]),
-                number(row["printed"]),
-                f"{number(row['ratio'])}{'×' if math.isfinite(row['ratio']) else ''}",
-                _largest(each),
-                "vacuous" if row["vacuous"] else "informative",
-                f"{'hold' if row['covered'] else 'not covered'} {notes.numbers(each.at_end.assumptions)}",
-            ]
-        )
-    numbers = {"measured", "corrected", "printed", "ratio"}
+    rows = [
+        [
+            *(setting(row[axis]) for axis in axes),
+            row["policy"],
+            *(number(row[name]) for name in numbers[:3]),
+            f"{number(row['ratio'])}{'×' if math.isfinite(row['ratio']) else ''}",
+            _largest(each),
+            "vacuous" if row["vacuous"] else "informative",
+            f"{'hold' if row['covered'] else 'not covered'} {notes.numbers(each.at_end.assumptions)}",
+        ]
+        for row, each in zip(bound_rows(found), every, strict=True)
+    ]
     return table(head, rows, ["number" if name in numbers else "" for name in head], wide=True)
 
 

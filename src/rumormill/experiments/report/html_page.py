@@ -22,8 +22,9 @@ from rumormill.experiments.report.markup import numbers, picture, safe_json, tab
 from rumormill.experiments.run.manifest import Manifest, fingerprint
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec, spec_names
 from rumormill.experiments.watch.watch_page import report_section
-from rumormill.files import StoreError, write_atomically
+from rumormill.files import write_atomically
 from rumormill.plotting.palette import looks
+from rumormill.plotting.rendering import made_folder
 from rumormill.plotting.style import band_key
 from rumormill.text import duration, plural, rounded
 from rumormill.toml import to_toml
@@ -43,10 +44,7 @@ TABLES = ("network", "arms", "channel", "churn", "corruption", "byzantine")
 
 def write_report(summary: Summary, path: Path) -> Path:
     """Write the report; it gets its name only when it is whole."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreError(f"{path.parent} cannot be made for a report: {error.strerror or error}") from None
+    made_folder(path.parent, "a report")
     key = key_of(summary)
     if key is None or not _has(path, key):
         write_atomically(path, report_html(summary).encode())
@@ -176,9 +174,12 @@ def _notice(summary: Summary) -> str:
 
 def _numbers(summary: Summary) -> str:
     head, rows = numbers(summary)
-    words = len(summary.axes) + 1
-    shown = table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
+    shown = table(head, rows, _kinds(head, len(summary.axes) + 1), wide=True)
     return _folded(f"{len(rows)} rows", shown, len(rows) > MOST_ROWS)
+
+
+def _kinds(head: list[str], words: int) -> list[str]:
+    return ["" if i < words else "number" for i in range(len(head))]
 
 
 def _verdicts(found: Sequence[Verdict]) -> str:
@@ -205,8 +206,7 @@ def _compared(summary: Summary) -> str:
         return f"<p>{html.escape(too_few_to_compare(summary.pairs))}.</p>"
     rows = [[value_name(value) for value in pair_row(pair).values()] for pair in summary.pairs]
     head = list(pair_row(summary.pairs[0]))
-    words = len(summary.axes) + 2
-    shown = table(head, rows, ["" if i < words else "number" for i in range(len(head))], wide=True)
+    shown = table(head, rows, _kinds(head, len(summary.axes) + 2), wide=True)
     return (
         "<h3>Policies compared</h3><p>How much larger the regret of the first is than that of the second, "
         "in the median over trials; all intervals together hold with 95 % confidence.</p>"

@@ -139,7 +139,7 @@ def watched(
         source, world, horizon = here.bandit(0), here.world, here.spec.size.horizon
         plays = []
         for part in parts:
-            policy = here.policy(_same(here.spec, part))
+            policy = here.policy(chosen_policies(here.spec, [part.label])[0])
             ready = prepare(policy, network, here.spec.n_arms, engine="reference", world=world)
             seen = record(ready, source, horizon, here.seed(0), rounds, on_round)
             plays.append(Play(part.label, ready.gamma, seen))
@@ -187,11 +187,6 @@ def chosen_point(spec: Spec, at: Mapping[str, str]) -> SweepPoint:
         wanted[axis] = words[text]
     wanted = {axis: wanted.get(axis, values[len(values) // 2]) for axis, values in axes.items()}
     return next(point for point in plan.points if point.values == wanted)
-
-
-def _same(spec: Spec, part: PolicyPart) -> PolicyPart:
-    """The policy as the sweep point has it."""
-    return next(each for each in spec.policies if each.label == part.label)
 
 
 def _unit(places: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -19,7 +19,7 @@ from rumormill.experiments.watch.cases import Play, Watched
 from rumormill.files import read_bytes, write_atomically
 from rumormill.plotting.palette import arm_colours, ink_on, looks
 from rumormill.plotting.rendering import made_folder
-from rumormill.plotting.style import GREY, new_figure, plain_ticks, style
+from rumormill.plotting.style import GREY, dot, legend_below, new_figure, plain_ticks, style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -306,11 +306,6 @@ def _headline(watched: Watched, play: Play, t: int) -> str:
 
 def _key(figure: Figure, watched: Watched, play: Play, colours: list[str]) -> None:
     from matplotlib.lines import Line2D
-
-    from rumormill.plotting.style import legend_below
-
-    def dot(label: str, marker: str = "o", size: float = 7, **more: Any) -> Any:
-        return Line2D([], [], linestyle="none", marker=marker, markersize=size, label=label, **more)
 
     seen = play.record
     best = int(seen.best[0, 0]) if (seen.best == seen.best[0, 0]).all() else None
