@@ -143,3 +143,19 @@ def cluster(folder: Path, edges: Sequence[tuple[int, int]], **given: Any) -> Ite
         for process in made.processes.values():
             process.kill()
             process.wait()
+
+
+@contextmanager
+def page_of(made: Cluster, nodes: Sequence[int]) -> Iterator[str]:
+    """`rumormill mesh watch … --http`: where the page of these nodes is; Ctrl-C ends it."""
+    (port,) = free_ports(1)
+    urls = [f"http://127.0.0.1:{made.http[v]}" for v in nodes]
+    words = [sys.executable, "-c", COMMAND, "mesh", "watch", *urls, "--http", f"127.0.0.1:{port}"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            assert running.stdout is not None
+            assert running.stdout.readline() == f"the page of {len(urls)} nodes: http://127.0.0.1:{port}/\n"
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            running.send_signal(signal.SIGINT)
+            assert running.wait(120) == 0

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from helpers.browser import chromium, needs_chromium
-from live.processes import ARMS, Cluster, cluster
+from live.processes import ARMS, GAME, Cluster, cluster, page_of, wait_until
+from rumormill.mesh.file import read_mesh, write_mesh
 
 pytestmark = needs_chromium
 
@@ -86,3 +87,110 @@ def test_history_and_verdict_are_there_when_the_page_opens(made: Cluster, tmp_pa
             *("1.21 M", "12,345", "0.50", "15.0 T"),
         ]
     assert faults == []
+
+
+CLASSES = ["eu", "us-large-with-a-long-name"]
+
+# Texts that are cut off, boxes of text in a drawing that lie on each other, cards that do.
+CLIPPED = """() => [...document.querySelectorAll(".scroll, section, td, th, h1, h2, li, button")]
+  .filter((each) => each.offsetParent && each.scrollWidth > each.clientWidth + 1)
+  .map((each) => each.id + ": " + each.textContent.slice(0, 60))"""
+OVERLAPS = """() => {
+  const found = [], seen = (each) => each.getClientRects().length;
+  const all = (what) => [...document.querySelectorAll(what)].filter(seen);
+  const groups = [all("section"), ...all("svg").map((svg) => [...svg.querySelectorAll("text")])];
+  for (const group of groups) group.forEach((a, i) => group.slice(i + 1).forEach((b) => {
+    const r = a.getBoundingClientRect(), s = b.getBoundingClientRect();
+    if (r.left < s.right - 1 && s.left < r.right - 1 && r.top < s.bottom - 1 && s.top < r.bottom - 1)
+      found.push(a.textContent.slice(0, 30) + " | " + b.textContent.slice(0, 30));
+  }));
+  return found;
+}"""
+
+
+@pytest.fixture(scope="module")
+def classy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two of three nodes of a game with classes, in which another arm is best in each."""
+    with cluster(tmp_path_factory.mktemp("classes"), [(0, 1), (1, 2)], gamma=2) as built:
+        file = read_mesh(built.mesh).file
+        file.games[0].classes = 5
+        write_mesh(built.mesh, file)
+        built.start(0)
+        built.start(1)
+        for v in range(2):
+            with built.client(v) as client:
+                for i in range(90):
+                    at = i % 3
+                    choice = client.choose(class_=[None, *CLASSES][at])
+                    client.observe(choice, (5.0 if choice.arm == ARMS[at] else 20.0) + i % 7)
+        yield built
+
+
+def test_several_nodes_on_one_page(classy: Cluster, tmp_path: Path) -> None:
+    """A row per node; a node and a class are chosen; nothing is clipped; only the page's server is asked."""
+    with page_of(classy, [0, 1, 2]) as url, chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        faults: list[str] = []
+        asked: list[str] = []
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+        page.on("request", lambda each: asked.append(each.url))
+        page.set_default_timeout(120_000)
+        page.goto(f"{url}/?node=n1")
+        page.wait_for_selector("#nodes .good >> nth=1")
+        page.wait_for_selector("#which:has-text('n1 in test')")
+        page.wait_for_selector("#times path", state="attached")
+        page.wait_for_selector("#alarms li:has-text('no link to 1 of 2 neighbours: n2')")
+        assert page.inner_text("#title") == "2 of 3 nodes answer: test"
+        rows = [row.split() for row in page.inner_text("#nodes").splitlines()]
+        assert rows[1][:2] == ["n0", "ready"]
+        assert rows[2][:2] == ["n1", "ready"]
+        assert float(rows[2][3]) <= float(rows[2][4]), "p50 and p99"
+        assert rows[2][5:] == ["1", "of", "2", "1"], "links and alarms"
+        assert "no answer" in " ".join(rows[3])
+        assert "ms" in page.inner_text("#speed")
+        assert page.locator("#classtable tr").count() == 1 + len(CLASSES)
+        # A class: its own game, also in the address of the page, and after a reload.
+        page.select_option("#class", CLASSES[1])
+        page.wait_for_selector(f"#games h2:has-text('{GAME}/{CLASSES[1]}')")
+        page.wait_for_selector("#share path", state="attached")
+        assert page.url == f"{url}/?node=n1&class={CLASSES[1]}"
+        page.reload()
+        page.wait_for_selector(f"#games h2:has-text('{GAME}/{CLASSES[1]}')")
+        assert page.inner_text("#which") == "n1 in test"
+        page.wait_for_selector("#times path", state="attached")
+        for width in (1280, 800, 400):
+            page.set_viewport_size({"width": width, "height": 900})
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                page.screenshot(path=tmp_path / f"nodes-{width}-{scheme}.png", full_page=True)
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.evaluate(CLIPPED) == []
+            assert page.evaluate(OVERLAPS) == []
+        # Another node, then one that is away: nothing of the one before is shown for it.
+        page.click("#nodes button >> nth=0")
+        page.wait_for_selector("#which:has-text('n0 in test')")
+        page.wait_for_selector("#times path", state="attached")
+        page.click("#nodes button >> nth=2")
+        page.wait_for_selector("#state:has-text('this node does not answer')")
+        page.wait_for_selector("main", state="hidden")
+        assert faults == []
+        assert [each for each in asked if not each.startswith(f"{url}/")] == []
+
+
+def test_a_node_that_goes_away_and_comes_back(classy: Cluster) -> None:
+    """What was last known stays, dimmed, under its name; then it goes on."""
+    with page_of(classy, [0, 1]) as url, chromium() as browser:
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.set_default_timeout(120_000)
+        page.goto(f"{url}/?node=n1")
+        page.wait_for_selector("#which:has-text('n1 in test')")
+        page.wait_for_selector("#state.good")
+        classy.kill(1)
+        page.wait_for_selector("body.gone")
+        assert page.is_visible("#games")
+        assert "n1 no answer" in " ".join(page.inner_text("#nodes").split())
+        classy.start(1)
+        page.wait_for_selector("#state.good")
+        page.wait_for_selector("body:not(.gone)")
+        wait_until(lambda: page.inner_text("#title") == "2 of 2 nodes answer: test")

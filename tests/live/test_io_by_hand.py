@@ -20,10 +20,11 @@ from rumormill.live.core.node import Token
 from rumormill.live.core.records import Own
 from rumormill.live.io.client import Client, NodeError, status_row
 from rumormill.live.io.folder import FILE, export, observations, pack, unpack
+from rumormill.live.io.history import History
 from rumormill.live.io.http import Request, Response
 from rumormill.live.io.journal import Journal
-from rumormill.live.io.runtime import Runtime, Settings, _sidecar_address
-from rumormill.live.io.sidecar import Sidecar, token_text
+from rumormill.live.io.runtime import Runtime
+from rumormill.live.io.sidecar import Sidecar, sidecar_address, token_text
 from rumormill.mesh import edit
 from rumormill.mesh.file import GamePart, Mesh, read_mesh
 from rumormill.mesh.keys import load_tls
@@ -47,7 +48,7 @@ class FakeProcess:
 
     def __init__(self, mesh: Mesh, token: str | None = None, most: int = 10_000) -> None:
         self.mesh, self.token, self.unix, self.draining, self.epoch = mesh, token, None, False, 7
-        self.node = self
+        self.node, self.history = self, History()
         self.journal = SimpleNamespace(fault="the disk is full")  # more numbers are not waited for
         self.made = 0
         self.most = most
@@ -250,7 +251,7 @@ def test_a_node_as_a_row() -> None:
 
 def test_where_the_sidecar_answers() -> None:
     def at(http: str, token: str | None = None) -> tuple[str | None, int, str | None]:
-        return _sidecar_address(Settings(mesh=Path("m"), name="n", data=Path("d"), http=http, token=token))
+        return sidecar_address(http, token)
 
     assert at("127.0.0.1:7480") == ("127.0.0.1", 7480, None)
     assert at("127.0.0.1:0") == ("127.0.0.1", 0, None)

@@ -60,7 +60,12 @@ def text(tmp_path_factory: pytest.TempPathFactory) -> str:
 NAME = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
 LABEL = r'[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*"'
 SAMPLE = re.compile(rf"({NAME})(?:\{{({LABEL}(?:,{LABEL})*)?\}})? (\S+)")
-SUFFIXES = {"counter": [""], "gauge": [""], "summary": ["_sum", "_count"]}
+SUFFIXES = {
+    "counter": [""],
+    "gauge": [""],
+    "summary": ["_sum", "_count"],
+    "histogram": ["_bucket", "_sum", "_count"],
+}
 
 
 def families(text: str) -> Iterator[tuple[str, str, list[tuple[str, str, float]]]]:
@@ -74,7 +79,7 @@ def families(text: str) -> Iterator[tuple[str, str, list[tuple[str, str, float]]
         said = re.fullmatch(rf"# HELP ({NAME}) (\S.*)", lines.pop(0))
         assert said is not None
         assert not re.search(r"\\[^\\n]", said[2])
-        kind = re.fullmatch(rf"# TYPE {said[1]} (counter|gauge|summary)", lines.pop(0))
+        kind = re.fullmatch(rf"# TYPE {said[1]} (counter|gauge|summary|histogram)", lines.pop(0))
         assert kind is not None
         samples = []
         while lines and not lines[0].startswith("#"):
@@ -95,6 +100,8 @@ def test_metrics_keep_the_text_format(text: str) -> None:
         series = [sample[:2] for sample in samples]
         assert len(series) == len(set(series))
         assert kind != "counter" or all(value >= 0 for _, _, value in samples)
+        buckets = [value for each, _, value in samples if each == f"{name}_bucket"]
+        assert kind != "histogram" or buckets == sorted(buckets), "cumulative"
     (count,) = [samples[0] for name, _, samples in found if name == "rumormill_observations_total"]
     assert count[2] == 123_456_789_012, "all digits"
     odd = ODD.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

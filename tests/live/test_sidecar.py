@@ -232,7 +232,7 @@ def test_metrics_in_the_text_format(made: Cluster) -> None:
         else:
             found = sample.fullmatch(line)
             assert found is not None, line
-            base = re.sub("_(sum|count)$", "", found[1]) if typed.get(found[1]) is None else found[1]
+            base = re.sub("_(bucket|sum|count)$", "", found[1]) if typed.get(found[1]) is None else found[1]
             assert base in typed, line
             assert line.rpartition(" ")[0] not in seen
             seen.add(line.rpartition(" ")[0])

@@ -203,21 +203,29 @@ def watch(
     ] = None,
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two updates.")] = 2.0,
     once: Annotated[bool, typer.Option("--once", help="Show the status once.")] = False,
+    http: Annotated[
+        str | None, typer.Option(help="Serve a page of all of them here: HOST:PORT, or unix:PATH.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Show the status of running nodes; of a single node also the streams it knows. Ctrl-C ends it.
 
-    Every node also has a page of its own at the same address. A token is taken from RUMORMILL_TOKEN.
+    Every node also has a page of its own at the same address; --http serves one page for several.
+    A token is taken from RUMORMILL_TOKEN.
     """
     from rumormill.live.io import client as live
 
-    urls = url or ["http://127.0.0.1:7480"]
+    urls, token = url or ["http://127.0.0.1:7480"], os.environ.get("RUMORMILL_TOKEN") or None
     for each in urls:
         if not each.startswith(("http://", "unix:")):
             raise InputError(f"{each} is not where a node answers: http://HOST:PORT or unix:PATH")
     with contextlib.suppress(KeyboardInterrupt):
+        if http is not None:
+            from rumormill.live.io.nodes_page import serve_page
+
+            serve_page(urls, http, token, lambda where: say(f"the page of {len(urls)} nodes: {where}"))
         while True:
-            _show_nodes(urls, live.statuses(urls, os.environ.get("RUMORMILL_TOKEN") or None), json)
+            _show_nodes(urls, live.statuses(urls, token), json)
             if once:
                 break
             time.sleep(every)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -161,10 +160,7 @@ class Client:
         Returns a row for each: {"status": 200, "seq": ..., "late": ...}, or the status that it would have
         got alone and {"error": ...}.
         """
-        rows = [
-            {"token": each if isinstance(each, str) else each.token, "reward": reward}
-            for each, reward in rewards
-        ]
+        rows = [{"token": token_of(each), "reward": reward} for each, reward in rewards]
         found: list[dict[str, Any]] = self._call("POST", "/v1/observe", {"observations": rows})["results"]
         return found
 
@@ -173,8 +169,7 @@ class Client:
 
         - `choice`: what `choose` returned, or its token.
         """
-        token = choice if isinstance(choice, str) else choice.token
-        return bool(self._call("POST", "/v1/abandon", {"token": token})["abandoned"])
+        return bool(self._call("POST", "/v1/abandon", {"token": token_of(choice)})["abandoned"])
 
     def status(self) -> dict[str, Any]:
         """The node's status: its games with their arms and streams, its links, counters of violations."""
@@ -188,16 +183,14 @@ class Client:
             if attempt:
                 time.sleep(PAUSE * 2**attempt)
             try:
-                status, text = self._exchange(method, path, body)
+                return content(*self._exchange(method, path, body))
             except (OSError, http.client.HTTPException) as error:
                 self.close()
                 failed = NodeError(0, f"{self._url} does not answer: {error}")
-                continue
-            if status == 200:
-                return json.loads(text)
-            failed = NodeError(status, _reason(text))
-            if status != 503:
-                break
+            except NodeError as error:
+                failed = error
+                if error.status != 503:
+                    break
         raise failed
 
     def _exchange(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
@@ -225,9 +218,7 @@ class Client:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
@@ -284,12 +275,15 @@ class AsyncClient:
 
     async def abandon(self, choice: Chosen | str) -> bool:
         """Close a decision whose reward will not arrive; see `Client.abandon`."""
-        token = choice if isinstance(choice, str) else choice.token
-        return bool((await self._call("POST", "/v1/abandon", {"token": token}))["abandoned"])
+        return bool((await self._call("POST", "/v1/abandon", {"token": token_of(choice)}))["abandoned"])
 
     async def status(self) -> dict[str, Any]:
         """The node's status; see `Client.status`."""
-        found: dict[str, Any] = await self._call("GET", "/v1/status", None)
+        return await self.get("/v1/status")
+
+    async def get(self, path: str) -> dict[str, Any]:
+        """What the node answers to GET."""
+        found: dict[str, Any] = await self._call("GET", path, None)
         return found
 
     async def _call(self, method: str, path: str, body: Any) -> Any:
@@ -300,16 +294,15 @@ class AsyncClient:
                 await asyncio.sleep(PAUSE * 2**attempt)
             try:
                 async with asyncio.timeout(self._timeout):
-                    status, text = await self._exchange(method, path, body)
+                    answer = await self._exchange(method, path, body)
+                return content(*answer)
             except (OSError, EOFError, ValueError, asyncio.LimitOverrunError) as error:
                 why = "timed out" if isinstance(error, TimeoutError) else error
                 failed = NodeError(0, f"{self._url} does not answer: {why}")
-                continue
-            if status == 200:
-                return json.loads(text)
-            failed = NodeError(status, _reason(text))
-            if status != 503:
-                raise failed
+            except NodeError as error:
+                if error.status != 503:
+                    raise
+                failed = error
         raise failed
 
     async def _exchange(self, method: str, path: str, body: Any) -> tuple[int, bytes]:
@@ -353,16 +346,19 @@ class AsyncClient:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *error: object) -> None:
         self.close()
+
+
+def token_of(choice: Chosen | str) -> str:
+    """The token of a decision, given as such or as what `choose` returned."""
+    return choice if isinstance(choice, str) else choice.token
 
 
 def observe_body(choice: Chosen | str, reward: float, weight: int) -> dict[str, Any]:
     """The body of POST /v1/observe."""
-    token = choice if isinstance(choice, str) else choice.token
-    return {"token": token, "reward": reward, **({"weight": weight} if weight != 1 else {})}
+    weighted = {} if weight == 1 else {"weight": weight}
+    return {"token": token_of(choice), "reward": reward, **weighted}
 
 
 def choose_body(
@@ -383,12 +379,15 @@ def choose_body(
     return {"game": game, "ttl": ttl} | {key: value for key, value in limits.items() if value is not None}
 
 
-def _reason(text: bytes) -> str:
-    """The error in the body of a response."""
+def content(status: int, text: bytes) -> Any:
+    """The body of a response; NodeError if it is a refusal."""
+    if status == 200:
+        return json.loads(text)
     try:
-        return str(json.loads(text)["error"])
+        reason = str(json.loads(text)["error"])
     except (ValueError, KeyError, TypeError):
-        return text.decode("utf-8", "replace")[:200]
+        reason = text.decode("utf-8", "replace")[:200]
+    raise NodeError(status, reason)
 
 
 PATIENCE = 5.0

@@ -10,7 +10,7 @@ from typing import Any, Self
 import msgspec
 
 from rumormill.errors import RumormillError
-from rumormill.live.io.client import Chosen, NodeError, choose_body
+from rumormill.live.io.client import Chosen, NodeError, choose_body, content, token_of
 from rumormill.live.io.http import Request, Response
 from rumormill.live.io.runtime import Runtime, Settings
 
@@ -86,12 +86,13 @@ class EmbeddedNode:
 
     async def observe(self, choice: Chosen | str, reward: float, *, weight: int = 1) -> int:
         """Report the reward of a decision; its number in the node's stream, once it is on disk."""
-        found = self._ask("/v1/observe", token=_token(choice), reward=reward, weight=weight)
-        return int(_content(found if isinstance(found, Response) else await found)["seq"])
+        found = self._ask("/v1/observe", token=token_of(choice), reward=reward, weight=weight)
+        answer = found if isinstance(found, Response) else await found
+        return int(content(answer.status, answer.body)["seq"])
 
     def abandon(self, choice: Chosen | str) -> bool:
         """The reward of a decision will not arrive; False if it was not open."""
-        return bool(self._now("/v1/abandon", token=_token(choice))["abandoned"])
+        return bool(self._now("/v1/abandon", token=token_of(choice))["abandoned"])
 
     def status(self) -> dict[str, Any]:
         """What `GET /v1/status` shows."""
@@ -105,7 +106,8 @@ class EmbeddedNode:
     def _now(self, path: str, **body: Any) -> dict[str, Any]:
         found = self._ask(path, **body)
         if isinstance(found, Response):
-            return _content(found)
+            read: dict[str, Any] = content(found.status, found.body)
+            return read
         found.cancel()
         raise NodeError(503, "no decision numbers are reserved on disk yet")
 
@@ -115,15 +117,3 @@ class EmbeddedNode:
             raise NodeError(0, "the node is not running: use `async with`")
         request = Request("POST" if body else "GET", path, {}, msgspec.json.encode(body))
         return self._runtime.sidecar.respond(request)
-
-
-def _token(choice: Chosen | str) -> str:
-    return choice if isinstance(choice, str) else choice.token
-
-
-def _content(response: Response) -> dict[str, Any]:
-    """The body of a response; NodeError if it is a refusal."""
-    found: dict[str, Any] = msgspec.json.decode(response.body)
-    if response.status != 200:
-        raise NodeError(response.status, found["error"])
-    return found

@@ -35,6 +35,8 @@ END = b"\r\n\r\n"
 REQUEST_LINE = re.compile(rb"(?:\r\n)?[!#$%&'*+.^_`|~0-9A-Za-z-]+ [\x21-\x7e]+ HTTP/1\.[01]\r\n")
 BARE_LINE_FEED = re.compile(rb"(?<!\r)\n")
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
+STREAM = "HTTP/1.1 200 OK|Content-Type: text/event-stream|Cache-Control: no-store|Connection: close||"
+STREAM_START = STREAM.replace("|", "\r\n").encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class Request:
     path: str
     headers: dict[str, str]
     body: bytes
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,7 @@ class RequestHead:
 
     method: str
     path: str
+    query: str
     headers: dict[str, str]
     length: int
     """Bytes of the body."""
@@ -324,7 +328,7 @@ class HttpConnection(asyncio.Protocol):
             self._paused = False
             self._wire.resume_reading()
         self.deadline = self._loop.time() + PATIENCE
-        return Request(head.method, head.path, head.headers, body)
+        return Request(head.method, head.path, head.headers, body, head.query)
 
     def _hurry(self) -> None:
         """Set the deadline of a request at its first bytes."""
@@ -342,7 +346,7 @@ class HttpConnection(asyncio.Protocol):
         self.since, self.was_served = self._loop.time(), self.was_served or response.status < 400
         if response.events:
             self.streaming, self.deadline = True, float("inf")
-            self._wire.write(_stream_start())
+            self._wire.write(STREAM_START)
             if self._bodyless:
                 self._wire.close()
             else:
@@ -417,9 +421,11 @@ def _checked_head(
         raise BadRequest(413, f"a body of at most {MOST_BODY} bytes is allowed")
     if expected not in ("", "100-continue"):
         raise BadRequest(417, "Expect: 100-continue alone is known")
+    path, query = _path_and_query(found.target)
     return RequestHead(
         method=parser.get_method().decode("latin-1"),
-        path=_path(found.target),
+        path=path,
+        query=query,
         headers=headers,
         length=int(given),
         keep=not old and parser.should_keep_alive() and not _closes(headers),
@@ -432,14 +438,16 @@ def _closes(headers: dict[str, str]) -> bool:
     return "close" in (option.strip().lower() for option in headers.get("connection", "").split(","))
 
 
-def _path(target: bytes) -> str:
-    """The path of a request's target, in origin form or in absolute form."""
+def _path_and_query(target: bytes) -> tuple[str, str]:
+    """Path and query of a request's target, in origin form or in absolute form."""
     if not target.startswith((b"/", b"*")):
         try:
-            target = httptools.parse_url(target).path or b"/"
+            url = httptools.parse_url(target)
         except httptools.HttpParserError:
             raise BadRequest(400, "the target is not a path") from None
-    return unquote(target.decode("latin-1").partition("?")[0])
+        target = (url.path or b"/") + b"?" + (url.query or b"")
+    path, _, query = target.decode("latin-1").partition("?")
+    return unquote(path), query
 
 
 def _response_head(response: Response, keep: bool) -> bytes:
@@ -461,11 +469,3 @@ def _fixed_head(status: int, kind: str, keep: bool) -> bytes:
         "X-Content-Type-Options: nosniff",
     ]
     return ("\r\n".join(lines) + "\r\n").encode("latin-1")
-
-
-def _stream_start() -> bytes:
-    """The head of an event stream."""
-    return (
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nCache-Control: no-store\r\n"
-        b"Connection: close\r\n\r\n"
-    )

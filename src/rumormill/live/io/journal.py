@@ -10,9 +10,10 @@ from __future__ import annotations
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rumormill.errors import InputError
 from rumormill.live.core import records
@@ -48,13 +49,6 @@ class Snapshot(NamedTuple):
     """Segments of retained items that it does not name."""
 
 
-class Closing(Protocol):
-    """Anything that is closed with the journal."""
-
-    def close(self) -> None:
-        """Close it."""
-
-
 class Journal:
     """The journal of one node. All methods but `__init__` and `close` only queue for the writer thread."""
 
@@ -81,36 +75,34 @@ class Journal:
         self.fault: str | None = None
         """Why nothing is written at the moment; None without a fault."""
         self.commits, self.commit_seconds = 0, 0.0
-        self._held: list[Closing] = [lock(folder)]
-        try:
-            with explained(folder):
-                self.found = self._open(owner, fresh_epoch)
-        except BaseException:
-            self._release()
-            raise
+        with ExitStack() as held, explained(folder):
+            held.callback(lock(folder).close)
+            self.found = self._open(owner, fresh_epoch, held)
+            self._held = held.pop_all()  # closed with the journal; at once if it cannot be opened
         rows, self._beginning = self.found.rows, self.found.beginning
         self._last = rows[-1].number if rows else self._beginning.upto
         self._chain = rows[-1].chain if rows else self._beginning.chain
         self._items = self._beginning.items | last_items(self.found.records)
         self._before = self._last  # the number of the last record that was on disk at the start
 
-    def _open(self, owner: str, fresh_epoch: Callable[[], int]) -> Found:
+    def _open(self, owner: str, fresh_epoch: Callable[[], int], held: ExitStack) -> Found:
         """Verify the folder before anything in it is changed; create or convert it."""
         found, base_file = read_folder(self.folder), self.folder / FILE
         self._mark = MarkFile(self.folder)  # before the database: one without its mark is damaged
+        held.callback(self._mark.close)
         self._base = base = sqlite3.connect(base_file, isolation_level=None, check_same_thread=False)
-        self._held += [self._mark, base]
+        held.callback(base.close)
         for pragma in ("journal_mode = WAL", "synchronous = FULL", "busy_timeout = 2000"):
             base.execute(f"PRAGMA {pragma}")
         if found is None:
-            with _Transaction(base):
+            with _transaction(base):
                 create(base, self.folder, owner, fresh_epoch)
             found = read_base(base, self.folder, NO_MARK)
             assert found is not None
         base.execute("CREATE TABLE IF NOT EXISTS items (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT")
         self._stored = {number for (number,) in base.execute("SELECT id FROM items")}
         self.items = DiskItems(base_file, 1 + max(self._stored, default=0))
-        self._held.append(self.items)
+        held.callback(self.items.close)
         if found.owner != owner:
             raise InputError(f"{self.folder} belongs to {found.owner}, not to {owner}: give another --data")
         return found
@@ -120,7 +112,9 @@ class Journal:
         self.found.state, self.found.rows, self.found.records, self.found.log = None, [], [], []
 
     def start(
-        self, on_commit: Callable[[int], None], on_failure: Callable[[Exception], None] = lambda error: None
+        self,
+        on_commit: Callable[[int], object],
+        on_failure: Callable[[Exception], object] = lambda error: None,
     ) -> None:
         """Start the journal's writer thread, which calls `on_commit(n)` when n records are on disk.
 
@@ -201,7 +195,7 @@ class Journal:
         new = batch[self._unmarked :]  # the others are in the database since an attempt whose mark failed
         rows = stored_rows(self._last, self._chain, self._clock(), new)
         try:
-            with _Transaction(base):
+            with _transaction(base):
                 base.executemany("INSERT INTO records VALUES (?, ?, ?, ?)", rows)
                 base.executemany("INSERT OR REPLACE INTO items VALUES (?, ?)", segments)
                 if snap is not None:
@@ -249,29 +243,18 @@ class Journal:
             self._wake.notify()
         if self._thread is not None:
             self._thread.join(timeout)
-        self._release()
+        self._held.close()
         return self.backlog == 0
 
-    def _release(self) -> None:
-        for each in reversed(self._held):
-            each.close()
 
-
-class _Transaction:
+@contextmanager
+def _transaction(base: sqlite3.Connection) -> Iterator[None]:
     """BEGIN, and COMMIT or ROLLBACK."""
-
-    def __init__(self, base: sqlite3.Connection) -> None:
-        self._base = base
-
-    def __enter__(self) -> None:
-        self._base.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
-        try:
-            self._base.execute("COMMIT" if kind is None else "ROLLBACK")
-        except sqlite3.OperationalError:
-            if kind is not None:  # SQLite has rolled back already
-                return
-            if self._base.in_transaction:
-                self._base.execute("ROLLBACK")
-            raise
+    base.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        base.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.OperationalError):  # SQLite has rolled back already
+            base.execute("ROLLBACK")
+        raise

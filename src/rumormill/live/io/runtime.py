@@ -25,8 +25,8 @@ from rumormill.live.io.history import History
 from rumormill.live.io.http import HttpConnection, HttpServer, Response
 from rumormill.live.io.items import named_segments
 from rumormill.live.io.journal import Journal
-from rumormill.live.io.sidecar import Sidecar
-from rumormill.live.io.status import JsonLines, note_history
+from rumormill.live.io.sidecar import Sidecar, sidecar_address
+from rumormill.live.io.status import DAY, JsonLines, expiring, note_history
 from rumormill.live.io.transport import Transport
 from rumormill.mesh.file import KEYS, Mesh, read_mesh, split_address
 from rumormill.mesh.keys import load_tls, signing_keys
@@ -51,8 +51,6 @@ DEFECT = 70
 LAST_SECONDS = 2.0
 # Records that may wait for the disk before links are no longer read.
 MOST_BACKLOG = 20_000
-# Certificates that expire within so many seconds are warned of, once a day.
-WARN_AHEAD, DAY = 30 * 86_400.0, 86_400.0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +91,7 @@ class Runtime:
         mesh, name = self.mesh, settings.name
         if name not in mesh.ids:
             raise InputError(f"{mesh.path} has no node {name!r}{nearest(name, mesh.ids)}")
-        self.host, self.port, self.unix = _sidecar_address(settings)
+        self.host, self.port, self.unix = sidecar_address(settings.http, settings.token)
         self._keys = keys = settings.keys or settings.mesh.parent / KEYS
         own = load_tls(keys, name)
         signer = load_signer(mesh, name, keys, own.serial)
@@ -163,14 +161,10 @@ class Runtime:
     async def _serve(self, loop: asyncio.AbstractEventLoop) -> int:
         self.node.tick(self.clock())
         self.ticked = self.clock()
-
-        def on_commit(n: int) -> None:
-            loop.call_soon_threadsafe(self._committed, n)
-
-        def on_failure(error: Exception) -> None:
-            loop.call_soon_threadsafe(self.fail, "the journal's writer", error)
-
-        self.journal.start(on_commit, on_failure)
+        soon = loop.call_soon_threadsafe
+        self.journal.start(
+            lambda n: soon(self._committed, n), lambda error: soon(self.fail, "the journal's writer", error)
+        )
         self.node.start()
         host, port = split_address(
             self.settings.listen or self.mesh.nodes[self.name].address,  # plain-words: allow
@@ -226,7 +220,7 @@ class Runtime:
                 published = self.clock()
                 if self.http.watched:
                     self.http.publish(self.sidecar.status_event())
-            note_history(self, self.history)
+            note_history(self)
             self.log_changes()
             self.ticked = self.clock()
 
@@ -243,11 +237,8 @@ class Runtime:
         if now < self._next_warning:
             return
         self._next_warning = now + DAY
-        for whose, expires in self.transport.keys.expires.items():
-            if expires - now < WARN_AHEAD:
-                days = (expires - now) / DAY
-                text = f"the certificate of the {whose} expires in {days:.1f} days: rumormill mesh rotate"
-                _log("warning", text, kind="expiry", days=round(days, 1), certificate=whose)
+        for whose, days, text in expiring(self):
+            _log("warning", text, kind="expiry", days=round(days, 1), certificate=whose)
 
     # --- failures -----------------------------------------------------------------------------------
 
@@ -332,10 +323,9 @@ class Runtime:
         except RumormillError as error:
             log.error("the mesh file was not taken: %s", error)
             return
-        self.mesh, self.transport.keys = mesh, keys
+        self.mesh, self.transport.keys, self.transport.names = mesh, keys, mesh.ids
         self._next_warning = self.clock()
         self.node.reconfigure(config)
-        self.transport.rename(mesh.ids)
         self.transport.dial(self._addresses())
         self.transport.pump(self.congested)
         _log("info", "a new mesh file", revision=its, nodes=len(mesh.ids), certificate=keys.serial)
@@ -436,18 +426,6 @@ def load_signer(mesh: Mesh, name: str, folder: Path, serial: str = "") -> Signer
     if not signer.verify(mesh.ids[name], b"", signer.sign(b"")):
         raise InputError(f"{folder / name}.key is not the key of node {name!r} in {mesh.path}")
     return signer
-
-
-def _sidecar_address(settings: Settings) -> tuple[str | None, int, str | None]:
-    """(host, port, path of the Unix socket) of the sidecar."""
-    if settings.http.startswith("unix:") or not settings.http:
-        return None, 0, settings.http.removeprefix("unix:") or None
-    any_port = settings.http.endswith(":0")
-    host, port = split_address(settings.http[:-1] + "1" if any_port else settings.http, "--http")
-    local = host in ("127.0.0.1", "localhost", "::1")
-    if not local and settings.token is None:
-        raise InputError(f"--http {settings.http} is open to others: give a token with RUMORMILL_TOKEN")
-    return host, 0 if any_port else port, None
 
 
 def _log(level: str, text: str, **fields: Any) -> None:

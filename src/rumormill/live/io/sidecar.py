@@ -8,24 +8,25 @@ import binascii
 import contextlib
 import hmac
 import re
+import time
 from asyncio import Future
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from importlib.resources import files
 from typing import Any, Protocol
+from urllib.parse import parse_qs
 
 import msgspec
 
-from rumormill.errors import ContractError
+from rumormill.errors import ContractError, InputError
 from rumormill.live.core.classes import LABEL
 from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.game import Refused
 from rumormill.live.core.node import Token
 from rumormill.live.io import status
-from rumormill.live.io.history import History
 from rumormill.live.io.http import BadRequest, Request, Response
-from rumormill.mesh.file import MOST_ARMS, GamePart
+from rumormill.mesh.file import MOST_ARMS, GamePart, split_address
 from rumormill.text import nearest
 
 MOST_AT_ONCE = 1_000
@@ -88,7 +89,6 @@ class Process(status.RunningNode, Protocol):
     token: str | None
     unix: str | None
     draining: bool
-    history: History
 
     def flush_if_full(self) -> None:
         """Write records that no request waits for, if there are many."""
@@ -115,13 +115,13 @@ class Sidecar:
             ("GET", "/readyz"): self._ready,
             ("GET", "/metrics"): self._metrics,
             ("GET", "/events"): self._events,
-            ("GET", "/"): self._page,
+            ("GET", "/"): lambda request: page_response(),
             ("GET", "/openapi.json"): self._openapi,
         }
 
     def respond(self, request: Request) -> Response | Future[Response]:
         """The response to any request."""
-        refused = self._refusal(request)
+        refused = refusal(request, self._runtime.token, self._runtime.unix is not None)
         if refused is not None:
             return refused
         method = "GET" if request.method == "HEAD" else request.method  # the server leaves the body out
@@ -130,40 +130,26 @@ class Sidecar:
             offered = [each for each, path in self._routes if path == request.path]
             text = f"{request.method} {request.path[:200]} is not offered"
             if not offered:
-                return _error(404, text)
-            return _error(405, text, {"Allow": ", ".join([*offered, *["HEAD"] * ("GET" in offered)])})
+                return error_response(404, text)
+            return error_response(405, text, {"Allow": ", ".join([*offered, *["HEAD"] * ("GET" in offered)])})
         try:
             return route(request)
         except NotReady as error:
-            return _error(503, str(error))
+            return error_response(503, str(error))
         except Refused as error:
-            return _error(CODES[error.kind], str(error))
+            return error_response(CODES[error.kind], str(error))
         except BadRequest as error:
-            return _error(error.status, str(error))
+            return error_response(error.status, str(error))
         except ContractError as error:  # an own policy whose agents rank no arms
-            return _error(422, str(error))
+            return error_response(422, str(error))
         except Exception as error:  # neither the connection nor the node ends
             self._runtime.failed(f"{request.method} {request.path}", error)
-            return _error(500, "this should not happen; the node's log says more")
-
-    def _refusal(self, request: Request) -> Response | None:
-        """The refusal of a request without the token, or from a page of another site; None if allowed."""
-        token, headers = self._runtime.token, request.headers
-        host, origin = headers.get("host"), headers.get("origin")
-        if origin is not None and origin.partition("://")[2] != host:
-            return _error(403, "pages of other sites may not ask")
-        if token is None:
-            if host is not None and self._runtime.unix is None and _name(host) not in LOCAL:
-                return _error(403, f"{host[:100]} is not this machine: ask 127.0.0.1 or localhost")
-        elif request.path not in OPEN and not _is_given(headers.get("authorization", ""), token):
-            # A browser then asks its user for any name, and the token as the password.
-            ask = {"WWW-Authenticate": 'Basic realm="rumormill"'}
-            return _error(401, "give the token: Authorization: Bearer ...", ask)
-        return None
+            return error_response(500, "this should not happen; the node's log says more")
 
     # --- decisions ----------------------------------------------------------------------------------
 
     def _choose(self, request: Request) -> Response | Future[Response]:
+        begun = time.perf_counter()
         asked = _read(request.body, ChooseIn)
         name = self._game(asked.game)
         part = self._runtime.mesh.games[name]
@@ -179,9 +165,18 @@ class Sidecar:
         k = _whole("k", asked.k, MOST_ARMS)
         one = partial(self._one, name, ttl, allowed, k, asked.propensity)
         made = self._some(one, count)
+        answer = partial(self._chosen, made, asked.count is None, begun)
         if len(made) < count and self._runtime.journal.fault is None:
-            return asyncio.ensure_future(self._rest(one, made, count, asked.count is None))
-        return _chosen(made, asked.count is None)
+            return asyncio.ensure_future(self._rest(one, made, count, answer))
+        return answer()
+
+    def _chosen(self, made: list[dict[str, Any]], single: bool, begun: float) -> Response:
+        """The response of choose; its time, from the request read to the response ready, is noted."""
+        if not made:
+            return error_response(503, "no decision numbers are reserved on disk yet")
+        response = json_response(made[0] if single else {"choices": made})
+        self._runtime.history.times.add(time.perf_counter() - begun, len(made))
+        return response
 
     def _some(self, one: Callable[[], dict[str, Any]], most: int) -> list[dict[str, Any]]:
         """So many decisions, or fewer if no more numbers are reserved on disk."""
@@ -192,7 +187,7 @@ class Sidecar:
         return made
 
     async def _rest(
-        self, one: Callable[[], dict[str, Any]], made: list[dict[str, Any]], count: int, single: bool
+        self, one: Callable[[], dict[str, Any]], made: list[Any], count: int, answer: Callable[[], Response]
     ) -> Response:
         """Wait until more numbers are reserved on disk, for at most `PATIENCE` seconds."""
         runtime = self._runtime
@@ -202,7 +197,7 @@ class Sidecar:
                     reserved = runtime.when_durable(runtime.node.records, Response())
                     await (asyncio.sleep(0) if isinstance(reserved, Response) else reserved)
                     made += self._some(one, count - len(made))
-        return _chosen(made, single)
+        return answer()
 
     def _one(
         self, game: str, ttl: float, allowed: list[int] | None, k: int, propensity: bool
@@ -211,16 +206,10 @@ class Sidecar:
         runtime = self._runtime
         token = runtime.node.choose(game, runtime.clock(), ttl, allowed, k, propensity)
         runtime.flush_if_full()
-        part = runtime.mesh.part(game)
-        assert part is not None
-        arms = part.arms
+        part = status.part_of(runtime, game)
+        shared = {"game": game, "expires": token.expires}
         first, *others = (
-            {
-                "token": token_text(replace(token, arm=arm)),
-                "game": game,
-                "arm": arms[arm],
-                "expires": token.expires,
-            }
+            {"token": token_text(replace(token, arm=arm)), "arm": part.arms[arm], **shared}
             for arm in (token.arm, *token.others)
         )
         if propensity or part.propensities:
@@ -238,7 +227,7 @@ class Sidecar:
         if not isinstance(asked.token, str):
             raise BadRequest(400, "give token and reward, or observations")
         seq, record, late = self._take(asked.token, asked.reward, asked.weight)
-        response = _json({"accepted": True, "seq": seq, "late": late})
+        response = json_response({"accepted": True, "seq": seq, "late": late})
         return self._runtime.when_durable(record, response)
 
     async def _batch(self, observations: list[Observation]) -> Response:
@@ -256,10 +245,10 @@ class Sidecar:
                 rows.append({"status": error.status, "error": str(error)})
             except Exception as error:
                 self._runtime.failed("POST /v1/observe", error)
-                return _error(500, "this should not happen; the node's log says more")
+                return error_response(500, "this should not happen; the node's log says more")
             if number % SLICE == 0:
                 await asyncio.sleep(0)
-        response = self._runtime.when_durable(last, _json({"results": rows}))
+        response = self._runtime.when_durable(last, json_response({"results": rows}))
         return response if isinstance(response, Response) else await response
 
     def _take(self, text: str, reward: Any, weight: Any) -> tuple[int, int, bool]:
@@ -282,7 +271,7 @@ class Sidecar:
         token = self._token(_read(request.body, AbandonIn).token)
         was_open = self._runtime.node.abandon(token.game, token.t, token.arm)
         self._runtime.flush_if_full()
-        return _json({"abandoned": was_open})
+        return json_response({"abandoned": was_open})
 
     def _game(self, name: str | None) -> str:
         """The named game, or the only one."""
@@ -310,19 +299,24 @@ class Sidecar:
     # --- status -------------------------------------------------------------------------------------
 
     def _status(self, request: Request) -> Response:
-        return _json(status.status(self._runtime))
+        return json_response(status.status(self._runtime))
 
     def _history(self, request: Request) -> Response:
         arms = {name: game.config.n_arms for name, game in self._runtime.node.games.items()}
-        return _json({"now": round(self._runtime.clock(), 1), "games": self._runtime.history.columns(arms)})
+        for name in parse_qs(request.query).get("game", ()):
+            if name not in arms:
+                raise BadRequest(404, f"there is no game {name[:100]!r}")
+            arms = {name: arms[name]}
+        games = self._runtime.history.columns(arms)
+        return json_response({"now": round(self._runtime.clock(), 1), "games": games})
 
     def _healthy(self, request: Request) -> Response:
         wrong = self._runtime.not_alive
-        return Response(200, b"ok\n", "text") if wrong is None else _error(503, wrong)
+        return Response(200, b"ok\n", "text") if wrong is None else error_response(503, wrong)
 
     def _ready(self, request: Request) -> Response:
         why = self._runtime.not_ready
-        return Response(200, b"ready\n", "text") if why is None else _error(503, why)
+        return Response(200, b"ready\n", "text") if why is None else error_response(503, why)
 
     def _metrics(self, request: Request) -> Response:
         return Response(200, status.metrics(self._runtime).encode(), "text/plain; version=0.0.4")
@@ -334,16 +328,44 @@ class Sidecar:
         """The status as an event."""
         return msgspec.json.encode(status.status(self._runtime))
 
-    def _page(self, request: Request) -> Response:
-        page = files("rumormill.live").joinpath("page/index.html").read_bytes()
-        # The page loads nothing from elsewhere, and may not.
-        policy = (
-            "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
-        )
-        return Response(200, page, "html", {"Content-Security-Policy": policy})
-
     def _openapi(self, request: Request) -> Response:
         return Response(200, files("rumormill.live").joinpath("page/openapi.json").read_bytes())
+
+
+def sidecar_address(http: str, token: str | None) -> tuple[str | None, int, str | None]:
+    """(host, port, path of the Unix socket) of what `--http` says."""
+    if http.startswith("unix:") or not http:
+        return None, 0, http.removeprefix("unix:") or None
+    any_port = http.endswith(":0")
+    host, port = split_address(http[:-1] + "1" if any_port else http, "--http")
+    local = host in ("127.0.0.1", "localhost", "::1")
+    if not local and token is None:
+        raise InputError(f"--http {http} is open to others: give a token with RUMORMILL_TOKEN")
+    return host, 0 if any_port else port, None
+
+
+def refusal(request: Request, token: str | None, is_unix: bool) -> Response | None:
+    """The refusal of a request without the token, or from a page of another site; None if allowed."""
+    headers = request.headers
+    host, origin = headers.get("host"), headers.get("origin")
+    if origin is not None and origin.partition("://")[2] != host:
+        return error_response(403, "pages of other sites may not ask")
+    if token is None:
+        if host is not None and not is_unix and _name(host) not in LOCAL:
+            return error_response(403, f"{host[:100]} is not this machine: ask 127.0.0.1 or localhost")
+    elif request.path not in OPEN and not _is_given(headers.get("authorization", ""), token):
+        # A browser then asks its user for any name, and the token as the password.
+        ask = {"WWW-Authenticate": 'Basic realm="rumormill"'}
+        return error_response(401, "give the token: Authorization: Bearer ...", ask)
+    return None
+
+
+def page_response(marks: bytes = b"") -> Response:
+    """The page, its body marked; it loads nothing from elsewhere, and may not."""
+    page = files("rumormill.live").joinpath("page/index.html").read_bytes()
+    policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
+    html = page.replace(b"<body>", b"<body" + marks + b">", 1)
+    return Response(200, html, "html", {"Content-Security-Policy": policy})
 
 
 def token_text(token: Token) -> str:
@@ -387,18 +409,13 @@ def _places(arms: list[str], names: list[str]) -> list[int]:
     return sorted({arms.index(name) for name in names})
 
 
-def _chosen(made: list[dict[str, Any]], single: bool) -> Response:
-    """The response of choose."""
-    if not made:
-        return _error(503, "no decision numbers are reserved on disk yet")
-    return _json(made[0] if single else {"choices": made})
-
-
-def _json(value: Any) -> Response:
+def json_response(value: Any) -> Response:
+    """A value as JSON."""
     return Response(200, msgspec.json.encode(value))
 
 
-def _error(code: int, text: str, headers: dict[str, str] | None = None) -> Response:
+def error_response(code: int, text: str, headers: dict[str, str] | None = None) -> Response:
+    """A refusal in words."""
     return Response(code, msgspec.json.encode({"error": text}), headers=headers or {})
 
 

@@ -10,18 +10,23 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from rumormill.arms.objective import sign_of
 from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node import Node
 from rumormill.live.core.streams import Stream
 from rumormill.live.core.verdicts import CONFIDENCE
-from rumormill.live.io.history import GamePoint, History
+from rumormill.live.io.history import PER_OCTAVE, GamePoint, History
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.transport import Transport
-from rumormill.mesh.file import Mesh
+from rumormill.mesh.file import GamePart, Mesh
 from rumormill.text import VERSION
 
 # The last observations of a node from which its preferred arm is computed.
 RECENT = 50
+# Certificates that expire within so many seconds are warned of.
+WARN_AHEAD, DAY = 30 * 86_400.0, 86_400.0
+# Records that wait for the disk: more are an alarm.
+LONG_BACKLOG = 5_000
 
 
 class RunningNode(Protocol):
@@ -33,15 +38,12 @@ class RunningNode(Protocol):
     node: Node
     journal: Journal
     transport: Transport
+    history: History
     clock: Callable[[], float]
 
     @property
     def epoch(self) -> int:
         """The epoch of the own streams."""
-
-    @property
-    def ready(self) -> bool:
-        """Whether decisions can be made now."""
 
     @property
     def not_ready(self) -> str | None:
@@ -64,42 +66,70 @@ def status(runtime: RunningNode) -> dict[str, Any]:
         "revision": mesh.file.revision,
         "node": runtime.name,
         "epoch": runtime.epoch,
-        "ready": runtime.ready,
+        "ready": runtime.not_ready is None,
         "trouble": runtime.journal.fault,  # plain-words: allow
         "uptime": round(runtime.clock() - runtime.started, 1),
         "bytes_in": runtime.transport.bytes_in,
         "bytes_out": runtime.transport.bytes_out,
         "backlog": runtime.journal.backlog,
         "violations": dict(node.violations),
+        "choose": runtime.history.recent(runtime.clock()),
+        "alarms": alarms(runtime),
         "links": links(runtime),
         "nodes": {name: mesh.links[name] for name in mesh.ids},
         "games": {name: game_status(runtime, game) for name, game in node.games.items()},
     }
 
 
+def alarms(runtime: RunningNode) -> list[str]:
+    """What an operator should look at, a sentence each."""
+    rows = links(runtime)
+    down = [row["node"] for row in rows if not row["up"]]
+    found = [] if runtime.not_ready is None else [f"not ready: {runtime.not_ready}"]
+    if down:
+        found.append(f"no link to {len(down)} of {len(rows)} neighbours: {', '.join(down[:5])}")
+    found += [text for _, _, text in expiring(runtime)]
+    if runtime.journal.backlog > LONG_BACKLOG:
+        found.append(f"{runtime.journal.backlog:,} records wait for the disk")
+    for name, game in runtime.node.games.items():
+        if game.verdicts.refuted:
+            found.append(f"{name}: {verdict_of(game, part_of(runtime, name).arms)['reason']}")
+    return found
+
+
+def expiring(runtime: RunningNode) -> list[tuple[str, float, str]]:
+    """(whose, days, sentence) of the certificates that expire soon."""
+    ends = runtime.transport.keys.expires.items()
+    days = {whose: (end - runtime.clock()) / DAY for whose, end in ends if end - runtime.clock() < WARN_AHEAD}
+    text = "the certificate of the {} expires in {:.1f} days: rumormill mesh rotate"
+    return [(whose, left, text.format(whose, left)) for whose, left in days.items()]
+
+
+def part_of(runtime: RunningNode, name: str) -> GamePart:
+    """The part of the mesh file of a game that is played."""
+    part = runtime.mesh.part(name)
+    assert part is not None
+    return part
+
+
 def links(runtime: RunningNode) -> list[dict[str, Any]]:
     """One row per neighbour, linked or not."""
     node, names = runtime.node, runtime.mesh.names
-    up = {link.peer: link for link in node.links.values()}
-    rows = []
-    for peer in sorted(node.config.neighbours):
-        link = up.get(peer)
-        heard = None if link is None else round(node.now - link.last_frame, 1)
-        rows.append(
-            {
-                "node": names.get(peer, str(peer)),
-                "up": link is not None and link.epoch is not None,
-                "heard": heard,
-            }
-        )
-    return rows
+    found = {link.peer: link for link in node.links.values()}
+    return [
+        {
+            "node": names.get(peer, str(peer)),
+            "up": (link := found.get(peer)) is not None and link.epoch is not None,
+            "heard": None if link is None else round(node.now - link.last_frame, 1),
+        }
+        for peer in sorted(node.config.neighbours)
+    ]
 
 
 def game_status(runtime: RunningNode, game: LiveGame) -> dict[str, Any]:
     """One game: its arms in the units of the objective, its streams, their lag."""
-    part = runtime.mesh.part(game.config.name)
-    assert part is not None
-    sign = -1.0 if part.objective == "minimise" else 1.0
+    part = part_of(runtime, game.config.name)
+    sign = sign_of(part.objective)
     arms = arm_rows(game, part.arms, sign)
     return {
         "objective": part.objective,
@@ -125,19 +155,17 @@ def regret_of(arms: list[dict[str, Any]], sign: float) -> float:
     return float(sum(n * (best - mean) for n, mean in known))
 
 
-def note_history(runtime: RunningNode, history: History) -> None:
+def note_history(runtime: RunningNode) -> None:
     """Add a point to the history, if one is due."""
     now = runtime.clock()
-    if not history.due(now):
-        return
-    points = {}
-    for name, game in runtime.node.games.items():
-        part = runtime.mesh.part(name)
-        assert part is not None
-        sign = -1.0 if part.objective == "minimise" else 1.0
-        regret = regret_of(arm_rows(game, part.arms, sign), sign)
-        points[name] = GamePoint(game.chosen, regret, tuple(game.adapter.samples))
-    history.add(now, points)
+    if runtime.history.due(now):
+        points = {}
+        for name, game in runtime.node.games.items():
+            part = part_of(runtime, name)
+            sign = sign_of(part.objective)
+            regret = regret_of(arm_rows(game, part.arms, sign), sign)
+            points[name] = GamePoint(game.chosen, regret, tuple(game.adapter.samples))
+        runtime.history.add(now, points)
 
 
 def verdict_of(game: LiveGame, names: list[str]) -> dict[str, Any]:
@@ -149,13 +177,9 @@ def verdict_of(game: LiveGame, names: list[str]) -> dict[str, Any]:
     elif game.verdicts.refuted:
         refuted = ", ".join(names[arm] for arm in game.verdicts.refuted)
         why = f"samples of {refuted} contradict the moments of the mesh file, or their mean has changed"
-    return {
-        "confidence": CONFIDENCE,
-        "best": None if proof is None else names[proof.arm],
-        "margin": None if proof is None else proof.margin,
-        "samples": None if proof is None else proof.samples,
-        "reason": why,
-    }
+    best = (None, None, None) if proof is None else (names[proof.arm], proof.margin, proof.samples)
+    found = dict(zip(("best", "margin", "samples"), best, strict=True))
+    return {"confidence": CONFIDENCE, **found, "reason": why}
 
 
 def arm_rows(game: LiveGame, names: list[str], sign: float) -> list[dict[str, Any]]:
@@ -247,16 +271,20 @@ def metrics(runtime: RunningNode) -> str:
     lag_now = node.records - node.durable
     add("journal_lag", "gauge", "Records of the journal that are not on disk yet.", [("", lag_now)])
     add("neighbours", "gauge", "Neighbours in the mesh file.", [("", len(node.config.neighbours))])
-    add("ready", "gauge", "1 if decisions can be made, else 0.", [("", runtime.ready)])
-    add(
-        "alive", "gauge", "1 if all tasks run and the tick is in time, else 0.", [("", not runtime.not_alive)]
-    )
+    add("ready", "gauge", "1 if decisions can be made, else 0.", [("", runtime.not_ready is None)])
+    alive = not runtime.not_alive
+    add("alive", "gauge", "1 if all tasks run and the tick is in time, else 0.", [("", alive)])
     add("tick_age_seconds", "gauge", "Seconds since the last tick.", [("", runtime.tick_age)])
     add("backlog", "gauge", "Records that wait for the disk.", [("", journal.backlog)])
     refused: Rows = [(f'{{kind="{_escaped(k)}"}}', n) for k, n in sorted(node.violations.items())]
     add("violations_total", "counter", "Frames and connections refused, by kind.", refused)
     commits: Rows = [("_sum", journal.commit_seconds), ("_count", journal.commits)]
     add("commit_seconds", "summary", "Seconds of the transactions of the journal.", commits)
+    times = runtime.history.times
+    upto = [(f"{2**k / 1e6:g}", sum(times.bins[: k * PER_OCTAVE])) for k in range(4, 24)]
+    bins: Rows = [(f'_bucket{{le="{edge}"}}', n) for edge, n in [*upto, ("+Inf", sum(times.bins))]]
+    bins += [("_sum", times.seconds), ("_count", sum(times.bins))]
+    add("choose_seconds", "histogram", "Seconds from a request of choose read to its answer ready.", bins)
     sent: Rows = [('{direction="in"}', transport.bytes_in), ('{direction="out"}', transport.bytes_out)]
     add("bytes_total", "counter", "Bytes exchanged with neighbours.", sent)
     return "\n".join(lines) + "\n"
@@ -266,12 +294,8 @@ def _game_metrics(runtime: RunningNode) -> list[tuple[str, str, str, Rows]]:
     """(name, kind, text, samples) of the metrics that every game has."""
     games = list(runtime.node.games.values())
     named = [(game, f'{{game="{_escaped(game.config.name)}"}}') for game in games]
-    samples: Rows = []
-    means: Rows = []
-    behind: Rows = []
-    low: Rows = []
-    high: Rows = []
-    proven: Rows = []
+    lists: list[Rows] = [[] for _ in range(6)]
+    samples, means, behind, low, high, proven = lists
     for game in games:
         facts = game_status(runtime, game)
         for row in facts["arms"]:
@@ -290,12 +314,7 @@ def _game_metrics(runtime: RunningNode) -> list[tuple[str, str, str, Rows]]:
         ("observations_total", "counter", "Rewards accepted.", [(at, game.observed) for game, at in named]),
         ("late_total", "counter", "Rewards accepted late.", [(label, game.late) for game, label in named]),
         ("open", "gauge", "Decisions open.", [(label, len(game.decisions.open)) for game, label in named]),
-        (
-            "void_total",
-            "counter",
-            "Items that are no samples.",
-            [(label, game.void) for game, label in named],
-        ),
+        ("void_total", "counter", "Items that are no samples.", [(at, game.void) for game, at in named]),
         ("samples", "gauge", "Samples of an arm, own and others'.", samples),
         ("mean", "gauge", "Estimated mean of an arm, in the unit of the rewards.", means),
         ("mean_low", "gauge", "Lower bound of an arm's mean, 95 % at all times for all arms.", low),
@@ -323,12 +342,8 @@ class JsonLines(logging.Formatter):
     """One JSON object per line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        row = {
-            "time": round(record.created, 3),
-            "level": record.levelname.lower(),
-            "text": record.getMessage(),
-        }
-        row.update(getattr(record, "fields", {}))
+        row = {"time": round(record.created, 3), "level": record.levelname.lower()}
+        row |= {"text": record.getMessage(), **getattr(record, "fields", {})}
         if record.exc_info:
             row["trace"] = self.formatException(record.exc_info)
         return json.dumps(row, ensure_ascii=False)

@@ -167,7 +167,7 @@ class Transport:
     ) -> None:
         """`log(level, text, **fields)` writes a line; `failed` is called when a task ends that should not."""
         self._failed = failed
-        self.node, self._names, self._log = node, names, log
+        self.node, self.names, self._log = node, names, log
         self.keys = keys
         """New connections use these; they may be replaced."""
         self.wires: set[PeerConnection] = set()
@@ -186,14 +186,10 @@ class Transport:
 
     def id_of(self, name: str) -> int | None:
         """The id of a node; None for any other name."""
-        return self._names.get(name)
+        return self.names.get(name)
 
     def _name(self, peer: int | None) -> str:
-        return next((name for name, each in self._names.items() if each == peer), str(peer))
-
-    def rename(self, names: dict[str, int]) -> None:
-        """Apply the nodes of a new mesh file."""
-        self._names = names
+        return next((name for name, each in self.names.items() if each == peer), str(peer))
 
     def refuse(self, kind: str, text: str, **fields: str) -> None:
         """Count and log a violation."""
@@ -213,7 +209,8 @@ class Transport:
 
     async def serve(self, host: str, port: int) -> None:
         """Accept connections on an address."""
-        self._socket = socket.create_server((host, port), backlog=128, family=_family(host))
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = socket.create_server((host, port), backlog=128, family=family)
         self._socket.setblocking(False)
         self._keep("the accept loop", self._accept())
 
@@ -414,7 +411,3 @@ class Transport:
 def _words(*errors: BaseException) -> str:
     """What the first of some exceptions says; of one that says nothing, its name."""
     return str(errors[0]) or type(errors[0]).__name__
-
-
-def _family(host: str) -> socket.AddressFamily:
-    return socket.AF_INET6 if ":" in host else socket.AF_INET
