@@ -299,6 +299,19 @@ class WrongLate(Stream):
         return super().mean(L) + (1e-6 if self.n > 350 else 0.0)
 
 
+class Behind(Stream):
+    """Late in the stream, the mean of one sample ago: wrong without slack."""
+
+    last = 0.0
+
+    def update(self, x: Any) -> None:
+        super().update(x)
+        self.last = x
+
+    def mean(self, L: Any) -> Any:
+        return (self.total - self.last) / (self.n - 1) if self.n > 100 else super().mean(L)
+
+
 class Forgetful(Stream):
     def update(self, x: Any) -> None:
         self.total += x
@@ -363,6 +376,7 @@ class BoldClaim(Own):
     [
         (Own(WrongMean), r"Own online differs from its definition at sample 1: "),
         (Own(WrongLate), r"Own online differs from its definition at sample 351: "),
+        (Own(Behind), r"Own online differs from its definition at sample 101: "),
         (Own(Forgetful), r"Own counts 300 samples after 301"),
         (Own(OpaqueState), r"Own\.state\(\) is not plain data"),
         (Own(LossyState), r"Own does not go on identically from its state"),

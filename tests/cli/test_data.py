@@ -185,6 +185,17 @@ def test_a_damaged_file_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyP
         data.find("p2p-Gnutella04")
 
 
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setenv(data.FOLDER_VARIABLE, str(tmp_path))
+    (tmp_path / "p2p-Gnutella04.txt").write_bytes(TEXT)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(DataError, match=r"p2p-Gnutella04.txt cannot be read: Permission denied"):
+        data.find("p2p-Gnutella04")
+
+
 def test_a_missing_file_says_how_to_get_it() -> None:
     with pytest.raises(data.MissingDataError, match="rumormill data --download ego-Facebook"):
         data.find("ego-Facebook")

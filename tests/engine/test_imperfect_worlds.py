@@ -8,6 +8,7 @@ probability of some 1e-10 per game.
 from dataclasses import replace
 from typing import Any, Literal
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -233,6 +234,16 @@ def test_same_games_far_beyond_one_word() -> None:
         same((bandit_of("stable", 3, 2), network, policy, 20, LOSSY), seed=6, form=form)
 
 
+def test_several_agents_hear_one_of_another_word_in_the_last_round_of_its_way() -> None:
+    """Over the hub 64 agents 65 and up hear of agent 0, one after the other; the others are alone."""
+    graph = nx.empty_graph(71)
+    graph.add_edges_from((64, v) for v in (0, *range(65, 71)))
+    policy = rm.DecentralizedMPUCB(gamma=2, clique_filter=False, zeta=0.05)
+    world = {"channel": rm.Imperfect(p=0.9)}
+    for form in ("as it comes", "lists"):
+        same((bandit_of("gaussian", 3, 2), rm.Network(graph), policy, 12, world), seed=1, form=form)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_message_travels_its_hops_once(form: str) -> None:
     """Neither one hop further nor twice to one agent, by detours, late, and past an absent agent."""
@@ -241,6 +252,15 @@ def test_a_message_travels_its_hops_once(form: str) -> None:
         policy = rm.DecentralizedMPUCB(gamma=gamma, clique_filter=False, zeta=0.05)
         network = rm.Network.erdos_renyi(8, 0.35, rng=gamma)
         same((bandit_of("gaussian", 3, 2), network, policy, 24, world), gamma, form)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_arrives_in_the_round_of_its_use_is_used(form: str) -> None:
+    """Held for three rounds, and late enough to arrive in the third for the first time."""
+    policy = rm.DecentralizedMPUCB(gamma=2, hold=3, clique_filter=False, zeta=0.05)
+    world = {"channel": rm.Imperfect(p=0.7, delay=2)}
+    network = rm.Network.erdos_renyi(8, 0.35, rng=2)
+    same((bandit_of("gaussian", 3, 2), network, policy, 24, world), 1, form)
 
 
 def test_a_leader_that_falls_silent() -> None:

@@ -18,6 +18,7 @@ from helpers.golden_games import PATH, PATH_TABLE
 from helpers.oracle import World
 from helpers.oracle_adapters import actions_in, graph_of, keywords_of, played, rules_of
 from rumormill import catalogue
+from rumormill.policies.baselines.dducb import stage_steps
 from rumormill.policies.baselines.klinf_ucb import OnlineKLInf
 from rumormill.policies.baselines.rmm_ucb import OnlineRMM
 
@@ -142,3 +143,12 @@ def test_the_largest_possible_mean_by_direct_search() -> None:
     for value in x.tolist():
         stream.update(value)
     assert -best.fun <= stream.index(2 * log_t) <= -best.fun + 0.02
+
+
+@pytest.mark.parametrize("accelerated", [True, False])
+def test_every_step_of_delayed_gossip_keeps_the_average(accelerated: bool) -> None:
+    """P keeps it, so forward - back has to be 1; and acceleration takes fewer steps."""
+    forward, back = stage_steps(0.9, 20, accelerated)
+    assert len(forward) == len(back) > 5
+    assert np.subtract(forward, back) == pytest.approx(1.0)
+    assert len(stage_steps(0.9, 20, True)[0]) < len(stage_steps(0.9, 20, False)[0])
