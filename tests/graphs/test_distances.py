@@ -117,6 +117,13 @@ def test_no_hops_means_no_neighbours() -> None:
     assert Network.complete(4).power(0).n_edges == 0
 
 
+def test_the_full_matrix_is_only_for_networks_small_enough_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rooms, "EXPENSIVE_FOR_ROWS", -1.0)  # it would pay
+    monkeypatch.setattr(rooms, "MATRIX_AGENTS", 5)
+    monkeypatch.delattr(rooms, "_distance_matrix")
+    assert Network.path(6).neighbourhoods(3).sizes.tolist() == [3, 4, 5, 5, 4, 3]
+
+
 def test_neighbourhoods_are_kept_and_cannot_be_written() -> None:
     network = Network.ring(8)
     near = network.neighbourhoods(2)
