@@ -140,6 +140,15 @@ class Demo:
         )
         log.close()
 
+    def show(self) -> str:
+        """One page for all nodes: where it is."""
+        (port,) = free_ports(1)
+        words = ["mesh", "watch", *(f"http://127.0.0.1:{each}" for each in self.http)]
+        command = [sys.executable, "-c", "from rumormill.cli import main; main()", *words]
+        command += ["--http", f"127.0.0.1:{port}"]
+        self.processes[NODES] = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        return f"http://127.0.0.1:{port}/"
+
     def client(self, v: int) -> Client:
         return Client(f"http://127.0.0.1:{self.http[v]}")
 
@@ -201,7 +210,7 @@ def play(demo: Demo, seconds: float) -> None:
         demo.start(v)
     for v in range(NODES):
         wait_for(f"n{v}", lambda v=v: is_ready(demo, v))
-    print(f"eight nodes are up; look at http://127.0.0.1:{demo.http[0]}/", flush=True)
+    print(f"eight nodes are up; look at {demo.show()}", flush=True)
     threads = [threading.Thread(target=demo.application, args=(v,), daemon=True) for v in range(NODES)]
     for thread in threads:
         thread.start()

@@ -83,6 +83,15 @@ class Mesh:
             command = [sys.executable, "-c", "from rumormill.cli import main; main()", *words]
             self.processes[v] = subprocess.Popen(command, stderr=log, stdout=log)
 
+    def show(self) -> str:
+        """One page for all nodes: where it is."""
+        (port,) = free_ports(1)
+        urls = [self.url(v) for v in range(len(self.names))]
+        command = [sys.executable, "-c", "from rumormill.cli import main; main()", "mesh", "watch", *urls]
+        command += ["--http", f"127.0.0.1:{port}"]
+        self.processes[len(urls)] = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        return f"http://127.0.0.1:{port}/"
+
     def url(self, v: int) -> str:
         return f"http://127.0.0.1:{self.http[v]}"
 
@@ -275,7 +284,7 @@ def play(folder: Path, given: argparse.Namespace) -> list[Row]:
         gateways = (ProxyGateways if given.proxy else LiteLLMGateways)(mesh, ports, given)
         for v in range(given.gateways):
             wait_for(f"n{v}", lambda v=v: mesh.ready(v))
-        say(f"{given.gateways} gateways with a node each; look at {mesh.url(0)}/ meanwhile")
+        say(f"{given.gateways} gateways with a node each; look at {mesh.show()} meanwhile")
         gateways.run(begin)
         story(mesh, began, given.seconds)
         found = gateways.results()

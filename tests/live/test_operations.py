@@ -20,7 +20,7 @@ import rumormill as rm
 from live.making import GAME, nodes_of
 from rumormill.live.core.exchange import SharedGame
 from rumormill.live.io.runtime import Runtime, Settings
-from rumormill.live.io.status import lag, metrics
+from rumormill.live.io.status import alarms, lag, metrics
 from rumormill.mesh import edit
 from rumormill.mesh.file import GamePart
 
@@ -141,6 +141,39 @@ def test_promtool_finds_nothing(text: str) -> None:
     ):
         done = subprocess.run(["promtool", "check", *words], input=given, capture_output=True, text=True)
         assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_alarms_in_sentences(tmp_path: Path) -> None:
+    """Each kind alone: not ready, no link, a certificate, the disk, samples against the moments."""
+    policy = {"type": "decentralized", "gamma": 1, "clique_filter": False}
+    moments = {"eps": 1.0, "u": 1.0, "rho": 1e-4}
+    path = edit.init(tmp_path, "test", GamePart(name="g", arms=["a", "b"], policy=policy, moments=moments))
+    edit.add(path, "n0", "127.0.0.1:7400", [])
+
+    async def live() -> None:
+        runtime = Runtime(Settings(mesh=path, name="n0", data=tmp_path / "n0.data", http="127.0.0.1:0"))
+        node = runtime.node
+        try:
+            assert alarms(runtime) == ["not ready: decision numbers wait for the disk"]
+            node.start()
+            node.committed(node.records)
+            assert alarms(runtime) == []
+            runtime.transport.keys.expires["node"] = runtime.clock() + 29.04 * 86_400
+            text = "the certificate of the node expires in 29.0 days: rumormill mesh rotate"
+            assert alarms(runtime) == [text]
+            runtime.transport.keys.expires["node"] += 2 * 86_400
+            runtime.journal._queued += 5_001
+            assert alarms(runtime) == ["5,001 records wait for the disk"]
+            runtime.journal._queued -= 1
+            assert alarms(runtime) == []
+            for value in [0.0] * 600 + [1.0] * 6_000:
+                node.games["g"].verdicts.add(0, value)
+            text = "contradict the moments of the mesh file, or their mean has changed"
+            assert alarms(runtime) == [f"g: samples of a {text}"]
+        finally:
+            runtime.journal.close()
+
+    asyncio.run(live())
 
 
 # --- alerts and the dashboard -------------------------------------------------------------------------------
