@@ -14,6 +14,7 @@ import typer
 from rumormill.cli.arguments import Json
 from rumormill.cli.printing import note, print_json, print_table, say
 from rumormill.errors import InputError
+from rumormill.text import plural
 
 if TYPE_CHECKING:
     from rumormill.mesh.file import Mesh
@@ -219,11 +220,15 @@ def watch(
     for each in urls:
         if not each.startswith(("http://", "unix:")):
             raise InputError(f"{each} is not where a node answers: http://HOST:PORT or unix:PATH")
+    if http is not None and (once or json):
+        raise InputError("--http serves a page until Ctrl-C: leave out --once and --json")
     with contextlib.suppress(KeyboardInterrupt):
         if http is not None:
             from rumormill.live.io.nodes_page import serve_page
 
-            serve_page(urls, http, token, lambda where: say(f"the page of {len(urls)} nodes: {where}"))
+            serve_page(
+                urls, http, token, lambda where: say(f"the page of {plural(len(urls), 'node')}: {where}")
+            )
         while True:
             _show_nodes(urls, live.statuses(urls, token), json)
             if once:
