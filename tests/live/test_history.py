@@ -77,8 +77,9 @@ def test_the_last_minute() -> None:
     """What is older than a minute is in the counts since the start, not in the numbers of now."""
     history = History()
     assert history.recent(5.0) == {"seconds": 0.0, "per_second": 0.0, "p50_ms": None, "p99_ms": None}
-    history.add(0.0, {})
     history.times.add(2.0, 1)
+    history.add(0.0, {})
+    assert history.recent(0.0) == {"seconds": 0.0, "per_second": 1.0, "p50_ms": 2010.0, "p99_ms": 2010.0}
     for second in range(1, 101):
         for _ in range(5):
             history.times.add(0.0002, 2)

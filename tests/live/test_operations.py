@@ -158,10 +158,11 @@ def test_alarms_in_sentences(tmp_path: Path) -> None:
             node.start()
             node.committed(node.records)
             assert alarms(runtime) == []
-            runtime.transport.keys.expires["node"] = runtime.clock() + 29.04 * 86_400
+            expires: Any = runtime.transport.keys.expires
+            expires["node"] = runtime.clock() + 29.04 * 86_400
             text = "the certificate of the node expires in 29.0 days: rumormill mesh rotate"
             assert alarms(runtime) == [text]
-            runtime.transport.keys.expires["node"] += 2 * 86_400
+            expires["node"] += 2 * 86_400
             runtime.journal._queued += 5_001
             assert alarms(runtime) == ["5,001 records wait for the disk"]
             runtime.journal._queued -= 1

@@ -104,6 +104,8 @@ class History:
     def add(self, now: float, games: dict[str, GamePoint]) -> None:
         """Add a point to every ring in which it is due."""
         bins = list(self.times.bins)
+        if not self._recent:  # what was before the first point counts too
+            self._recent.append((now, [0] * N_BINS, 0))
         self._recent.append((now, bins, self.times.choices))
         for ring in (self._hour, self._day):
             if ring.due(now):
