@@ -105,6 +105,15 @@ def test_consensus_averages_with_the_newest_row_by_hand() -> None:
         assert agent.counts == [1.0, 0.25]
 
 
+def test_a_consensus_agent_goes_on_from_its_state_with_its_last_message() -> None:
+    seat = rm.Seat(agent=0, n_arms=2, neighbours=(1,), n_agents=2, part=ConsensusPart(0.25, 0.0))
+    agent, other = (rm.ConsensusUCB(moments=MOMENTS).agent(seat) for _ in range(2))
+    assert agent.state()["last"] is None
+    agent.observe(1, 0, 4.0)
+    other.restore(agent.state())
+    assert other.outgoing(1) == agent.outgoing(1) != []
+
+
 def test_the_plan_tells_every_follower_its_leader_and_distance() -> None:
     """Path of 7, leaders 1 and 5, gamma 2: both have three agents in reach, so the nearest leads."""
     plan = rm.CentralizedMPUCB(gamma=2, leaders=[1, 5]).plan(rm.Network.path(7))
