@@ -47,13 +47,10 @@ async def played(seats: list[Seat], pay: Any) -> list[list[int]]:
 
 
 async def _played(seats: list[Seat], pay: Any) -> list[list[int]]:
-    for seat in seats:
-        await seat.transport.serve("127.0.0.1", 0)
+    ports = [await seat.transport.serve("127.0.0.1", 0) for seat in seats]
     for seat in seats:
         mine = seat.node.config
-        seat.transport.dial(
-            {w: ("127.0.0.1", seats[w].transport.port) for w in mine.neighbours if w > mine.node}
-        )
+        seat.transport.dial({w: ("127.0.0.1", ports[w]) for w in mine.neighbours if w > mine.node})
         seat.node.start()
         seat.commit()
 

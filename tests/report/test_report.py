@@ -87,7 +87,8 @@ def test_the_page_says_what_was_asked_and_how_to_ask_again(page: str) -> None:
         "γ hardly matters for KMP",
         "6 trials",
         "At round 60",
-        "constants of KMP at γ = 2",
+        "Constants as resolved",
+        "KMP at γ = 2",
     ):
         assert expected in words
     assert "not finished" not in words

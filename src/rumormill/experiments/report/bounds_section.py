@@ -126,21 +126,11 @@ def _largest(each: PolicyBounds) -> str:
 
 def _lower(found: RunBounds) -> str:
     axes = list(found.games[0].values)
-    head = [
-        *(axis_name(axis) for axis in axes),
-        "coefficient of ln t",
-        f"at round {rounded(found.horizon)}",
-        "most possible",
-        "family, or why there is no lower bound",
-    ]
+    numbers = {"coefficient": "coefficient of ln t", "at_end": f"at round {rounded(found.horizon)}"}
+    numbers["most_possible"] = "most possible"
+    head = [*map(axis_name, axes), *numbers.values(), "family, or why there is no lower bound"]
     rows = [
-        [
-            *(setting(row[axis]) for axis in axes),
-            cell(row["coefficient"]),
-            cell(row["at_end"]),
-            cell(row["most_possible"]),
-            row["family"],
-        ]
+        [*(setting(row[axis]) for axis in axes), *(cell(row[key]) for key in numbers), row["family"]]
         for row in lower_rows(found)
     ]
     return table(head, rows, ["number" if name in head[-4:-1] else "" for name in head], wide=True)

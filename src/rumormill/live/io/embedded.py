@@ -106,8 +106,7 @@ class EmbeddedNode:
     def _now(self, path: str, **body: Any) -> dict[str, Any]:
         found = self._ask(path, **body)
         if isinstance(found, Response):
-            read: dict[str, Any] = content(found.status, found.body)
-            return read
+            return dict(content(found.status, found.body))
         found.cancel()
         raise NodeError(503, "no decision numbers are reserved on disk yet")
 

@@ -364,8 +364,8 @@ def page_response(marks: bytes = b"") -> Response:
     """The page, its body marked; it loads nothing from elsewhere, and may not."""
     page = files("rumormill.live").joinpath("page/index.html").read_bytes()
     policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'"
-    html = page.replace(b"<body>", b"<body" + marks + b">", 1)
-    return Response(200, html, "html", {"Content-Security-Policy": policy})
+    page = page.replace(b"<body>", b"<body" + marks + b">", 1)
+    return Response(200, page, "html", {"Content-Security-Policy": policy})
 
 
 def token_text(token: Token) -> str:

@@ -207,16 +207,12 @@ class Transport:
         more_words = f" (and {more} more since the last such line)" if more else ""
         self._log("warning", f"refused: {text}{more_words}", kind=kind, **fields)
 
-    async def serve(self, host: str, port: int) -> None:
-        """Accept connections on an address."""
+    async def serve(self, host: str, port: int) -> int:
+        """Accept connections on an address; its port."""
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self._socket = socket.create_server((host, port), backlog=128, family=family)
         self._socket.setblocking(False)
         self._keep("the accept loop", self._accept())
-
-    @property
-    def port(self) -> int:
-        assert self._socket is not None
         return int(self._socket.getsockname()[1])
 
     async def _accept(self) -> None:
