@@ -302,6 +302,10 @@ def test_the_index_to_rely_on(verdict: tails.Verdict, low: float, safe: float) -
             Tail(3_999, 10, 3.0, 2.1, 4.0, "cannot tell"),
             "cannot tell: 3,999 values are too few to call a tail light",
         ),
+        (
+            Tail(4_000, 10, 3.0, 2.1, 4.0, "cannot tell"),
+            "cannot tell: at least 2.1, the variance may be infinite",
+        ),
         (Tail(5_000, 10, 1.0, 1.0, 3.0, "cannot tell"), "cannot tell: not even that there is a mean"),
         (
             Tail(5_000, 10, 1.5, 1.239, 3.0, "cannot tell"),

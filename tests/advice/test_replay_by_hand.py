@@ -57,6 +57,12 @@ def test_the_first_of_several_values_in_a_cell_is_kept() -> None:
     assert table.recorded.all()
 
 
+def test_a_missing_value_comes_from_any_of_those_recorded_near_it() -> None:
+    """Five per cent of 100 on either side; one of ten is missed with probability 10 · 0.9^2000 = 3e-91."""
+    picked = reward_table._neighbours_in_time(np.arange(100), np.full(2_000, 50), np.random.default_rng(0))
+    assert set(picked.tolist()) == set(range(45, 55))
+
+
 def test_agents_with_hardly_any_values_are_left_out() -> None:
     rows = [(float(t), v, k, 1.0) for t in range(50) for v in range(2) for k in range(2)]
     rows += [(float(t), 2, 0, 1.0) for t in range(19)]

@@ -21,6 +21,8 @@ from rumormill.plotting.palette import LOOKS
 def test_the_network_is_drawn_with_its_leaders() -> None:
     edges = np.array([[0, 1], [1, 2], [2, 3], [3, 0], [3, 4]])
     figure = netpicture.network_figure(5, edges, [[0, 1], [2, 3], [4]], [1, 4], "a title")
+    width, height = figure.get_size_inches()
+    assert 0.8 < width / height < 1.25, "about square, as the network is"
     (axes,) = figure.axes
     collections: list[Any] = list(axes.collections)
     links, followers, leaders = collections

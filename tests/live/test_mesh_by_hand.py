@@ -11,7 +11,7 @@ from cryptography import x509
 
 from rumormill.errors import DataError, InputError
 from rumormill.mesh import edit, keys
-from rumormill.mesh.file import GamePart, NodePart, PlanPart, PriorPart, read_mesh, split_address, write_mesh
+from rumormill.mesh.file import GamePart, NodePart, PlanPart, read_mesh, split_address, write_mesh
 
 MOMENTS = {"eps": 0.5, "u": 1.0, "rho": 1.0}
 
@@ -218,18 +218,6 @@ def test_a_removed_node_is_revoked(tmp_path: Path) -> None:
     path = made_mesh(tmp_path, nodes=2)
     serial = keys.serial_of(tmp_path / "keys", "n1")
     assert edit.remove(path, "n1").revoked == {serial}
-
-
-def test_the_prior_of_a_removed_node_goes_with_it(tmp_path: Path) -> None:
-    path = made_mesh(tmp_path)
-    file = read_mesh(path).file
-    of_node = {name: PriorPart(mean=[1.0, 2.0], n=[3.0, 4.0]) for name in ("n0", "n2")}
-    file.games[0].prior = PriorPart(mean=[1.0, 2.0], n=[5.0, 5.0], nodes=of_node)
-    write_mesh(path, file)
-    for name in ("n2", "n1"):
-        prior = edit.remove(path, name).file.games[0].prior
-        assert prior is not None
-        assert list(prior.nodes) == ["n0"]
 
 
 def test_a_signed_mesh_needs_whole_keys(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from rumormill.live.core import frames as wire
 from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.frames import Have, Obs, Skip
 from rumormill.live.core.node import Node
-from rumormill.live.core.records import RemovedGame, Renewed
+from rumormill.live.core.records import Own, RemovedGame, Renewed, Reserve
 from rumormill.live.core.signatures import FORGED
 from rumormill.live.io.client import NodeError
 from rumormill.live.io.folder import pack, unpack
@@ -88,6 +88,25 @@ def test_held_rewards_become_the_first_items_of_a_new_epoch(signed: bool, retain
     exchange([one, two], 3)
     assert sum(two.games[GAME].adapter.samples) == 10
     assert not one.violations
+
+
+def test_a_signed_stream_of_which_nothing_is_on_disk_moves_whole() -> None:
+    """Another game of the node shows that the disk is an old copy, before the first commit of this one."""
+    one, _ = pair(signed=True)
+    play(one, 2)
+    one._draw_epoch()
+    own = one.games[GAME].own
+    assert own.key == (0, one.config.epoch) != (0, 1)
+    assert own.upto == 2
+    assert list(one.games[GAME].streams) == [own.key]
+
+
+def test_items_begin_anew_after_a_renewal_of_an_earlier_game() -> None:
+    node = Node(node_config(EVERYBODY, PAIR, 0))
+    of_another = [Reserve(GAME, 64, "another game"), Own(GAME, 1, 0, 1.0, 1), Renewed(GAME, 7, 1)]
+    node.restart(None, of_another)
+    own = node.games[GAME].own
+    assert (own.key, own.upto) == ((0, 7), 0)
 
 
 def test_a_removed_game_begins_its_items_anew_in_a_new_epoch() -> None:
