@@ -103,7 +103,7 @@ def test_a_signed_stream_of_which_nothing_is_on_disk_moves_whole() -> None:
 
 def test_items_begin_anew_after_a_renewal_of_an_earlier_game() -> None:
     node = Node(node_config(EVERYBODY, PAIR, 0))
-    of_another = [Reserve(GAME, 64, "another game"), Own(GAME, 1, 0, 1.0, 1), Renewed(GAME, 7, 1)]
+    of_another: list[Any] = [Reserve(GAME, 64, "another game"), Own(GAME, 1, 0, 1.0, 1), Renewed(GAME, 7, 1)]
     node.restart(None, of_another)
     own = node.games[GAME].own
     assert (own.key, own.upto) == ((0, 7), 0)
