@@ -171,7 +171,8 @@ def test_the_figures_draw_what_was_found(advice: LogAdvice) -> None:
     assert lines.get_title(loc="left") == "after the first 36 rounds"
     (price,) = price_figure(advice).axes
     assert price.get_xlabel() == "messages per round, all links together"
-    assert price.get_xscale() == "symlog"  # nothing sent has a place, too
+    sends = any(each.messages for each in advice.losses.values())
+    assert price.get_xscale() == ("symlog" if sends else "linear")  # nothing sent has a place, too
     assert price.get_ylabel() == "loss per request when it went badly (ms)"
     for figure in (model_figure(advice), price_figure(advice)):
         width, height = figure.get_size_inches()
