@@ -26,8 +26,8 @@ SKEWED, SCALE_ERROR, SCALE_LEVEL, DOUBT_LEAVE = 6.0, 1.2, 2.0, 1.5
 EXCEEDING, OMEGA, MEAN_GROWTH = 4.0, 16.0, 1.02
 
 # Places in Beliefs.now.
-FITTED, CLIP, NEXT_FIT, MEANS, POOLED_SQUARE, POOLED_INSIDE, SHAPE = 0, 1, 2, 3, 4, 5, 6
-NOW = 7
+FITTED, CLIP, NEXT_FIT, MEANS, POOLED_SQUARE, POOLED_INSIDE, SHAPE, BOUNDED = 0, 1, 2, 3, 4, 5, 6, 7
+NOW = 8
 
 
 class Beliefs(NamedTuple):
@@ -268,7 +268,23 @@ def fit(beliefs: Beliefs) -> None:
     now[POOLED_INSIDE] = inside / total
     now[FITTED] = 1.0
     now[NEXT_FIT] = GROWTH * total
+    now[BOUNDED] = 1.0 if bounded(beliefs) else 0.0
     test_shapes(beliefs)
+
+
+def bounded(beliefs: Beliefs) -> bool:
+    """Whether some arm mostly pays the largest of all stored samples: such rewards have no upper tail.
+
+    Where all samples are equal nothing is known of the largest.
+    """
+    room, least, largest, found = len(beliefs.store[0]), math.inf, -math.inf, False
+    for arm in range(len(beliefs.n)):
+        least = min(least, beliefs.store[arm][0])
+        largest = max(largest, beliefs.store[arm][min(int(beliefs.n[arm]), room) - 1])
+    for arm in range(len(beliefs.n)):
+        n = min(int(beliefs.n[arm]), room)
+        found = found or (n >= SHAPE_FROM and beliefs.store[arm][(n - 1) // 2] == largest)
+    return found and largest > least
 
 
 def join(beliefs: Beliefs, arm: int) -> None:
@@ -430,6 +446,7 @@ def update_mean(beliefs: Beliefs, arm: int) -> None:
         y = max(top[i], -low)
         largest += y * y
     weight = largest / square if square > 0.0 else 1.0
+    weight = 0.0 if beliefs.now[BOUNDED] > 0.0 else weight
     beliefs.share[arm] = SHARE_OF_SHAPES * min(1.0, max(LEAST_WEIGHT, WEIGHT * weight))
     beliefs.known[arm] = n
 

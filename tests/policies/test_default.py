@@ -17,6 +17,7 @@ import rumormill as rm
 from helpers.oracle_adapters import graph_of, played, rules_of, ties_against_oracle, ties_between_engines
 from rumormill import default_rule as rule
 from rumormill.formulas import LARGEST_DRAW, NEAR_EDGE, NEAREST_TAIL, inverse_normal
+from rumormill.policies.default import empty_beliefs
 
 LAWS: dict[str, Sequence[rm.Arm]] = {
     "stable": [rm.AlphaStable(alpha=1.2, loc=loc) for loc in (0.0, 0.8, 0.3)],
@@ -121,6 +122,34 @@ def test_any_size(agents: int, n_arms: int, horizon: int, law: str) -> None:
     result = rm.simulate(bandit, network, rm.Default(), horizon=horizon, rng=1)
     assert result.engine == "fast"
     assert 0.0 <= result.regret[0, -1] <= agents * horizon * bandit.gaps.max()
+
+
+@pytest.mark.parametrize(
+    ("samples", "found"),
+    [
+        ([[0, 0, 0, 1, 1, 1, 1, 1], [0.0]], True),
+        ([[0, 0, 0, 0, 1, 1, 1, 1], [0.0]], False),  # at place ⌊(n − 1)/2⌋
+        ([[0, 0, 0, 1, 1, 1, 1], [0.0]], False),  # seven are too few
+        ([[0, 0, 0, 1, 1, 1, 1, 1], [2.0]], False),  # more was paid elsewhere
+        ([[1] * 8, [1.0] * 9], False),  # all are equal
+        ([[1] * 8, [0.5]], True),
+    ],
+)
+def test_an_arm_that_mostly_pays_the_most(samples: list[list[float]], found: bool) -> None:
+    for arms in (samples, samples[::-1]):
+        beliefs = empty_beliefs(2)
+        for arm, values in enumerate(arms):
+            for x in values:
+                rule.add_sample(beliefs, arm, float(x))
+        assert rule.bounded(beliefs) == found
+
+
+def test_coins_need_few_samples_of_bad_arms() -> None:
+    """f = 1.6 instead of up to 16, as long as an arm mostly pays the most."""
+    bandit = rm.Bandit([rm.TwoPoint(low=0.0, high=1.0, probability=p) for p in (0.05, 0.9)])
+    result = rm.simulate(bandit, rm.Network.complete(12), rm.Default(), horizon=500, rng=1, actions=True)
+    assert result.actions is not None
+    assert int((result.actions == 0).sum()) <= 5 * 1.6 * math.log(1 + 12 * 500)
 
 
 def test_every_arm_gets_its_share() -> None:

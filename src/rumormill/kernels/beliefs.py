@@ -77,6 +77,7 @@ fit = linked(
     fit_location=fit_location,
     median_of=median_of,
     add_to_sketch=add_to_sketch,
+    bounded=part(rule.bounded),
     test_shapes=test_shapes,
 )
 

@@ -129,6 +129,9 @@ class Mind:
         N, sums = sum(self.n[k] for k in self.part), [self.sums[k] for k in self.part]
         self.p2, self.h = sum(s for _, s, _ in sums) / N, sum(h for *_, h in sums) / N
         self.next_fit = 1.15 * N
+        stored = [self.first[k] for k in self.part]
+        most, least = max(x[-1] for x in stored), min(x[0] for x in stored)
+        self.bounded = most > least and any(len(x) >= 8 and x[(len(x) - 1) // 2] == most for x in stored)
         self.compare()
 
     def clipping_point(self) -> float:
@@ -197,6 +200,7 @@ class Mind:
         square = sum(each * each for each in clipped)
         largest = sorted(y, key=abs, reverse=True)[:4]
         w = sum(max(each, -M) ** 2 for each in largest) / square if square > 0 else 1.0
+        w = 0.0 if self.bounded else w
         return (
             self.o[k] + sum(clipped) / n,
             math.sqrt(square + J * J) / n,
