@@ -31,6 +31,8 @@ FIRST, SECOND = 6.0, 30.0
 ROOM = 1500.0
 # The map: processes for one room (each ends at a test that takes too long), and seconds for each.
 MOST_PIECES, LONGEST = 40, 600.0
+# Rooms that play games together: the tests of one notice faults of another.
+PLAYING = ("kernels", "engine", "policies")
 # LLVM IR is not executed uncompiled: tests/kernels/test_lanes.py compares each loop with its plain twin.
 NOT_SAMPLED = ("kernels/simd/", "kernels/jit.py")
 
@@ -185,10 +187,10 @@ def outcome_of_fault(
 
 
 def all_of_room(place: Path, fault: Fault) -> list[str]:
-    """The tests of the fault's room; of kernels those of the engine too."""
+    """The tests of the fault's room; of what games are played with, those of all three rooms."""
     folder = place / "tests" / fault.room
-    if fault.room == "kernels":
-        return ["tests/kernels", "tests/engine", "tests/policies/test_golden_actions.py"]
+    if fault.room in PLAYING:
+        return [f"tests/{room}" for room in PLAYING]
     if folder.is_dir():
         return [f"tests/{fault.room}"]
     return sorted(path.relative_to(place).as_posix() for path in place.glob("tests/test_*.py"))
