@@ -136,7 +136,12 @@ NETWORKS = Names(
 ALSO = {"channel": {"lossy": "imperfect"}}
 """Other words for the same, understood but not listed."""
 CHANNELS = Names(
-    "protocol", "channel:Channel", {"perfect": "channel:PerfectChannel", "imperfect": "channel:Imperfect"}
+    "protocol",
+    "channel:Channel",
+    {
+        "perfect": "channel:PerfectChannel",
+        "imperfect": "channel:Imperfect",
+    },
 )
 
 

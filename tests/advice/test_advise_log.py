@@ -223,7 +223,7 @@ def test_means_with_an_index_of_their_own_are_refused() -> None:
 def test_page_and_figures(far_clients: LogAdvice) -> None:
     page = page_html(far_clients)
     assert "s per request" in page
-    assert page.count("<figure>") == 2
+    assert page.count("<figure") == 2
     assert all(finding.check in page for finding in findings(far_clients))
     assert len(model_figure(far_clients).axes) >= 6
     assert len(price_figure(far_clients).axes[0].get_lines()) >= 3
