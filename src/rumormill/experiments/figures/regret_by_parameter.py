@@ -221,7 +221,7 @@ REACH = "gamma"
 
 
 def regret_per_message(summary: Summary) -> Figure:
-    """What communication buys: regret against what was sent for it, a line where messages travel further.
+    """Regret against what was sent for it, side by side if as much; a line where messages travel further.
 
     Other parameters of a sweep are at their last value.
     """
