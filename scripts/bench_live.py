@@ -18,7 +18,6 @@ import sys
 import tempfile
 import threading
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +35,10 @@ from rumormill.live.io.runtime import load_signer
 from rumormill.mesh.edit import add, init, plan
 from rumormill.mesh.file import GamePart, read_mesh, split_address, write_mesh
 from rumormill.mesh.keys import load_tls
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from scripts.ports import free_ports  # noqa: E402
 
 GAME = "mirrors"
 K = 10
@@ -55,14 +58,6 @@ GOALS = {
     "large_start_s": 2.0,
 }
 FIFTY = 50
-
-
-def free_ports(n: int) -> list[int]:
-    with ExitStack() as stack:
-        found = [stack.enter_context(socket.socket()) for _ in range(n)]
-        for each in found:
-            each.bind(("127.0.0.1", 0))
-        return [int(each.getsockname()[1]) for each in found]
 
 
 def free_port() -> int:

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import itertools
-import os
 import random
 import signal
 import socket
@@ -27,6 +25,10 @@ from rumormill.live.io.folder import export
 from rumormill.mesh.edit import add, init, plan
 from rumormill.mesh.file import GamePart, read_mesh, write_mesh
 
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+from scripts.ports import free_ports  # noqa: E402
+
 NODES = 8
 GAME = "mirrors"
 # Typical latencies in milliseconds; now and then one takes very long (Pareto, no variance).
@@ -35,24 +37,6 @@ MIRRORS = {"frankfurt": 42.0, "amsterdam": 35.0, "warsaw": 60.0, "lisbon": 48.0,
 
 def latency(mirror: str, rng: random.Random) -> float:
     return MIRRORS[mirror] * 0.4 * rng.paretovariate(1.7)
-
-
-_LOOKED_AT = itertools.count()
-
-
-def free_ports(n: int) -> list[int]:
-    """Ports that nobody uses now, none of them twice.
-
-    They lie below those that the system hands out for connections: one of these might take them before the
-    process that they are for.
-    """
-    found: list[int] = []
-    while len(found) < n:
-        port = 12_000 + (os.getpid() * 61 + next(_LOOKED_AT)) % 8_000
-        with socket.socket() as trial, contextlib.suppress(OSError):
-            trial.bind(("127.0.0.1", port))
-            found.append(port)
-    return found
 
 
 class Cable:

@@ -29,7 +29,8 @@ sys.path[:0] = [str(HERE), str(HERE.parents[1])]
 from fleet import FLEET, TIMEOUT  # noqa: E402
 from load import drive, post  # noqa: E402
 from scores import Row, Truth, score, table  # noqa: E402
-from scripts.mesh_demo import Cable, free_ports, wait_for  # noqa: E402
+from scripts.mesh_demo import Cable, wait_for  # noqa: E402
+from scripts.ports import free_ports  # noqa: E402
 
 from rumormill.live.io.client import Client, NodeError  # noqa: E402
 from rumormill.mesh.edit import add, init  # noqa: E402

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from scripts.ports import free_ports
+
 from rumormill.live.io.client import Client
 from rumormill.mesh.edit import add, init, plan
 from rumormill.mesh.file import GamePart, Limits, read_mesh, write_mesh
@@ -23,24 +22,6 @@ from rumormill.mesh.file import GamePart, Limits, read_mesh, write_mesh
 GAME = "mirrors"
 ARMS = ["fra", "ams", "waw"]
 COMMAND = "from rumormill.cli import main; main()"
-
-
-def free_ports(n: int) -> list[int]:
-    """Ports that nobody uses now.
-
-    They lie below those that the system hands out for connections, or one of these might take them before a
-    node does; every process looks from another place on, and never twice at the same port.
-    """
-    found: list[int] = []
-    while len(found) < n:
-        port = 20_000 + (os.getpid() * 61 + next(_LOOKED_AT)) % 10_000
-        with socket.socket() as trial, contextlib.suppress(OSError):
-            trial.bind(("127.0.0.1", port))
-            found.append(port)
-    return found
-
-
-_LOOKED_AT = itertools.count()
 
 
 def wait_until(true: Callable[[], bool], seconds: float = 120.0) -> None:

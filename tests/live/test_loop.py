@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts.ports import free_ports
 
-from live.processes import COMMAND, free_ports, wait_until
+from live.processes import COMMAND, wait_until
 from rumormill.live.io.client import Client, NodeError
 from rumormill.mesh.edit import move
 from rumormill.mesh.file import read_mesh, write_mesh

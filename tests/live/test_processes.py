@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from scripts.ports import free_ports
 
-from live.processes import ARMS, GAME, Cluster, cluster, free_ports, wait_until
+from live.processes import ARMS, GAME, Cluster, cluster, wait_until
 from live.proxy import Proxy
 from rumormill.live.io.client import Client, NodeError
 from rumormill.live.io.folder import read_log

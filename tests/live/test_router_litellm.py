@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts.ports import free_ports
 
-from live.processes import free_ports, wait_until
+from live.processes import wait_until
 from rumormill.live.io.client import Client
 from rumormill.mesh.edit import add, init
 from rumormill.mesh.file import GamePart, PlanPart, read_mesh, write_mesh

@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts.ports import free_ports
 
 import rumormill as rm
 from live.making import GAME, fake_signer, node_config
-from live.processes import ARMS, cluster, free_ports, wait_until
+from live.processes import ARMS, cluster, wait_until
 from live.test_node import EVERYBODY, commit, exchange, pair, play
 from live.test_processes import all_have
 from rumormill.live.core import frames as wire

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from live.processes import free_ports
+from scripts.ports import free_ports
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
