@@ -22,7 +22,7 @@ def forms(module: Any, name: str) -> tuple[Callable[..., Any], Callable[..., Any
 
 compiled_add, plain_add = forms(masked_add, "add_lanes")
 compiled_strip, plain_strip = forms(own_samples, "add_strip")
-up_to = alone(kmp.lanes_up_to)
+up_to, keep_up_to = alone(kmp.lanes_up_to), alone(kmp.keep_up_to)
 
 
 def test_the_mode_chooses_the_form() -> None:
@@ -79,6 +79,10 @@ def test_values_up_to_a_limit(size: int) -> None:
         for limit in (-1.0, 0.0, 2.0, 3.0, np.inf):
             expected = sum(int(x <= limit) << b for b, x in enumerate(values[lane : lane + LANES]))
             assert int(up_to(values, limit, lane)) == expected, (lane, limit)
+            every = (1 << len(values[lane : lane + LANES])) - 1
+            for word in (0, every, every & 0x5A5A_3C3C_F00F_8001):  # of those that are left
+                kept = keep_up_to(values, limit, lane, np.uint64(word))
+                assert int(kept) == expected & word, (lane, limit, word)
 
 
 @pytest.mark.parametrize("receivers", [1, 8, 9, 50, 64, 70])
