@@ -92,6 +92,7 @@ def block_kernel(features: Features) -> Callable[..., None]:
         sums = RunningSums(state.n, state.total, state.changed)
         trimming = Trimming(rules.u, rules.p, rules.L)
         kind = rules.kind if any_kind else only
+        keeps_actions = output.actions.shape[0] > 0  # known before the rounds: an array's sizes cost a call
         for row in range(draws.shape[0]):
             t = first + row
             slot = t % slots
@@ -121,8 +122,10 @@ def block_kernel(features: Features) -> Callable[..., None]:
                 compute_required_ranks(arms, xs, state.sure_x, last_L, trimming, needs, powers)
             if by_arm:
                 sort_by_arm(ring.arm[slot], ring.sent[slot], ring.order[slot], ring.start[slot])
-            record_actions(t, ring.arm[slot], output.actions)
-            record(t, state.mark, state.pulls, rules.gaps, output)
+            if keeps_actions:
+                record_actions(t, ring.arm[slot], output.actions)
+            if t == output.marks[state.mark[0]]:
+                record(t, state.mark, state.pulls, rules.gaps, output)
             if t == rules.horizon:
                 return
             if only == DEFAULT:
