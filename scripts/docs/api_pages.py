@@ -35,7 +35,7 @@ OUTSIDE = {
         "experiments.run.store:RunFolder experiments.run.executors:Ray engine.workers:Executor",
     ),
 }
-ONE_PER_FILE = ("rumormill.policies", "rumormill.estimators")
+ABOUT_THE_FIRST = ("rumormill.policies", "rumormill.estimators")
 INDEX = """# The Python interface
 
 Everything that `import rumormill as rm` offers, and the functions behind the command line.
@@ -141,10 +141,13 @@ def _own_doc(cls: type) -> str:
 
 
 def _about(cls: type) -> str:
-    """What the file says of the one policy or mean in it: the formula, the theorem, what differs."""
-    if not cls.__module__.startswith(ONE_PER_FILE) or cls.__module__.endswith(("base", "seat")):
+    """What the file says of its (first) policy or mean: the formula, the theorem, what differs."""
+    if not cls.__module__.startswith(ABOUT_THE_FIRST) or cls.__module__.endswith(("base", "seat")):
         return ""
-    return inspect.cleandoc(sys.modules[cls.__module__].__doc__ or "")
+    module = sys.modules[cls.__module__]
+    public = [each for name, each in vars(module).items() if name in rumormill.__all__]
+    first = next(each for each in public if each.__module__ == cls.__module__)
+    return inspect.cleandoc(module.__doc__ or "") if cls is first else ""
 
 
 def _signature(name: str, thing: Any) -> str:

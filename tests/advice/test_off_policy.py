@@ -15,7 +15,7 @@ import rumormill as rm
 from rumormill.advice.off_policy import evaluate
 from rumormill.cli import main
 from rumormill.errors import DataError, InputError
-from rumormill.policies.propensities import argmax_chances
+from rumormill.policies.base import argmax_chances
 
 ROWS, LOGS = 4_800, 100
 

@@ -6,7 +6,7 @@ import pytest
 from scripts.arena_page import TABLES, published
 
 from helpers.browser import chromium, needs_chromium
-from rumormill.arena.leaderboard_page import page_html
+from rumormill.arena.score import page_html
 
 pytestmark = needs_chromium
 

@@ -11,8 +11,7 @@ import pytest
 
 import rumormill as rm
 from rumormill.arena.entries import CellRecord, Entry, Played
-from rumormill.arena.floor import floor_of, uniform_regret
-from rumormill.arena.score import as_plain, cell_score, leaderboard
+from rumormill.arena.score import as_plain, cell_score, floor_of, leaderboard, uniform_regret
 from rumormill.arena.suite import Suite, read_suite
 from rumormill.experiments.spec.schema import PolicyPart
 

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -59,10 +60,11 @@ def test_without_a_command_the_help_is_printed(cli: Any) -> None:
     assert cli("--debug") == cli("--help")
 
 
-def test_a_command_stands_in_the_file_of_its_name() -> None:
+def test_a_command_is_a_function_of_its_name_in_a_file_that_names_it() -> None:
     for name, place in COMMANDS.items():
-        file = "list_names" if name == "list" else name
-        assert place == f"{file}:{file}"
+        file, _, function = place.partition(":")
+        assert function == ("list_names" if name == "list" else name)
+        assert f"`rumormill {name}`:" in (import_module(f"rumormill.cli.commands.{file}").__doc__ or "")
 
 
 HEAVY = {"numba", "scipy", "networkx", "rustworkx", "matplotlib", "polars", "dimod"}

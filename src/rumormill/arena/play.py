@@ -12,9 +12,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from rumormill.arena.entries import Entry, EntryStore, Played
-from rumormill.arena.floor import floor_of, uniform_regret
-from rumormill.arena.logs import LogGame
-from rumormill.arena.suite import ArenaCell, Suite
+from rumormill.arena.score import floor_of, uniform_regret
+from rumormill.arena.suite import ArenaCell, LogGame, Suite
 from rumormill.engine import play_trial
 from rumormill.engine.workers import Executor, Tick, no_tick
 from rumormill.errors import InputError

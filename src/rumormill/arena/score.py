@@ -1,5 +1,6 @@
-"""Scores: regret ÷ floor per cell, one number per entry, and paired comparisons with the leader.
+"""Scores: regret ÷ floor per cell, one number per entry, paired comparisons with the leader; the leaderboard.
 
+The floor is what no consistent policy can go below, as far as such a bound is known.
 Mean ratio of a cell: mean regret ÷ mean floor. Score: the geometric mean of the mean ratios over the cells
 played. Intervals are exact ones of a median over trials (order statistics): in a cell of regret ÷ floor, over
 the suite of the trial's geometric mean over cells, against the leader of their ratio in a trial.
@@ -8,8 +9,12 @@ A trial is lost if its regret exceeds 10 × max(floor, median regret of the cell
 
 from __future__ import annotations
 
+import html
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import resources
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -17,9 +22,55 @@ from numpy.typing import NDArray
 
 from rumormill.arena.entries import Entry, Played
 from rumormill.arena.suite import Suite, checksum
+from rumormill.arms import Bandit, Piecewise, RewardSource
+from rumormill.errors import InputError
+from rumormill.experiments.report.markup import safe_json
+from rumormill.experiments.report.markup import template as report_part
 from rumormill.stats.bootstrap import Interval
 from rumormill.stats.intervals import exact_median, ratios
 from rumormill.text import plural
+from rumormill.theory import lower_bound
+
+
+def floor_of(source: RewardSource, agents: int, horizon: int) -> float:
+    """Σ over worse arms of min(max(C ln T, Δ), Δ M T), C the coefficient of `rm.theory.lower_bound`.
+
+    C ln T is an asymptotic slope, no bound at this T: regret below the floor can happen. After a change it
+    starts again. At least one pull of every worse arm is counted, which matters where C is 0.
+    """
+    return sum(_floor(bandit, agents, rounds) for bandit, rounds in _pieces(source, horizon))
+
+
+def uniform_regret(source: RewardSource, agents: int, horizon: int) -> float:
+    """The expected regret of agents that choose among the arms at random."""
+    return sum(float(bandit.gaps.mean()) * agents * rounds for bandit, rounds in _pieces(source, horizon))
+
+
+def _floor(bandit: Bandit, agents: int, rounds: int) -> float:
+    pulls, slope = agents * rounds, math.log(rounds)
+    return sum(
+        min(max(term.coefficient * slope, term.gap), term.gap * pulls) for term in lower_bound(bandit).arms
+    )
+
+
+def _pieces(source: RewardSource, horizon: int) -> list[tuple[Bandit, int]]:
+    """The bandits that are played one after the other, and for how many rounds."""
+    if isinstance(source, Bandit):
+        return [(source, horizon)]
+    if isinstance(source, Piecewise):
+        ends = [*source.starts[1:], horizon]
+        parts = [
+            (part, min(end, horizon) - start)
+            for part, start, end in zip(source.sources, source.starts, ends, strict=True)
+            if start < horizon
+        ]
+        known = [(part, rounds) for part, rounds in parts if isinstance(part, Bandit)]
+        if len(known) == len(parts):
+            return known
+    raise InputError(
+        f"no floor is known for {source!r}: the arena plays one bandit, or one that changes at given rounds"
+    )
+
 
 CONFIDENCE = 0.95
 LOST = 10.0
@@ -262,3 +313,47 @@ def _ends(name: str, interval: Interval | None) -> dict[str, float | None]:
     values = (interval.estimate, interval.low, interval.high)
     kept = [value if np.isfinite(value) else None for value in values]
     return dict(zip((name, f"{name}_low", f"{name}_high"), kept, strict=True))
+
+
+def page_html(plain: dict[str, Any], command: str) -> str:
+    """The page of a leaderboard.
+
+    Parameters:
+        plain: see `score.as_plain`.
+        command: how it was made.
+    """
+    entries = plain["entries"]
+    refused = sum(len(each["not_played"]) for each in entries)
+    notes = [f"Left out: {line}" for line in _by_reason(plain["left_out"])]
+    if refused:
+        notes.append(
+            "Some entries do not play in every cell (the reasons are below): their score is that of the "
+            f"cells they played. “common”: the score over the {plain['common_cells']} cells that all played."
+        )
+    return Template(_part("arena.html")).substitute(
+        css=report_part("report.css") + _part("arena.css"),
+        title=html.escape(f"{plain['suite']}: {plain['title']}" if plain["title"] else plain["suite"]),
+        scale=html.escape(f"{plain['scale']} · seeds: {plain['seeds']}"),
+        size=f"{plural(len(plain['cells']), 'cell')}, {plural(plain['trials'], 'trial')} each",
+        notes="".join(f'<p class="notice">{html.escape(note)}</p>' for note in notes),
+        command=html.escape(command),
+        sha256=plain["sha256"],
+        data=safe_json(plain),
+        js=_part("arena.js"),
+    )
+
+
+def _by_reason(left_out: list[str]) -> list[str]:
+    """Cells that are left out for the same reason, in one line."""
+    reasons: dict[str, list[str]] = {}
+    for line in left_out:
+        name, _, why = line.partition(": ")
+        reasons.setdefault(why, []).append(name)
+    return [
+        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {why}"
+        for why, names in reasons.items()
+    ]
+
+
+def _part(name: str) -> str:
+    return (resources.files("rumormill.arena") / "page" / name).read_text("utf-8")

@@ -1,6 +1,6 @@
 """Reward laws, bandits made of them, and the replay of recorded rewards."""
 
-from rumormill.arms.bandit import Bandit, RewardSource, RewardStream, VaryingSource, stream_of
+from rumormill.arms.bandit import Bandit, Replay, RewardSource, RewardStream, VaryingSource, stream_of
 from rumormill.arms.base import Arm, Moments
 from rumormill.arms.laws import (
     Bernoulli,
@@ -13,7 +13,6 @@ from rumormill.arms.laws import (
     two_point_pair,
 )
 from rumormill.arms.objective import Objective
-from rumormill.arms.replay import Replay
 from rumormill.arms.stable import AlphaStable
 from rumormill.arms.varying import Clusters, Piecewise, Seasonal, Trend
 

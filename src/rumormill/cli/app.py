@@ -18,21 +18,21 @@ from rumormill.text import VERSION
 COMMANDS: dict[str, str] = {
     "run": "run:run",
     "reproduce": "reproduce:reproduce",
-    "report": "report:report",
-    "figure": "figure:figure",
-    "show": "show:show",
-    "compare": "compare:compare",
+    "report": "run:report",
+    "figure": "run:figure",
+    "show": "run:show",
+    "compare": "run:compare",
     "arena": "arena:arena",
     "simulate": "simulate:simulate",
     "watch": "watch:watch",
     "network": "network:network",
     "list": "list_names:list_names",
-    "data": "data:data",
+    "data": "network:data",
     "advise": "advise:advise",
-    "evaluate": "evaluate:evaluate",
+    "evaluate": "advise:evaluate",
     "coverage": "coverage:coverage",
     "mesh": "mesh:mesh",
-    "node": "node:node",
+    "node": "mesh:node",
 }
 
 

@@ -29,7 +29,7 @@ from rumormill.policies.baselines import (
 )
 from rumormill.policies.centralized import CentralizedMPUCB, LeaderPlan
 from rumormill.policies.consensus import ConsensusUCB
-from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB
+from rumormill.policies.decentralized import CliquePlan, DecentralizedMPUCB, RobustUCB
 from rumormill.policies.default import Default, recommended
 from rumormill.policies.epsilon_greedy import EpsilonGreedy
 from rumormill.policies.kmp import KMPUCB
@@ -37,7 +37,6 @@ from rumormill.policies.message_passing_policy import HopPart, HopPlan, RobustPo
 from rumormill.policies.mixed import MixedGroup
 from rumormill.policies.origin_median import OriginMedianUCB
 from rumormill.policies.prior import Prior
-from rumormill.policies.robust import RobustUCB
 from rumormill.policies.thompson_kmp import ThompsonKMP
 
 __all__ = [

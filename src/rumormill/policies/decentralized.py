@@ -1,4 +1,4 @@
-"""Decentralized MP-UCB (Algorithm 1).
+"""Decentralized MP-UCB (Algorithm 1); and Robust-UCB, the same index without messages.
 
 Index of arm k for agent v in round t > K, over all n samples it has (own and received):
 
@@ -235,3 +235,46 @@ class HoldingAgent(DecentralizedAgent):
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         self.held = [Message.from_plain(each) for each in state["held"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RobustUCB(RobustPolicy):
+    """Independent agents.
+
+    Index mean_k + m^(1/p) (c L_t / n)^(eps/p) over the agent's own samples: Algorithm 1 with γ = 0.
+    Group regret O(M K Δ^(-1/eps) ln T): the baseline that cooperation must beat.
+
+    Parameters
+    ----------
+    estimator : Estimator, default TrimmedMean()
+        Robust mean that the index is built on.
+    c : float | "theory" | None, default None
+        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
+    zeta : float | None, default None
+        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
+        given.
+    confidence : "paper" | "anytime", default "paper"
+        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
+        bound of the proofs holds.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+    forget : Forget | "restart" | None, default None
+        Which samples are forgotten, for rewards that change: {"window": W}, {"discount": phi} (both count
+        the samples taken in), "restart" (on an alarm), or None.
+
+    Examples
+    --------
+    >>> import rumormill as rm
+    >>> policy = rm.RobustUCB(c="theory")
+    >>> policy.radius(rm.Moments(eps=1.0, u=2.0, rho=1.5)).constant
+    16.0
+
+    References
+    ----------
+    Bubeck, Cesa-Bianchi and Lugosi (2013), "Bandits with heavy tail".
+    """
+
+    label: ClassVar[str] = "Robust"
+
+    def agent(self, seat: Seat) -> DecentralizedAgent:
+        return DecentralizedAgent(self, seat, gamma=0)

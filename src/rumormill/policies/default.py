@@ -22,11 +22,10 @@ from rumormill.default_rule import Beliefs
 from rumormill.estimators import ClippedMean
 from rumormill.formulas import inverse_normal
 from rumormill.graphs import Network
-from rumormill.policies.base import Seat
+from rumormill.policies.base import Seat, argmax_chances, mixed
 from rumormill.policies.kmp import KMPUCB
 from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, ranked
 from rumormill.policies.message_passing_policy import FloodingPolicy, HopPart, HopPlan, StartAndQuiet
-from rumormill.policies.propensities import argmax_chances, mixed
 from rumormill.validate import is_whole, refused, truth
 
 # Beyond so many agents in reach on average, "auto" takes a smaller hop budget than the diameter.

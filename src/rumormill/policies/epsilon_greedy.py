@@ -21,10 +21,9 @@ from functools import partial
 from typing import Any, ClassVar
 
 from rumormill.estimators.empirical import OnlineEmpirical
-from rumormill.policies.base import Seat
+from rumormill.policies.base import Seat, mixed
 from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, Samples, ranked
 from rumormill.policies.message_passing_policy import FloodingPolicy
-from rumormill.policies.propensities import mixed
 from rumormill.validate import LARGEST_CONSTANT, between, probability, truth
 
 

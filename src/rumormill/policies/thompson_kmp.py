@@ -22,11 +22,10 @@ from typing import Any, ClassVar
 
 from rumormill.estimators.huber_sgd import HuberSGD, OnlineHuber
 from rumormill.formulas import draw_spread, inverse_normal
-from rumormill.policies.base import Seat
+from rumormill.policies.base import Seat, argmax_chances
 from rumormill.policies.kmp import KMPAgent
 from rumormill.policies.message_passing_agent import OwnDraws, Samples, by_fewest_out
 from rumormill.policies.message_passing_policy import FloodingPolicy
-from rumormill.policies.propensities import argmax_chances
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between
 
 ESTIMATOR = HuberSGD()

@@ -2,11 +2,9 @@
 
 from rumormill.protocol.adversary import Byzantine, Corruption, FalseReport
 from rumormill.protocol.channel import Carrier, Channel, Imperfect, PerfectCarrier, PerfectChannel
-from rumormill.protocol.churn import Churn
-from rumormill.protocol.faults import Conditions, World
-from rumormill.protocol.message import Message, wire_size
+from rumormill.protocol.faults import Churn, Conditions, World
+from rumormill.protocol.message import Message, MessageValidator, wire_size
 from rumormill.protocol.relay import Relay
-from rumormill.protocol.validation import MessageValidator
 
 __all__ = [
     "Byzantine",

@@ -6,8 +6,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-from rumormill.protocol.message import Message
-from rumormill.protocol.validation import MessageValidator
+from rumormill.protocol.message import Message, MessageValidator
 from rumormill.validate import is_whole
 
 

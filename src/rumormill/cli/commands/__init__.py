@@ -1,1 +1,1 @@
-"""The commands, one file each, named after it."""
+"""The commands; `cli/app.py` has the table of their files."""

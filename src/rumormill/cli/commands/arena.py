@@ -156,7 +156,7 @@ def _progress() -> Any:
 def _write(plain: dict[str, Any], folder: Path, page: bool) -> list[Path]:
     import json
 
-    from rumormill.arena.leaderboard_page import page_html
+    from rumormill.arena.score import page_html
     from rumormill.files import write_atomically
 
     folder.mkdir(parents=True, exist_ok=True)

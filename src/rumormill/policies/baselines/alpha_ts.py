@@ -28,10 +28,9 @@ from typing import Any, ClassVar
 from rumormill.arms import Moments
 from rumormill.estimators import TrimmedMean
 from rumormill.formulas import inverse_normal, log_confidence, shrinkage
-from rumormill.policies.base import Seat
+from rumormill.policies.base import Seat, argmax_chances
 from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, Samples
 from rumormill.policies.message_passing_policy import FloodingPolicy
-from rumormill.policies.propensities import argmax_chances
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, refused
 
 

@@ -22,10 +22,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-from rumormill.policies.base import Seat
+from rumormill.policies.base import Seat, mixed
 from rumormill.policies.centralized import CentralizedAgent, CentralizedMPUCB, LeaderPart
 from rumormill.policies.message_passing_agent import OwnDraws, Rows, first_best, ranked
-from rumormill.policies.propensities import mixed
 from rumormill.protocol import Message
 from rumormill.protocol.message import plain_rows, rows_from_plain
 
