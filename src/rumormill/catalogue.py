@@ -88,7 +88,7 @@ ESTIMATORS = Names(
     {
         "trimmed": "trimmed:TrimmedMean",
         "median-of-means": "median_of_means:MedianOfMeans",
-        "bucket-median": "bucket_median:BucketMedian",
+        "bucket-median": "median_of_means:BucketMedian",
         "catoni": "catoni:Catoni",
         "empirical": "empirical:EmpiricalMean",
         "clipped": "clipped:ClippedMean",
@@ -96,7 +96,7 @@ ESTIMATORS = Names(
         "median-bound": "median_bound:MedianBound",
         "robust-moss": "robust_moss:RobustMOSS",
         "huber-sgd": "huber_sgd:HuberSGD",
-        "catoni-bound": "catoni_bound:CatoniBound",
+        "catoni-bound": "catoni:CatoniBound",
         "mr-ucb": "mr_ucb:MRUCB",
     },
 )

@@ -9,7 +9,7 @@ import pytest
 import rumormill as rm
 from helpers.oracle import Rules
 from helpers.oracle_adapters import played, ties_against_oracle
-from rumormill.estimators.bucket_median import BUCKETS, MOST_GROUPS
+from rumormill.estimators.median_of_means import BUCKETS, MOST_GROUPS
 from rumormill.formulas import group_count
 
 MOMENTS = rm.Moments(eps=1.0, u=4.0, rho=3.0)

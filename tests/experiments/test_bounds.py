@@ -23,8 +23,7 @@ from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import draw_all
 from rumormill.experiments.figures.theory import bounds_figure
 from rumormill.experiments.plan import plan_of
-from rumormill.experiments.report.bounds_section import bounds_section, caption, remarks
-from rumormill.experiments.report.html_page import report_html
+from rumormill.experiments.report.html_page import bounds_section, caption, remarks, report_html
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.building import build_bandit, build_network, build_policy
@@ -375,7 +374,7 @@ def test_report_and_reproduce_know_bounds(
 
 
 def test_run_prints_the_bounds(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    from rumormill.toml import to_toml
+    from rumormill.files import to_toml
 
     spec = tmp_path / "mine.toml"
     spec.write_text(to_toml({**ONE_GAME, "horizon": 30}))

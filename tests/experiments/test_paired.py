@@ -14,7 +14,7 @@ from scipy import stats
 from helpers.fake_runs import Key, made_up
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.claims import within
-from rumormill.experiments.analyse.comparisons import compare_policies, pair_row, sentence_of
+from rumormill.experiments.analyse.summary import compare_policies, pair_row, sentence_of
 from rumormill.stats.bootstrap import Interval
 from rumormill.stats.intervals import least_trials, median_interval, order_of, ratios
 

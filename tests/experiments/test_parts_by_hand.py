@@ -14,8 +14,8 @@ from helpers.small_experiments import OPEN, TINY
 from rumormill.engine import Trial
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.plan import Cell, plan_of
-from rumormill.experiments.run import parts as parts_module
 from rumormill.experiments.run import store
+from rumormill.experiments.run import store as store_module
 from rumormill.experiments.run.cache import NetworkCache
 from rumormill.experiments.run.cell import _table
 from rumormill.experiments.run.describe import best_constants, gamma_of
@@ -29,7 +29,7 @@ from rumormill.experiments.run.manifest import (
     run_key,
     write_manifest,
 )
-from rumormill.experiments.run.parts import MARK, FinishedCell, Parts
+from rumormill.experiments.run.store import MARK, FinishedCell, Parts
 from rumormill.experiments.spec.reading import at_scale, encode, parse_spec
 from rumormill.experiments.spec.schema import Spec
 from rumormill.files import StoreError
@@ -98,7 +98,7 @@ def test_what_comes_after_damage_counts(parts: Parts, tmp_path: Path) -> None:
 
 
 def test_files_are_begun_anew_when_they_are_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parts_module, "FULL", 1)
+    monkeypatch.setattr(store_module, "FULL", 1)
     made = Parts(tmp_path, "key")
     for trial in range(3):
         made.append(Cell(0, trial), rows("Robust", trial), {})

@@ -15,7 +15,7 @@ from rumormill import catalogue
 from rumormill.cli import main
 from rumormill.experiments import plan
 from rumormill.experiments.plan import Cell, plan_of
-from rumormill.experiments.run.parts import Parts
+from rumormill.experiments.run.store import Parts
 from rumormill.experiments.spec import building
 from rumormill.experiments.spec.reading import encode, parse_spec, restore
 

@@ -26,9 +26,8 @@ from rumormill.experiments.plan import plan_of
 from rumormill.experiments.run import describe as networks
 from rumormill.experiments.run import store
 from rumormill.experiments.run.manifest import fingerprint, read_manifest, write_manifest
-from rumormill.experiments.run.parts import MARK, Parts
 from rumormill.experiments.run.runner import run
-from rumormill.experiments.run.store import RunFolder, load, open_run
+from rumormill.experiments.run.store import MARK, Parts, RunFolder, load, open_run
 from rumormill.experiments.spec.reading import parse_spec
 from rumormill.files import StoreError
 

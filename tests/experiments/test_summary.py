@@ -18,16 +18,15 @@ from rumormill.errors import InputError
 from rumormill.experiments import plan
 from rumormill.experiments.analyse import measured
 from rumormill.experiments.analyse import summary as summary_module
-from rumormill.experiments.analyse.comparisons import compare, differences
-from rumormill.experiments.analyse.summary import summarise
+from rumormill.experiments.analyse.summary import compare, differences, summarise
 from rumormill.experiments.figures import draw_all
 from rumormill.experiments.report.html_page import write_report
 from rumormill.experiments.run import manifest
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec import reading
+from rumormill.files import to_toml
 from rumormill.stats.bootstrap import bootstrap_band
-from rumormill.toml import to_toml
 
 SPEC: dict[str, Any] = {
     "name": "counted",

@@ -18,8 +18,8 @@ from rumormill.experiments.run import cell, runner
 from rumormill.experiments.run.manifest import fingerprint
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder, open_run
+from rumormill.experiments.spec.building import wider
 from rumormill.experiments.spec.reading import at_scale, decode, encode, named_spec, without_networks
-from rumormill.experiments.spec.tuned_constants import wider
 
 TUNED: dict[str, Any] = {
     "name": "small",

@@ -20,8 +20,7 @@ from rumormill.experiments.analyse.claims import (
     too_few_for,
     verdict_row,
 )
-from rumormill.experiments.analyse.comparisons import Pair, too_few_to_compare
-from rumormill.experiments.analyse.summary import Summary, summarise, verdicts
+from rumormill.experiments.analyse.summary import Pair, Summary, summarise, too_few_to_compare, verdicts
 from rumormill.experiments.plan import plan_of
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import at_scale, named_spec, parse_spec, spec_names

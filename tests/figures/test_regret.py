@@ -14,7 +14,7 @@ import pytest
 from figures.conftest import START, ends, small_run
 from helpers.fake_runs import Key, made_up
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.labels import axis_name, symbol
+from rumormill.experiments.analyse.measured import axis_name, symbol
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import draw_all, main_figure
 from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter, regret_per_message

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from rumormill.errors import InputError, SolverError
 from rumormill.graphs import Network, clique_cover, cover, verify_cover
-from rumormill.graphs import exact as solvers
 
 ATLAS = nx.graph_atlas_g()[1:209:6]  # every sixth graph of one to six nodes
 
@@ -159,7 +158,7 @@ def test_bad_questions(monkeypatch: pytest.MonkeyPatch) -> None:
         clique_cover(network, 1, method="exact", time_limit=0)
     with pytest.raises(InputError, match="rng = 'x'"):
         clique_cover(network, 1, rng="x")  # type: ignore[arg-type]
-    monkeypatch.setattr(solvers, "MOST_CLIQUES", 0)
+    monkeypatch.setattr(cover, "MOST_CLIQUES", 0)
     with pytest.raises(InputError, match="exact cover of 5 agents is out of reach"):
         clique_cover(network, 1, method="exact")
 

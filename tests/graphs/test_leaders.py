@@ -16,8 +16,8 @@ from rumormill.errors import InputError, SolverError
 from rumormill.graphs import (
     Network,
     assign_followers,
+    cover,
     dominating_set,
-    exact,
     independent_set,
     independent_sets,
     leaders,
@@ -48,7 +48,7 @@ def heaviest(near: np.ndarray, weights: np.ndarray) -> float:
 def test_exact_independent_equals_brute_force(
     graph: nx.Graph, gamma: int, share: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exact, "CLIQUE_SHARE", share)
+    monkeypatch.setattr(cover, "CLIQUE_SHARE", share)
     network = Network(graph)
     near = network.power(gamma).dense()
     weights = near.sum(axis=1) + 1.0
@@ -79,10 +79,10 @@ def test_the_solver_finds_the_best_for_any_weights(seed: int) -> None:
     power = network.power(1)
     weights = np.random.default_rng(seed).uniform(0.5, 2, 13)
     best = heaviest(power.dense(), weights)
-    cliques = exact._cliques_over_links(power)
+    cliques = cover._cliques_over_links(power)
     held = {frozenset(pair) for clique in cliques for pair in itertools.combinations(clique, 2)}
     assert held == {frozenset(edge) for edge in network.edges().tolist()}
-    found, bound = exact.exact_independent(power, weights, [], 10.0)
+    found, bound = cover.exact_independent(power, weights, [], 10.0)
     assert is_independent(power.dense(), found)
     assert weights[found].sum() == pytest.approx(best, rel=1e-9)
     assert bound == pytest.approx(best, rel=1e-6)
@@ -253,7 +253,7 @@ def test_what_the_solver_leaves_open_is_not_called_optimal(monkeypatch: pytest.M
     assert independent_set(Network.path(30), 1, method="exact").optimal
     assert dominating_set(Network.ring(7), 1, method="exact").optimal
     hard = Network.erdos_renyi(12, 0.3, rng=1)
-    monkeypatch.setattr(exact, "_milp", lambda cost, rows, between, limit: (None, float(cost.sum())))
+    monkeypatch.setattr(cover, "_milp", lambda cost, rows, between, limit: (None, float(cost.sum())))
     assert not independent_set(hard, 1, method="exact").optimal
 
 

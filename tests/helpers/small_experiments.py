@@ -8,7 +8,7 @@ from rumormill.engine.workers import Tick
 from rumormill.errors import InputError
 from rumormill.experiments.plan import Cell
 from rumormill.experiments.run.manifest import read_manifest
-from rumormill.experiments.run.parts import Parts
+from rumormill.experiments.run.store import Parts
 
 TINY = """
 name = "tiny"

@@ -18,9 +18,9 @@ from rumormill.live.core.game import Accepted, LiveGame
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import NodeConfig
 from rumormill.live.core.records import Own, RemovedGame
-from rumormill.live.core.retained import RetainedItems
 from rumormill.live.core.signatures import Chain, Signer
 from rumormill.live.core.skips import Skips
+from rumormill.live.core.streams import RetainedItems
 
 Mutant = tuple[type, str, Callable[..., Any]]
 

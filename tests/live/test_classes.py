@@ -14,7 +14,7 @@ import rumormill as rm
 from live.making import GAME, MOMENTS, maker, node_config
 from live.processes import Cluster, cluster, wait_until
 from rumormill.live.core import node as node_module
-from rumormill.live.core import retained
+from rumormill.live.core import streams
 from rumormill.live.core.classes import WEIGHT
 from rumormill.live.core.frames import HEAD
 from rumormill.live.core.game import Refused
@@ -94,7 +94,7 @@ def test_nodes_agree_on_a_class_without_a_centre() -> None:
 
 
 def test_a_class_begins_with_the_prior_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retained, "SEGMENT", 1_024)  # simulations make it small
+    monkeypatch.setattr(streams, "SEGMENT", 1_024)  # simulations make it small
     mesh = Together(2)
     for number in range(30):
         mesh.play(0, f"{GAME}/a", [float(number % 3 == 2) + 0.01 * number])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rumormill.live.io.history import ChooseTimes, GamePoint, History, p50_and_p99
+from rumormill.live.io.status import ChooseTimes, GamePoint, History, p50_and_p99
 
 
 def point(n: int, arms: int = 2) -> GamePoint:

@@ -20,11 +20,11 @@ from rumormill.live.core.node import Token
 from rumormill.live.core.records import Own
 from rumormill.live.io.client import Client, NodeError, status_row
 from rumormill.live.io.folder import FILE, export, observations, pack, unpack
-from rumormill.live.io.history import History
 from rumormill.live.io.http import Request, Response
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.runtime import Runtime
 from rumormill.live.io.sidecar import Sidecar, sidecar_address, token_text
+from rumormill.live.io.status import History
 from rumormill.mesh import edit
 from rumormill.mesh.file import GamePart, Mesh, read_mesh
 from rumormill.mesh.keys import load_tls

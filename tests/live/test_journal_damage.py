@@ -20,7 +20,7 @@ from rumormill.cli.app import main
 from rumormill.errors import DataError, InputError
 from rumormill.live.core import records
 from rumormill.live.core.records import Own, Record, Reserve
-from rumormill.live.core.retained import checksum
+from rumormill.live.core.streams import checksum
 from rumormill.live.io.folder import FILE, FORMAT, MARK, LogRow, MarkFile, pack, read_log, set_aside_damage
 from rumormill.live.io.items import named_segments, verify_segments
 from rumormill.live.io.journal import Journal

@@ -17,7 +17,7 @@ import rumormill as rm
 from live.making import GAME, node_config, nodes_of
 from rumormill.errors import ContractError, DataError
 from rumormill.live.core import frames as wire
-from rumormill.live.core import retained
+from rumormill.live.core import streams
 from rumormill.live.core.agent_adapter import AgentAdapter
 from rumormill.live.core.decisions import NotReady
 from rumormill.live.core.frames import HEAD, Have, Head, Obs, ProtocolError, Skip, Splitter
@@ -25,9 +25,8 @@ from rumormill.live.core.game import LiveGame, Refused
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import GameConfig
 from rumormill.live.core.records import Own
-from rumormill.live.core.retained import MemoryItems, RetainedItems
 from rumormill.live.core.signatures import FORGED, Chain, Point
-from rumormill.live.core.streams import VOID
+from rumormill.live.core.streams import VOID, MemoryItems, RetainedItems
 from rumormill.live.io.folder import pack, unpack
 from rumormill.mesh.file import Limits
 from rumormill.protocol import Message
@@ -383,16 +382,16 @@ def test_a_changed_game_starts_anew_and_an_equal_one_goes_on() -> None:
 @given(st.lists(st.integers(1, 40), max_size=12), st.integers(1, 50), st.sampled_from([2, 5, 99]), st.data())
 def test_the_last_items_are_retained(sizes: list[int], limit: int, segment: int, data: st.DataObject) -> None:
     """In memory and in segments; also after a snapshot, a cut, and with a lower limit."""
-    store, before = MemoryItems(), retained.SEGMENT
-    retained.SEGMENT = segment
+    store, before = MemoryItems(), streams.SEGMENT
+    streams.SEGMENT = segment
     try:
         check_retained(sizes, limit, store, data)
     finally:
-        retained.SEGMENT = before
+        streams.SEGMENT = before
 
 
 def test_a_segment_that_is_changed_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(retained, "SEGMENT", 4)
+    monkeypatch.setattr(streams, "SEGMENT", 4)
     store = MemoryItems()
     kept = RetainedItems(100, store)
     kept.append([(t, 0, 1.0) for t in range(1, 41)])

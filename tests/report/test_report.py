@@ -30,8 +30,7 @@ from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import at_scale, decode, encode, named_spec, spec_names
 from rumormill.experiments.spec.schema import Spec
-from rumormill.files import StoreError
-from rumormill.toml import to_toml
+from rumormill.files import StoreError, to_toml
 
 VOID = {"meta", "link", "img", "input", "br"}
 

@@ -26,10 +26,12 @@ from rumormill.experiments.watch.cases import (
     nearest_agents,
     part_of_network,
     part_of_spec,
+    report_section,
+    watch_data,
+    watch_html,
     watched,
 )
 from rumormill.experiments.watch.film import LOST, STEPS, _Film, n_frames, seen_at, spots, write_film
-from rumormill.experiments.watch.watch_page import report_section, watch_data, watch_html
 from rumormill.plotting.palette import ON_BLACK, ON_WHITE, arm_colours, ink_on
 
 KMP = [{"type": "kmp", "zeta": 1.0, "gamma": 2}]

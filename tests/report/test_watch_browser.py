@@ -13,8 +13,7 @@ from report.conftest import small_spec
 from rumormill.experiments.analyse.summary import Summary
 from rumormill.experiments.report.html_page import write_report
 from rumormill.experiments.spec.reading import at_scale, decode
-from rumormill.experiments.watch.cases import watched
-from rumormill.experiments.watch.watch_page import watch_data, write_watch_page
+from rumormill.experiments.watch.cases import watch_data, watched, write_watch_page
 
 pytestmark = needs_chromium
 

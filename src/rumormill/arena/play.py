@@ -20,8 +20,8 @@ from rumormill.errors import InputError
 from rumormill.experiments.plan import SweepPoint, plan_of
 from rumormill.experiments.run.cache import NETWORK_CACHE, one_blas_thread
 from rumormill.experiments.run.runner import RunInterrupted
-from rumormill.experiments.spec.checking import check_policies
 from rumormill.experiments.spec.errors import own_errors
+from rumormill.experiments.spec.reading import check_policies
 from rumormill.experiments.spec.schema import PolicyPart
 from rumormill.seeds import Role, stream_seed
 

@@ -14,8 +14,7 @@ from rumormill.text import nearest, plural
 
 if TYPE_CHECKING:
     from rumormill.experiments.analyse.bounds import RunBounds
-    from rumormill.experiments.analyse.comparisons import Pair
-    from rumormill.experiments.analyse.summary import Summary
+    from rumormill.experiments.analyse.summary import Pair, Summary
     from rumormill.experiments.run.store import RunFolder
     from rumormill.experiments.spec.schema import Spec
 
@@ -64,7 +63,7 @@ class Against:
 
     def pairs(self, summary: Summary) -> list[Pair]:
         """Every policy against every other, or against the baseline."""
-        from rumormill.experiments.analyse.comparisons import compare_policies
+        from rumormill.experiments.analyse.summary import compare_policies
 
         if self.baseline is not None and self.baseline not in summary.policies:
             raise InputError(
@@ -178,7 +177,7 @@ def _bounds_json(bounds: RunBounds | None) -> dict[str, Any]:
 
 def _print_bounds(bounds: RunBounds) -> None:
     from rumormill.experiments.analyse.bounds import bound_rows
-    from rumormill.experiments.report.bounds_section import remarks
+    from rumormill.experiments.report.html_page import remarks
 
     rows = bound_rows(bounds)
     for row in rows:  # for the report, where there is room
@@ -191,7 +190,7 @@ def _print_bounds(bounds: RunBounds) -> None:
 
 def _print_pairs(summary: Summary, pairs: Sequence[Pair]) -> None:
     """A table where it has a reader; else where to find it."""
-    from rumormill.experiments.analyse.comparisons import pair_row, too_few_to_compare
+    from rumormill.experiments.analyse.summary import pair_row, too_few_to_compare
 
     if too_few_to_compare(pairs):
         say(f"{summary.name}: {too_few_to_compare(pairs)}")
@@ -256,7 +255,7 @@ def _headline(summary: Summary) -> str:
 
 def _shown(row: dict[str, Any]) -> dict[str, Any]:
     """A row of the summary as it is printed."""
-    from rumormill.experiments.analyse.labels import band_of
+    from rumormill.experiments.analyse.measured import band_of
 
     left_out = ("low", "high", "trials", "bytes_per_round")
     kept = {key: value for key, value in row.items() if key not in left_out}

@@ -23,6 +23,7 @@ from rumormill.arms.varying import Varying
 from rumormill.engine.result import resolve_checkpoints
 from rumormill.errors import InputError
 from rumormill.experiments.spec import building
+from rumormill.experiments.spec.building import CONSTANT, at_constant, constants, knob_of
 from rumormill.experiments.spec.errors import convert
 from rumormill.experiments.spec.nesting import (
     AROUND,
@@ -34,7 +35,6 @@ from rumormill.experiments.spec.nesting import (
     place,
 )
 from rumormill.experiments.spec.schema import PolicyPart, Spec, VerdictPart
-from rumormill.experiments.spec.tuned_constants import CONSTANT, at_constant, constants, knob_of
 from rumormill.graphs import Network, Topology
 from rumormill.policies import Policy
 from rumormill.protocol import World

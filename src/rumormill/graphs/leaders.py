@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rumormill.errors import InputError, SolverError
 from rumormill.graphs.adjacency import Adjacency, frozen
-from rumormill.graphs.cover import first_fit, some_agents
-from rumormill.graphs.exact import exact_dominating, exact_independent
+from rumormill.graphs.cover import exact_dominating, exact_independent, first_fit, some_agents
 from rumormill.graphs.independent_sets import (
     anneal,
     disjoint_reaches,

@@ -21,8 +21,7 @@ from rumormill.graphs.adjacency import (
     longest_distance,
     neighbourhoods,
 )
-from rumormill.graphs.conversion import parts_of
-from rumormill.graphs.datasets import read_edges
+from rumormill.graphs.datasets import parts_of, read_edges
 from rumormill.seeds import RandomSource as Rng
 from rumormill.seeds import generator
 from rumormill.text import plural, shown

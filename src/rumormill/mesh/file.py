@@ -19,11 +19,10 @@ import numpy as np
 
 from rumormill import catalogue
 from rumormill.errors import DataError, InputError
-from rumormill.files import write_atomically
+from rumormill.files import to_toml, write_atomically
 from rumormill.graphs.network import Network
 from rumormill.graphs.topologies import Topology
 from rumormill.text import nearest, one_line, shown
-from rumormill.toml import to_toml
 from rumormill.validate import refused
 
 if TYPE_CHECKING:  # `rumormill list networks` imports this module

@@ -1,7 +1,7 @@
 """The theory beside the measurement: bounds, graph invariants, coverage of the radii."""
 
-from rumormill.theory.bounds.family import Assumption, Bound, Form
 from rumormill.theory.coverage import CoverageRow, coverage
+from rumormill.theory.family import Assumption, Bound, Form
 from rumormill.theory.invariants import Certified, Invariants, invariants
 from rumormill.theory.lower import (
     ArmTerm,

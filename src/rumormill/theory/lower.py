@@ -25,7 +25,7 @@ from rumormill.arms import (
     TwoPoint,
 )
 from rumormill.errors import InputError
-from rumormill.theory.bounds.family import Assumption, Form, check_form
+from rumormill.theory.family import Assumption, Form, check_form
 from rumormill.validate import eps as check_eps
 from rumormill.validate import inside, whole
 

@@ -20,7 +20,7 @@ from rumormill.policies import Plan, Policy
 from rumormill.protocol import World
 from rumormill.text import shown
 from rumormill.theory.bounds import BOUNDS, UNBOUNDED, Family
-from rumormill.theory.bounds.family import Assumption, Bound, Form, check_form
+from rumormill.theory.family import Assumption, Bound, Form, check_form
 from rumormill.validate import is_whole, refused, whole
 
 IMPERFECT = Assumption(

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 import rumormill as rm
 from live.making import GAME, MOMENTS, key_signer, maker, node_config
 from live.simulation.parts import N_ARMS, Disk, File, Host, StoredItems, Wire
-from rumormill.live.core import retained
+from rumormill.live.core import streams
 from rumormill.live.core.frames import Key
 from rumormill.live.core.node import Node
 from rumormill.live.core.node_config import LAST_DECISION, GameConfig, NodeConfig
@@ -51,7 +51,7 @@ class Mesh:
         and every machine reads the new mesh file in its own time.
         """
         self.rng = rng = random.Random(seed)
-        retained.SEGMENT = (2, 8, 1_024)[seed % 3]
+        streams.SEGMENT = (2, 8, 1_024)[seed % 3]
         self.steps, self.absence, self.changes, self.members = steps, absence, changes, members
         self.network = self._network(rng)
         self.gamma = rng.choice([2, 3] if absence else [1, 1, 2, 2, 3])

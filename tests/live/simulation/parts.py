@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from rumormill.live.core.node import Node, Token
 from rumormill.live.core.records import Record
-from rumormill.live.core.retained import MemoryItems
+from rumormill.live.core.streams import MemoryItems
 
 N_ARMS = 3
 

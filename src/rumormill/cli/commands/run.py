@@ -178,12 +178,11 @@ def compare(
 
     Regret, the change from one to the other, and how their settings differ.
     """
-    from rumormill.experiments.analyse import comparisons
-    from rumormill.experiments.analyse.summary import summarise
+    from rumormill.experiments.analyse import summary
     from rumormill.experiments.run.store import open_run
 
-    one, other = summarise(open_run(first)), summarise(open_run(second))
-    rows, settings = comparisons.compare(one, other), comparisons.differences(one, other)
+    one, other = summary.summarise(open_run(first)), summary.summarise(open_run(second))
+    rows, settings = summary.compare(one, other), summary.differences(one, other)
     if json:
         print_json({"first": str(first), "second": str(second), "settings": settings, "rows": rows})
         return

@@ -80,7 +80,7 @@ def watch(
     if path.suffix not in ENDINGS:
         raise InputError(f"--output {path} is not allowed: the name must end in .html, .gif or .mp4")
     if path.suffix == ".html":
-        from rumormill.experiments.watch.watch_page import write_watch_page
+        from rumormill.experiments.watch.cases import write_watch_page
 
         seen = _played(found, policy, at, rounds or PAGE_ROUNDS, agents)
         say(write_watch_page(seen, path))

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.labels import Values
-from rumormill.experiments.analyse.measured import Measurements, Row, Series
+from rumormill.experiments.analyse.measured import Measurements, Row, Series, Values
 from rumormill.experiments.plan import SweepPoint, plan_of
 from rumormill.experiments.run.cache import NetworkCache
 from rumormill.experiments.spec.building import is_fresh

@@ -19,8 +19,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.labels import LIMITS, Values, in_words, is_number, symbol
-from rumormill.experiments.analyse.measured import Measurements
+from rumormill.experiments.analyse.measured import LIMITS, Measurements, Values, in_words, is_number, symbol
 from rumormill.experiments.spec import schema
 from rumormill.stats.bootstrap import Interval
 from rumormill.stats.intervals import change_of_means, least_trials, median_interval, ratios

@@ -16,9 +16,8 @@ import numpy as np
 
 from rumormill.errors import DataError
 from rumormill.experiments.analyse.claims import FAILS, HOLDS, OPEN, own_verdicts
-from rumormill.experiments.analyse.labels import Values
-from rumormill.experiments.analyse.measured import Measurements, Row, Series
-from rumormill.experiments.spec.tuned_constants import PRINTED, THEORY, n_choosing
+from rumormill.experiments.analyse.measured import Measurements, Row, Series, Values
+from rumormill.experiments.spec.building import PRINTED, THEORY, n_choosing
 
 BEST = "best"
 COLUMNS = {

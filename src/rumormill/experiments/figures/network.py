@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.labels import fault_sentences_of
+from rumormill.experiments.analyse.measured import fault_sentences_of
 from rumormill.plotting.networks import draw_links, layout
 from rumormill.plotting.palette import LOOKS
 from rumormill.plotting.style import dot, legend_below, new_figure, style

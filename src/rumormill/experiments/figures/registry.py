@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import rumormill.experiments
 import rumormill.plotting
-from rumormill.experiments.analyse.labels import axis_name, in_words
+from rumormill.experiments.analyse.measured import axis_name, in_words
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures.regret_by_parameter import (
     along_parameter,

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import InputError
-from rumormill.experiments.analyse.labels import Values, axis_name, in_words, is_number, named, value_name
+from rumormill.experiments.analyse.measured import Values, axis_name, in_words, is_number, named, value_name
 from rumormill.experiments.figures.regret_over_time import left_out, shown_policies, start_line
 from rumormill.plotting.palette import Look, looks
 from rumormill.plotting.style import (

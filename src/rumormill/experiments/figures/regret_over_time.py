@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rumormill.experiments.analyse.labels import Values, named
+from rumormill.experiments.analyse.measured import Values, named
 from rumormill.plotting.curves import curve
 from rumormill.plotting.palette import Look, looks
 from rumormill.plotting.style import (

@@ -13,7 +13,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rumormill.experiments.analyse.labels import axis_name, band_of, value_name
+from rumormill.experiments.analyse.measured import axis_name, band_of, value_name
 from rumormill.experiments.figures.registry import full_caption
 from rumormill.files import write_atomically
 from rumormill.plotting.rendering import made_folder, rendered

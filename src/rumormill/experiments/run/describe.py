@@ -10,9 +10,9 @@ from rumormill.engine import Contender, compiled
 from rumormill.experiments.plan import ExperimentPlan, SweepPoint
 from rumormill.experiments.run.cache import NETWORK_CACHE, PreparedNetwork, contenders, one_blas_thread
 from rumormill.experiments.run.manifest import NetworkFacts
+from rumormill.experiments.spec.building import CONSTANT, PRINTED, THEORY, n_choosing
 from rumormill.experiments.spec.errors import own_errors
 from rumormill.experiments.spec.schema import Spec
-from rumormill.experiments.spec.tuned_constants import CONSTANT, PRINTED, THEORY, n_choosing
 from rumormill.graphs import Network
 
 if TYPE_CHECKING:

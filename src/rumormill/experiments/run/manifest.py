@@ -18,8 +18,7 @@ from msgspec import Struct
 
 from rumormill.errors import DataError, InputError, RumormillError
 from rumormill.experiments.plan import plan_of
-from rumormill.experiments.spec.checking import known_claims
-from rumormill.experiments.spec.reading import encode, named_spec, restore, spec_names
+from rumormill.experiments.spec.reading import encode, known_claims, named_spec, restore, spec_names
 from rumormill.experiments.spec.schema import WORDS, Spec
 from rumormill.files import read_bytes, write_atomically
 

@@ -39,11 +39,10 @@ from rumormill.experiments.run.manifest import (
     spec_of,
     write_manifest,
 )
-from rumormill.experiments.run.parts import Parts
-from rumormill.experiments.run.store import RunFolder
+from rumormill.experiments.run.store import Parts, RunFolder
+from rumormill.experiments.spec.building import n_choosing, wider
 from rumormill.experiments.spec.reading import at_scale, encode, own_sources
 from rumormill.experiments.spec.schema import Spec
-from rumormill.experiments.spec.tuned_constants import n_choosing, wider
 from rumormill.text import VERSION
 
 LIBRARIES = ("numpy", "numba", "scipy", "networkx", "rustworkx", "polars")

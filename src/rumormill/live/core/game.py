@@ -34,10 +34,10 @@ from rumormill.live.core.records import (
     limits_of,
     weight_of,
 )
-from rumormill.live.core.retained import ItemStore
 from rumormill.live.core.signatures import BEGIN, Chain, Point, Signer, chained
 from rumormill.live.core.streams import (
     UNKNOWN,
+    ItemStore,
     Stream,
     capped,
     is_newer,

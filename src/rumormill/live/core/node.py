@@ -34,11 +34,10 @@ from rumormill.live.core.frames import (
 )
 from rumormill.live.core.game import Accepted, LiveGame, Refused
 from rumormill.live.core.node_config import GameConfig, NodeConfig
-from rumormill.live.core.old_copy import OldCopy
 from rumormill.live.core.records import REMOVED, Born, Decision, Own, Record, RemovedGame, Renewed, Reserve
-from rumormill.live.core.retained import ItemStore, MemoryItems
 from rumormill.live.core.signatures import BEGIN
-from rumormill.live.core.skips import Skips
+from rumormill.live.core.skips import OldCopy, Skips
+from rumormill.live.core.streams import ItemStore, MemoryItems
 
 WORN_OUT = "the disk is an old copy, and this node has had too many epochs: give it a new name"
 # Frames that may wait for a peer that does not read, beside four per stream; then the link is closed.

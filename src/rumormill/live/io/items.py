@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rumormill.errors import DataError
-from rumormill.live.core.retained import checksum
+from rumormill.live.core.streams import checksum
 
 # Segments that were read last are kept in memory: a neighbour that catches up reads each several times.
 RECENT_SEGMENTS = 64

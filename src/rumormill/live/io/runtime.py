@@ -21,12 +21,11 @@ from rumormill.live.core.node_config import node_config
 from rumormill.live.core.records import Peer, Record
 from rumormill.live.core.signatures import Signer
 from rumormill.live.io.folder import pack, set_aside_damage
-from rumormill.live.io.history import History
 from rumormill.live.io.http import HttpConnection, HttpServer, Response
 from rumormill.live.io.items import named_segments
 from rumormill.live.io.journal import Journal
 from rumormill.live.io.sidecar import Sidecar, sidecar_address
-from rumormill.live.io.status import DAY, JsonLines, expiring, note_history
+from rumormill.live.io.status import DAY, History, JsonLines, expiring, note_history
 from rumormill.live.io.transport import Transport
 from rumormill.mesh.file import KEYS, Mesh, read_mesh, split_address
 from rumormill.mesh.keys import load_tls, signing_keys
