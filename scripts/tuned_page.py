@@ -17,7 +17,7 @@ from scripts.reproduction_page import FIGURES, markdown
 from rumormill.experiments.analyse.claims import HOLDS, OPEN
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.analyse.tuning import COLUMNS, tuned_rows
-from rumormill.experiments.figures.regret_by_parameter import regret_by_constant
+from rumormill.experiments.figures.regret import regret_by_constant
 from rumormill.experiments.run.store import open_run
 from rumormill.text import rounded, setting
 

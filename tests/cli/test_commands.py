@@ -423,7 +423,7 @@ def test_ctrl_c_outside_of_a_run(cli: Any, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_names_are_completed() -> None:
-    from rumormill.cli.commands.reproduce import names_starting_with
+    from rumormill.cli.commands.run import names_starting_with
 
     assert names_starting_with("fig1") == [name for name in spec_names() if name.startswith("fig1")]
     assert names_starting_with("al") == ["all"]

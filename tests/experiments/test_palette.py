@@ -11,8 +11,12 @@ from hypothesis import strategies as st
 
 from helpers.fake_runs import Key, made_up
 from rumormill.experiments.analyse.summary import Summary, summarise
-from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter, regret_per_message
-from rumormill.experiments.figures.regret_over_time import agent_distribution, regret_over_time
+from rumormill.experiments.figures.regret import (
+    agent_distribution,
+    regret_by_parameter,
+    regret_over_time,
+    regret_per_message,
+)
 from rumormill.experiments.figures.theory import bounds_figure
 from rumormill.experiments.report.html_page import chart_data
 from rumormill.experiments.run.runner import run

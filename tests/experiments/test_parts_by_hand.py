@@ -18,11 +18,12 @@ from rumormill.experiments.run import store
 from rumormill.experiments.run import store as store_module
 from rumormill.experiments.run.cache import NetworkCache
 from rumormill.experiments.run.cell import _table
-from rumormill.experiments.run.describe import best_constants, gamma_of
 from rumormill.experiments.run.manifest import (
     Machine,
     Manifest,
+    best_constants,
     fingerprint,
+    gamma_of,
     of_spec,
     read_manifest,
     refuse_difference,

@@ -23,7 +23,7 @@ from rumormill.errors import DataError, InputError
 from rumormill.experiments.analyse.summary import summarise
 from rumormill.experiments.figures.network import network_figures
 from rumormill.experiments.plan import plan_of
-from rumormill.experiments.run import describe as networks
+from rumormill.experiments.run import manifest as networks
 from rumormill.experiments.run import store
 from rumormill.experiments.run.manifest import fingerprint, read_manifest, write_manifest
 from rumormill.experiments.run.runner import run

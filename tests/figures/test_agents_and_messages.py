@@ -11,8 +11,7 @@ import pytest
 
 from figures.conftest import small_run
 from rumormill.experiments.analyse.summary import Summary, summarise
-from rumormill.experiments.figures.regret_by_parameter import regret_per_message
-from rumormill.experiments.figures.regret_over_time import agent_distribution
+from rumormill.experiments.figures.regret import agent_distribution, regret_per_message
 from rumormill.experiments.run.store import RunFolder
 from rumormill.plotting.style import key_below, new_figure, style
 

@@ -12,7 +12,7 @@ from figures.conftest import START
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.summary import Summary
 from rumormill.experiments.figures.registry import panel_caption, panel_figure
-from rumormill.experiments.figures.regret_over_time import agent_distribution, regret_over_time
+from rumormill.experiments.figures.regret import agent_distribution, regret_over_time
 from rumormill.experiments.figures.theory import coverage_figure
 from rumormill.experiments.report.markup import escaped, write_tables
 from rumormill.plotting import style

@@ -17,8 +17,12 @@ from rumormill.errors import InputError
 from rumormill.experiments.analyse.measured import axis_name, symbol
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import draw_all, main_figure
-from rumormill.experiments.figures.regret_by_parameter import regret_by_parameter, regret_per_message
-from rumormill.experiments.figures.regret_over_time import regret_over_time, regret_over_time_linear
+from rumormill.experiments.figures.regret import (
+    regret_by_parameter,
+    regret_over_time,
+    regret_over_time_linear,
+    regret_per_message,
+)
 from rumormill.experiments.run.store import RunFolder
 from rumormill.plotting import style
 from rumormill.plotting.palette import LOOKS, OWN_LOOKS

@@ -17,7 +17,7 @@ from rumormill.text import VERSION
 # The file of a command in `commands/`, and the function in it.
 COMMANDS: dict[str, str] = {
     "run": "run:run",
-    "reproduce": "reproduce:reproduce",
+    "reproduce": "run:reproduce",
     "report": "run:report",
     "figure": "run:figure",
     "show": "run:show",

@@ -1,6 +1,6 @@
 """Robust means: each file has the definition over a list, the online form and the theory constants."""
 
-from rumormill.estimators.base import Estimator, OnlineMean, OwnIndexEstimator, Terms, Theory
+from rumormill.estimators.base import Estimator, OnlineMean, OwnIndexEstimator, Terms, Theory, TopSketch
 from rumormill.estimators.catoni import Catoni, CatoniBound
 from rumormill.estimators.clipped import ClippedMean
 from rumormill.estimators.confidence_sequence import ConfidenceSequence
@@ -12,7 +12,6 @@ from rumormill.estimators.mr_ucb import MRUCB
 from rumormill.estimators.radius import Radius
 from rumormill.estimators.robust_moss import RobustMOSS
 from rumormill.estimators.self_tuned import SelfTuned
-from rumormill.estimators.storage import TopSketch
 from rumormill.estimators.trimmed import TrimmedMean
 
 __all__ = [

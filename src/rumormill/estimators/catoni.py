@@ -28,16 +28,18 @@ from numpy.typing import NDArray
 
 from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
+    SLACK,
     Estimator,
     OwnIndexEstimator,
+    StoreAllMean,
     Terms,
     Theory,
     check_kind,
     check_level,
+    outgrown,
     require_moments,
     theory_power,
 )
-from rumormill.estimators.storage import SLACK, StoreAllMean, outgrown
 from rumormill.formulas import (
     bound_allowance,
     bound_phi,

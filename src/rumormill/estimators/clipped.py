@@ -28,13 +28,13 @@ from rumormill.estimators.base import (
     Estimator,
     OnlineMean,
     Theory,
+    TopSketch,
     check_kind,
     check_level,
     check_same_kind,
     check_sample,
     theory_power,
 )
-from rumormill.estimators.storage import TopSketch
 from rumormill.formulas import clip_level, clip_room, clipping_curvature, clipping_factor, clipping_point
 
 LEAST_ROOM = 128

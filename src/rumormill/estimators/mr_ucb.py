@@ -24,14 +24,16 @@ import numpy as np
 
 from rumormill.arms.base import Moments
 from rumormill.estimators.base import (
+    SLACK,
     OwnIndexEstimator,
+    StoreAllMean,
     Terms,
     check_kind,
     check_level,
     fair_share,
+    outgrown,
     require_moments,
 )
-from rumormill.estimators.storage import SLACK, StoreAllMean, outgrown
 from rumormill.formulas import mr_bonus, mr_curvature, mr_psi, mr_width
 from rumormill.validate import LARGEST_CONSTANT, LEAST_CONSTANT, between, whole
 

@@ -25,12 +25,12 @@ from rumormill.estimators.base import (
     OnlineMean,
     OwnIndexEstimator,
     Terms,
+    TopSketch,
     check_kind,
     check_level,
     check_same_kind,
     check_sample,
 )
-from rumormill.estimators.storage import TopSketch
 from rumormill.formulas import tuned_reach
 from rumormill.validate import LARGEST_CONSTANT, above, between, refused, whole
 

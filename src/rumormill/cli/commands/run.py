@@ -1,6 +1,7 @@
-"""Experiments of one's own, and what a run found.
+"""Experiments, and what a run found.
 
-`rumormill run`: play an experiment.
+`rumormill run`: an experiment of one's own.
+`rumormill reproduce`: the experiments of the paper.
 `rumormill report`: the page and the figures of a run.
 `rumormill figure`: pictures and tables to publish.
 `rumormill show`: the results of a run.
@@ -33,7 +34,7 @@ from rumormill.cli.arguments import (
     Trials,
 )
 from rumormill.cli.printing import note, print_json, print_table, say
-from rumormill.cli.results import Against, conclude, play, present, write_report
+from rumormill.cli.results import Against, conclude, play, present, with_available_data, write_report
 from rumormill.errors import InputError
 from rumormill.text import nearest, share
 
@@ -199,3 +200,67 @@ def compare(
 def _with_shares(row: dict[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in row.items() if key not in ("change", "low", "high", "paired")}
     return {**kept, "change": share(row["change"]), "from": share(row["low"]), "to": share(row["high"])}
+
+
+def names_starting_with(incomplete: str) -> list[str]:
+    """For the shell's completion."""
+    from rumormill.experiments.spec import spec_names
+
+    return [name for name in ["all", *spec_names()] if name.startswith(incomplete)]
+
+
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="fig1a … fig1f, theory, arms, gaps, gamma-sparse, estimators, tuned, "
+            "loss, delay, churn, liars, change, or all.",
+            autocompletion=names_starting_with,
+            show_default=False,
+        ),
+    ],
+    quick: Annotated[bool, typer.Option("--quick", help="About a minute on two cores (default).")] = False,
+    full: Annotated[bool, typer.Option("--full", help="The size of the paper.")] = False,
+    trials: Trials = None,
+    horizon: Horizon = None,
+    seed: OtherSeed = None,
+    jobs: Jobs = None,
+    executor: Executor = ExecutorName.threads,
+    address: Address = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder; with `all`, the folder of all runs. runs/ by default.")
+    ] = None,
+    report: Report = True,
+    bounds: Bounds = False,
+    baseline: Baseline = None,
+    margin: Margin = None,
+    json: Json = False,
+) -> None:
+    """Run an experiment of the paper and test its claims on it.
+
+    The figures and a report are written beside the results.
+    """
+    from rumormill.api import default_folder
+    from rumormill.experiments.spec.reading import at_scale, named_spec, spec_names
+    from rumormill.graphs.datasets import MissingDataError
+
+    if quick and full:
+        raise InputError("--quick and --full were both given: choose one")
+    everything = name == "all"
+    runs, missing = [], []
+    for each in spec_names() if everything else [name]:
+        scale = "full" if full else "quick"
+        ready = at_scale(named_spec(each), scale, trials=trials, horizon=horizon, seed=seed)
+        usual = default_folder(ready, seed, out if everything and out else Path("runs"))
+        folder = usual if everything else out or usual
+        ready, without = with_available_data(ready)
+        missing += without
+        try:
+            runs.append(play(ready, folder, jobs, executor, address))
+        except MissingDataError as error:
+            if not everything:
+                raise
+            missing.append(f"{each} is left out: {error}")
+    conclude(runs, json, report=report, bounds=bounds, against=Against(baseline, margin))
+    for line in missing:
+        note(line)

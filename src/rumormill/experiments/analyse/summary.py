@@ -30,7 +30,7 @@ from rumormill.experiments.analyse.measured import Measurements, StoredRun, Valu
 from rumormill.experiments.analyse.measured import Row as Row
 from rumormill.experiments.analyse.measured import Series as Series
 from rumormill.experiments.analyse.tuning import BEST, Tuning, folded
-from rumormill.experiments.run.describe import best_constants
+from rumormill.experiments.run.manifest import best_constants
 from rumormill.stats.bootstrap import Interval
 from rumormill.stats.intervals import change_of_means, least_trials, median_interval, ratios
 from rumormill.text import plural, share, shares

@@ -1,4 +1,4 @@
-"""Figures of a run: one file per figure, one table of them; each takes the Summary and draws."""
+"""Figures of a run, and one table of them; each takes the Summary and draws."""
 
 from rumormill.experiments.figures.registry import FIGURES, draw_all, main_figure
 

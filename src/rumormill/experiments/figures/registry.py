@@ -20,13 +20,15 @@ import rumormill.experiments
 import rumormill.plotting
 from rumormill.experiments.analyse.measured import axis_name, in_words
 from rumormill.experiments.analyse.summary import Summary, summarise
-from rumormill.experiments.figures.regret_by_parameter import (
+from rumormill.experiments.figures.regret import (
     along_parameter,
+    curves,
     far_apart,
     finish,
+    left_out,
     regret_by_parameter,
+    regret_over_time,
 )
-from rumormill.experiments.figures.regret_over_time import curves, left_out, regret_over_time
 from rumormill.files import write_atomically
 from rumormill.plotting.notebook import in_notebook, shown_when_returned
 from rumormill.plotting.palette import Look, looks
@@ -57,12 +59,12 @@ Draw = Callable[[Summary], "Figure | Mapping[str, Figure]"]
 
 # The file of a figure beside this one, and the function in it.
 FIGURES: dict[str, str] = {
-    "regret": "regret_over_time:regret_over_time",
-    "regret-linear": "regret_over_time:regret_over_time_linear",
-    "regret-by": "regret_by_parameter:regret_by_each_parameter",
-    "constants": "regret_by_parameter:regret_by_constant",
-    "agents": "regret_over_time:agent_distribution",
-    "messages": "regret_by_parameter:regret_per_message",
+    "regret": "regret:regret_over_time",
+    "regret-linear": "regret:regret_over_time_linear",
+    "regret-by": "regret:regret_by_each_parameter",
+    "constants": "regret:regret_by_constant",
+    "agents": "regret:agent_distribution",
+    "messages": "regret:regret_per_message",
     "network": "network:network_figures",
     "regret-bounds": "theory:bounds_if_asked",
 }

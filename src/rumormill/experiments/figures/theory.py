@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rumormill.experiments.figures.regret_over_time import panels_over_time
+from rumormill.experiments.figures.regret import panels_over_time
 from rumormill.plotting.curves import few
 from rumormill.plotting.palette import Look, looks
 from rumormill.plotting.style import (

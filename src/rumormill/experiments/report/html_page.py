@@ -20,8 +20,7 @@ from rumormill.experiments.analyse.claims import Verdict, too_few_for, verdict_r
 from rumormill.experiments.analyse.measured import ANY, axis_name, in_words, is_number, value_name
 from rumormill.experiments.analyse.summary import pair_row, too_few_to_compare
 from rumormill.experiments.figures.registry import FIGURES, caption_of, drawn, key_of
-from rumormill.experiments.figures.regret_by_parameter import scale_of
-from rumormill.experiments.figures.regret_over_time import shown_policies
+from rumormill.experiments.figures.regret import scale_of, shown_policies
 from rumormill.experiments.figures.theory import bounds_figure
 from rumormill.experiments.report.markup import numbers, picture, safe_json, table, template
 from rumormill.experiments.run.manifest import Manifest, fingerprint

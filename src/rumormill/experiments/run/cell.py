@@ -16,7 +16,7 @@ from rumormill.engine.trial import require_memory
 from rumormill.engine.workers import Tick, no_tick
 from rumormill.experiments.plan import Cell, ExperimentPlan, plan_of
 from rumormill.experiments.run.cache import NETWORK_CACHE, one_blas_thread
-from rumormill.experiments.run.describe import game_note, gamma_of
+from rumormill.experiments.run.manifest import game_note, gamma_of
 from rumormill.experiments.spec.errors import own_errors, own_names
 from rumormill.experiments.spec.schema import Spec
 from rumormill.graphs.datasets import find

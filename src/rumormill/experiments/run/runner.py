@@ -20,22 +20,20 @@ from rumormill.experiments.plan import Cell, ExperimentPlan, plan_of
 from rumormill.experiments.run import store
 from rumormill.experiments.run.cache import NETWORK_CACHE, one_blas_thread
 from rumormill.experiments.run.cell import CellOutcome, PlayCells
-from rumormill.experiments.run.describe import (
-    best_constants,
-    describe_constants,
-    describe_networks,
-    slow_notices,
-)
 from rumormill.experiments.run.executors import executor_of
 from rumormill.experiments.run.manifest import (
     MANIFEST,
     Machine,
     Manifest,
     Timings,
+    best_constants,
+    describe_constants,
+    describe_networks,
     fingerprint,
     of_spec,
     read_manifest,
     refuse_difference,
+    slow_notices,
     spec_of,
     write_manifest,
 )

@@ -34,8 +34,15 @@ import numpy as np
 
 from rumormill.errors import DataError, InputError
 from rumormill.experiments.plan import Cell
-from rumormill.experiments.run.describe import GAMES, frame_of, game_rows
-from rumormill.experiments.run.manifest import MANIFEST, Manifest, read_manifest, spec_of
+from rumormill.experiments.run.manifest import (
+    GAMES,
+    MANIFEST,
+    Manifest,
+    frame_of,
+    game_rows,
+    read_manifest,
+    spec_of,
+)
 from rumormill.experiments.spec.schema import Spec
 from rumormill.files import StoreError as StoreError
 from rumormill.files import append, lock, read_bytes, synced

@@ -25,8 +25,15 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from rumormill.estimators.base import OnlineMean, check_kind, check_level, check_sample
-from rumormill.estimators.storage import SLACK, TopSketch, outgrown
+from rumormill.estimators.base import (
+    SLACK,
+    OnlineMean,
+    TopSketch,
+    check_kind,
+    check_level,
+    check_sample,
+    outgrown,
+)
 from rumormill.policies.base import Seat
 from rumormill.policies.decentralized import DecentralizedAgent
 from rumormill.policies.message_passing_agent import Samples

@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.counter_rng import key_with, uniform_at
-from rumormill.estimators.base import check_kind
-from rumormill.estimators.storage import StoreAllMean
+from rumormill.estimators.base import StoreAllMean, check_kind
 from rumormill.policies.base import Seat
 from rumormill.policies.message_passing_agent import MessagePassingAgent, OwnDraws, Samples
 from rumormill.policies.message_passing_policy import FloodingPolicy

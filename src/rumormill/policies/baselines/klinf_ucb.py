@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import Moments
-from rumormill.estimators.base import OnlineMean, check_kind, check_level, check_sample
-from rumormill.estimators.storage import outgrown
+from rumormill.estimators.base import OnlineMean, check_kind, check_level, check_sample, outgrown
 from rumormill.policies.base import Seat
 from rumormill.policies.decentralized import DecentralizedAgent
 from rumormill.policies.message_passing_agent import Samples
