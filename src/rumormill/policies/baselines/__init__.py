@@ -1,4 +1,4 @@
-"""Algorithms of other papers, and a robust variant of one, each in one file."""
+"""Algorithms of other papers, one file each; a robust variant of one stands beside it."""
 
 from rumormill.policies.baselines.adar_ucb import AdaRUCB
 from rumormill.policies.baselines.alpha_ts import AlphaStableTS
