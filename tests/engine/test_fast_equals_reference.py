@@ -148,6 +148,18 @@ def test_gamma_beyond_the_diameter_is_the_diameter(engine: EngineName) -> None:
             np.testing.assert_array_equal(getattr(first, field), getattr(other, field), err_msg=field)
 
 
+@pytest.mark.parametrize("tabulated", [64, 1 << 18])
+@pytest.mark.parametrize(
+    "policy", [rm.DecentralizedMPUCB(gamma=2), rm.CentralizedMPUCB(gamma=1), rm.RobustUCB()]
+)
+def test_many_counts_change_nothing(policy: Any, tabulated: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where sums and counts exceed the cache, indices come from a table, if it has all counts."""
+    monkeypatch.setattr("rumormill.engine.compiled.layout_messages.MANY_COUNTS", 1)
+    monkeypatch.setattr("rumormill.engine.compiled.layout_messages.POWERS_TABULATED", tabulated)
+    bandit, network = bandit_of("stables", 4, 1), rm.Network.barabasi_albert(26, 2, rng=1)
+    assert ties_between_engines(bandit, network, policy, horizon=150) == 0
+
+
 @pytest.mark.parametrize("checkpoints", [None, [1], [7, 40], 5])
 def test_checkpoints_agree(checkpoints: int | list[int] | None) -> None:
     bandit, network = bandit_of("stables", 4, 1), rm.Network.grid(3, 3)

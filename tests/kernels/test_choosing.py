@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from rumormill import formulas
-from rumormill.kernels.decide import choose_arms
+from rumormill.kernels.decide import TILE, choose_arms, choose_by_table
 from rumormill.kernels.jit import alone
 from rumormill.kernels.simd.argmax_index import ABOVE, STRIP, argmax_by_bounds, plain_argmax_by_bounds
 from rumormill.kernels.state import IndexBounds
@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 EXPONENTS = [0.05, 1 / 3, 0.5, 1.0]
 
 
-compiled_choose = alone(choose_arms)
+compiled_choose, compiled_choose_by_table = alone(choose_arms), alone(choose_by_table)
 FORMS: tuple[Callable[..., Any], ...] = alone(plain_argmax_by_bounds), alone(argmax_by_bounds)
 
 
@@ -93,6 +93,16 @@ def test_the_choice_is_that_of_the_indices(exponent: float, least: float) -> Non
         leap = rng.random(n.shape) < 0.1
         n += rng.integers(0, 3, n.shape) + np.where(leap, np.floor(n * rng.random(n.shape)), 0.0)
     assert n.max() > len(powers)  # or the power itself was never asked for
+
+
+@pytest.mark.parametrize("learners", [1, TILE - 1, TILE, TILE + 3])
+def test_the_choice_from_sums_and_a_whole_table_is_that_of_the_indices(learners: int) -> None:
+    rng = np.random.default_rng(learners)
+    n = rng.integers(1, 9, (6, learners)).astype(float)
+    total = rng.integers(-2, 3, n.shape).astype(float)  # ties
+    first, action = np.full(learners, 9.0), np.full(learners, 5, dtype=np.int32)
+    compiled_choose_by_table(0.5, total, n, table(9, 0.5), first, action)
+    assert action.tolist() == by_indices(0.5, 1.0, 0.5, total / n, n)
 
 
 def test_equal_indices_are_the_lowest_arm() -> None:

@@ -104,6 +104,21 @@ def test_missing_names_are_noticed() -> None:
     assert not jit.caches(object())
 
 
+def test_parts_are_optimised_in_the_kernel_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A part has no machine code of its own; without numba's names it is compiled as any other function."""
+    half: Any = jit.part(lambda x: 0.5 * x)
+    whole: Any = jit.kernel(lambda x: half(x) + half(x))
+    assert whole(3.0) == 3.0
+    (compiled,) = half.overloads.values()
+    assert type(compiled.library).__name__ == "LinkedLibrary"
+    monkeypatch.delattr("numba.core.codegen.JITCodeLibrary")
+    assert jit.linked_only() == {}
+    monkeypatch.setattr(jit, "_LINKED_ONLY", {})
+    half = jit.part(lambda x: 0.5 * x)
+    whole = jit.kernel(lambda x: half(x) + half(x))
+    assert whole(5.0) == 5.0
+
+
 def test_the_choice_between_forms(monkeypatch: pytest.MonkeyPatch) -> None:
     for enabled in (True, False):
         monkeypatch.setattr(simd, "ENABLED", enabled)

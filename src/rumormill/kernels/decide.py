@@ -17,6 +17,8 @@ from rumormill.kernels.simd.argmax_index import ABOVE, SLACK_OF_SUM, STRIP, argm
 from rumormill.kernels.simd.bitmask import lowest_bit
 from rumormill.kernels.state import Flags, Floats, Ids, IndexBounds, Memory, Output, Reach, Rules, shrinkage
 
+TILE = 512  # learners whose largest indices stay in the first cache
+
 upper_index = step(formulas.upper_index)
 shrinkage_series = part(formulas.shrinkage_series)
 
@@ -52,6 +54,27 @@ def choose_arms(
             j = lane + lowest_bit(undecided)
             undecided &= undecided - np.uint64(1)
             argmax_exact(j, scale, least, exponent, mean, n, powers, power, inverse, action)
+
+
+@part
+def choose_by_table(
+    scale: float, total: Floats, n: Floats, powers: Floats, first: Floats, action: Ids
+) -> None:
+    """The arm of the largest UCB index for every learner; the lowest arm on ties.
+
+    Sums and counts are read once, in the order of memory, and means are not stored: where they do not fit
+    into the cache this takes less time than bounds. The table has the powers of all counts.
+    """
+    for lane in range(0, action.shape[0], TILE):
+        end = min(lane + TILE, action.shape[0])
+        first[lane:end] = -np.inf
+        for arm in range(n.shape[0]):
+            for j in range(lane, end):
+                count = n[arm, j]
+                index = upper_index(total[arm, j] / count, scale, powers[np.uint64(count)])
+                if index > first[j]:
+                    first[j] = index
+                    action[j] = arm
 
 
 @part

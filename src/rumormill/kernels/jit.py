@@ -54,7 +54,7 @@ def kernel(function: F) -> F:
 
 def part(function: F) -> F:
     """A part of a kernel, compiled into its callers. Cheap to compile if it takes no more than it needs."""
-    return _only_from_kernels(numba.njit(**_FROM_KERNELS)(function))
+    return _only_from_kernels(numba.njit(**_LINKED_ONLY, **_FROM_KERNELS)(function))
 
 
 def step(function: F) -> F:
@@ -98,6 +98,44 @@ def alone(function: F) -> F:
 # --- private names of numba: used where they exist ----------------------------------------------------------
 
 
+def linked_only() -> dict[str, Any]:
+    """Options of functions that are only ever linked into others; none if this numba has other names.
+
+    By itself numba optimises every function, translates it to machine code, and does so again inside of each
+    caller. Parts are left as they are: the kernel that they are linked into is optimised once, as a whole.
+    """
+    try:
+        from numba.core.codegen import JITCodeLibrary
+        from numba.core.compiler import Compiler
+    except ImportError:
+        return {}
+
+    class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
+        """LLVM code that callers link, without machine code."""
+
+        class codegen:
+            @staticmethod
+            def set_env(name: str, env: object) -> None:
+                """Nothing to set: there is no machine code that reads it."""
+
+        def _optimize_final_module(self) -> None:
+            """Left to the caller."""
+
+        def _finalize_final_module(self) -> None:
+            self._finalized = True
+
+        def get_pointer_to_function(self, name: str) -> int:
+            return 0  # as numba says it of a symbol that is not defined
+
+    class LinkedCompiler(Compiler):  # type: ignore[misc]
+        """numba's compiler, with a library of this kind."""
+
+        def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
+            super().__init__(typing, target, library or LinkedLibrary(target.codegen(), "part"), *rest)
+
+    return {"pipeline_class": LinkedCompiler}
+
+
 def _nothing() -> None:
     """Never compiled: numba's objects for it are looked at."""
 
@@ -127,12 +165,12 @@ def caches(dispatcher: Any) -> bool:
     return stamped and callable(getattr(cache, "_index_key", None))
 
 
-_CACHES = True
+_CACHES, _LINKED_ONLY = True, linked_only()
 if not numba.config.DISABLE_JIT:
     if not has_options(_FROM_PYTHON):
         _FROM_PYTHON = dict(_PUBLIC)
     if not (has_options(_FROM_KERNELS) and refuses_python(numba.njit(_nothing))):
-        _FROM_KERNELS = dict(_FROM_PYTHON)
+        _FROM_KERNELS, _LINKED_ONLY = dict(_FROM_PYTHON), {}
     if not caches(numba.njit(cache=True)(_nothing)):
         _CACHES = False
         notice = f"the cache of numba {numba.__version__} is unknown: kernels are compiled in every process"

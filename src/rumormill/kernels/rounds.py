@@ -17,6 +17,7 @@ from rumormill.kernels.decide import (
     best_allowed,
     best_allowed_index,
     choose_arms,
+    choose_by_table,
     choose_senders,
     publish_sent_rows,
     record_messages,
@@ -171,9 +172,12 @@ def deliver_to_sums(
 def decide_from_sums(t: int, last_L: float, reach: Reach, rules: Rules, state: State, rows: SentRows) -> None:
     """The arm of every learner in round t > K, from running sums."""
     mean, n = state.mean, state.n
-    divide_changed(state.changed, state.total, n, mean)
     if rules.trims and rechecks_sizes(t, rules.n_arms):
         update_sure_sizes(n, rules.u, rules.p, last_L, state.sure_x)
+    if rules.by_table and rules.least_n[t] <= 1.0:
+        choose_by_table(rules.scale[t], state.total, n, rules.powers, state.bounds.first, state.action)
+        return
+    divide_changed(state.changed, state.total, n, mean)
     if rules.shares_rows:
         received = BestReceived(state.received_n, state.received_from, state.received_hop)
         publish_rows(t, t == rules.n_arms + 1, mean, n, state.changed, rows)

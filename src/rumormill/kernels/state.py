@@ -138,6 +138,8 @@ class Rules(NamedTuple):
     """Per round, an arm with fewer samples must be pulled."""
     powers: Floats
     """n^-exponent for small n."""
+    by_table: bool
+    """Indices come from sums and counts at once: `powers` has all counts, and there are many (RUNNING)."""
     leader_of: Ids
     """The agent whose actions an agent copies; -1 for agents that decide for themselves."""
     leader_distance: Ids

@@ -62,6 +62,8 @@ from rumormill.text import memory as in_memory
 # Bytes of samples that one trial may have to store before it is refused.
 STORE_LIMIT = 4 << 30
 POWERS_TABULATED = 1 << 18
+# From so many sums and counts on, reading them once takes less time than bounds (2^16: as long).
+MANY_COUNTS = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,8 +211,8 @@ class MessagePassingLayout:
         if self.mean.pool_rows:
             samples = horizon * self.deliveries
             refuse_too_large(type(estimator).__name__, 8 * self.mean.pool_rows * samples)
-        sketches = source.n_arms * len(reach.learners)
-        refuse_too_large(type(estimator).__name__, sketch_bytes(constants) * sketches)
+        means = source.n_arms * len(reach.learners)
+        refuse_too_large(type(estimator).__name__, sketch_bytes(constants) * means)
         bounds = moments or Moments(eps=1.0, u=1.0, rho=1.0)
         exponent = bounds.eps / bounds.p
         scale, least, powers = np.zeros(len(levels)), np.ones(len(levels)), 1
@@ -232,6 +234,7 @@ class MessagePassingLayout:
             L=levels,
             least_n=least,
             powers=powers_table(exponent, powers),
+            by_table=powers > most_samples and not self.shares_rows and means >= MANY_COUNTS,
             leader_of=self.leader_of,
             leader_distance=self.leader_distance,
             gaps=np.array(source.gaps),
