@@ -32,6 +32,8 @@ class Proof:
     """It is better than every other arm by at least this much."""
     samples: int
     """Samples of all arms when this was first seen."""
+    at: float
+    """When this was first seen, in seconds since 1970; 0: not known."""
 
 
 class Verdicts:
@@ -44,7 +46,7 @@ class Verdicts:
             [] if moments is None else [ConfidenceSequence(moments, 1.0 - share) for _ in range(n_arms)]
         )
         self._waiting: list[list[float]] = [[] for _ in range(n_arms)]
-        self._proven = (-1, 0)  # (arm, samples) of the last proof
+        self._proven = (-1, 0, 0.0)  # (arm, samples, time) of the last proof
 
     def add(self, arm: int, reward: float) -> None:
         """Add a sample, once: further copies of a weighted reward tell nothing new."""
@@ -71,15 +73,15 @@ class Verdicts:
         """Arms whose samples contradict the moments, or whose mean has changed."""
         return [arm for arm, sequence in enumerate(self._sequences) if sequence.refuted]
 
-    def proof(self) -> Proof | None:
+    def proof(self, now: float = 0.0) -> Proof | None:
         """The arm that is proven best; None if none is, or if an interval is refuted."""
         found = proven_best(self.intervals)
         if found is None or self.refuted:
             return None
         arm, margin = found
         if self._proven[0] != arm:
-            self._proven = (arm, sum(sequence.count for sequence in self._sequences))
-        return Proof(arm, margin, self._proven[1])
+            self._proven = (arm, sum(sequence.count for sequence in self._sequences), now)
+        return Proof(arm, margin, *self._proven[1:])
 
     def state(self) -> dict[str, Any]:
         """As plain data, for snapshots."""
@@ -97,7 +99,8 @@ class Verdicts:
         for sequence, each in zip(self._sequences, state["sequences"], strict=True):
             sequence.restore(each)
         self._waiting = [list(each) for each in state["waiting"]]
-        self._proven = (int(state["proven"][0]), int(state["proven"][1]))
+        arm, samples, *at = state["proven"]  # snapshots of before 0.3 have no time
+        self._proven = (int(arm), int(samples), float(at[0]) if at else 0.0)
 
 
 def proven_best(intervals: Sequence[Interval]) -> tuple[int, float] | None:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -470,7 +471,9 @@ def verdict_text(found: dict[str, Any]) -> str:
             f": {found['reason']}" if found["reason"] else ""
         )
     unit = f" {found['unit']}" if found["unit"] else ""
+    at = found.get("proven_at")  # unknown to nodes of before 0.3
+    when = "" if at is None else f", {datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S} UTC"
     return (
         f"{found['best']} is better than every other arm by at least {found['margin']:.4g}{unit} "
-        f"({level}; first seen after {found['samples']:,} samples)"
+        f"({level}; first seen after {found['samples']:,} samples{when})"
     )

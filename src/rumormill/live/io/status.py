@@ -213,7 +213,7 @@ def alarms(runtime: RunningNode) -> list[str]:
         found.append(f"{runtime.journal.backlog:,} records wait for the disk")
     for name, game in runtime.node.games.items():
         if game.verdicts.refuted:
-            found.append(f"{name}: {verdict_of(game, part_of(runtime, name).arms)['reason']}")
+            found.append(f"{name}: {verdict_of(runtime, game, part_of(runtime, name).arms)['reason']}")
     return found
 
 
@@ -262,7 +262,7 @@ def game_status(runtime: RunningNode, game: LiveGame) -> dict[str, Any]:
         "open": len(game.decisions.open),
         "void": game.void,
         "regret": regret_of(arms, sign),
-        "verdict": verdict_of(game, part.arms),
+        "verdict": verdict_of(runtime, game, part.arms),
         "arms": arms,
         "streams": stream_rows(runtime, game, part.arms),
     }
@@ -284,21 +284,24 @@ def note_history(runtime: RunningNode) -> None:
             part = part_of(runtime, name)
             sign = sign_of(part.objective)
             regret = regret_of(arm_rows(game, part.arms, sign), sign)
+            game.verdicts.proof(now)  # so that it is known when an arm was proven best
             points[name] = GamePoint(game.chosen, regret, tuple(game.adapter.samples))
         runtime.history.add(now, points)
 
 
-def verdict_of(game: LiveGame, names: list[str]) -> dict[str, Any]:
-    """Which arm is proven best, by how much, since how many samples; why not, where nothing can be proven."""
-    proof = game.verdicts.proof()
+def verdict_of(runtime: RunningNode, game: LiveGame, names: list[str]) -> dict[str, Any]:
+    """Which arm is proven best, by how much, since when; why not, where nothing can be proven."""
+    proof = game.verdicts.proof(runtime.clock())
     why = None
     if game.verdicts.moments is None:
         why = "the game has no moments in the mesh file"
     elif game.verdicts.refuted:
         refuted = ", ".join(names[arm] for arm in game.verdicts.refuted)
         why = f"samples of {refuted} contradict the moments of the mesh file, or their mean has changed"
-    best = (None, None, None) if proof is None else (names[proof.arm], proof.margin, proof.samples)
-    found = dict(zip(("best", "margin", "samples"), best, strict=True))
+    found: dict[str, Any] = dict.fromkeys(("best", "margin", "samples", "proven_at"))
+    if proof is not None:
+        at = round(proof.at, 3) or None
+        found = {"best": names[proof.arm], "margin": proof.margin, "samples": proof.samples, "proven_at": at}
     return {"confidence": CONFIDENCE, **found, "reason": why}
 
 
