@@ -82,7 +82,7 @@ def outputs(code: str, names: dict[str, Any], count: int) -> list[dict[str, Any]
             {"output_type": "execute_result", "execution_count": count, "metadata": {}, "data": data}
         )
     for number in plt.get_fignums():
-        from rumormill.plotting.notebook import png_of
+        from rumormill.plotting.rendering import png_of
 
         picture = base64.b64encode(png_of(plt.figure(number))).decode()
         data = {"image/png": picture, "text/plain": ["<Figure>"]}

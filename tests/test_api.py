@@ -14,7 +14,7 @@ import pytest
 import rumormill as rm
 from helpers.small_games import BANDIT, NETWORK, EpsilonGreedy
 from rumormill.errors import SlowEngineNotice
-from rumormill.stats.intervals import exact_median, least_trials
+from rumormill.stats import exact_median, least_trials
 
 POLICIES = {"together": rm.KMPUCB(gamma=2), "alone": rm.RobustUCB(), "by name": "consensus"}
 SPEC = {

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rumormill.advice.off_policy import OffPolicy
     from rumormill.advice.reading.log import Log
     from rumormill.advice.report_text import LogAdvice
-    from rumormill.arms.objective import Objective
+    from rumormill.arms.base import Objective
     from rumormill.engine.workers import Executor
     from rumormill.experiments.analyse.summary import Summary
     from rumormill.experiments.run.store import RunFolder

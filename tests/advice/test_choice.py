@@ -12,7 +12,7 @@ from helpers.given_outcomes import AGENTS_ALONE, FULL, Given, chosen_of, outcome
 from rumormill.advice import search
 from rumormill.advice.problem import ALONE, TOGETHER, ZETAS, Candidate, Outcome
 from rumormill.advice.search import LADDER, choose, explore
-from rumormill.stats.bootstrap import Interval
+from rumormill.stats import Interval
 
 ODD = np.where(np.arange(20) % 2, 1.0, -1.0)  # as often up as down
 

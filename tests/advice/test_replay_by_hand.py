@@ -15,11 +15,10 @@ from helpers.synthetic_logs import log_of
 from rumormill.advice import baselines, reward_table
 from rumormill.advice.advise import FIRST, _network_of, log_problem
 from rumormill.advice.baselines import BETWEEN_PARTS, OF_REPLAYS, _interval
-from rumormill.advice.mesh_output import read_setting
+from rumormill.advice.mesh_output import Recheck, read_setting
 from rumormill.advice.model_checks import check_model
 from rumormill.advice.problem import TOGETHER, Candidate, Outcome, case_of_spec, paired_excess
 from rumormill.advice.reading.log import Log, read_log
-from rumormill.advice.recheck import Recheck
 from rumormill.advice.replay import (
     LogProblem,
     ReplayOutcome,
@@ -30,8 +29,7 @@ from rumormill.advice.replay import (
 from rumormill.advice.reward_table import build_reward_table, for_agents, with_support, without_agents
 from rumormill.experiments.spec.reading import at_scale, decode
 from rumormill.seeds import root_seed
-from rumormill.stats.bootstrap import Interval
-from rumormill.stats.winsorize import cell_means, clipped, winsorised, winsorised_mean
+from rumormill.stats import Interval, cell_means, clipped, winsorised, winsorised_mean
 
 RNG = np.random.default_rng(0)
 MOMENTS = rm.Moments(eps=1.0, u=1.0, rho=1.0)

@@ -31,7 +31,7 @@ from rumormill.advice.report_text import (
     what_could_be_wrong,
 )
 from rumormill.advice.search import LADDER
-from rumormill.stats.bootstrap import Interval
+from rumormill.stats import Interval
 from rumormill.text import plural
 
 ROUNDS = 60

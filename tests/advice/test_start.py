@@ -10,8 +10,8 @@ import pytest
 
 import rumormill as rm
 from helpers.given_outcomes import AGENTS_ALONE, FULL, Given, outcome
-from rumormill.advice.knowledge import Knowledge
 from rumormill.advice.problem import ALONE, FIXED, IN_GROUPS, OWN, TOGETHER, Candidate, Outcome
+from rumormill.advice.replay import Knowledge
 from rumormill.advice.search import Start, choose
 
 ODD = np.where(np.arange(20) % 2, 1.0, -1.0)

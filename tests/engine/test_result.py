@@ -17,8 +17,8 @@ import pytest
 
 import rumormill as rm
 from helpers.small_games import BANDIT, NETWORK, EpsilonGreedy
-from rumormill.engine import notices
 from rumormill.engine.result import label_of_policy, with_settings
+from rumormill.engine.simulate import compilation_announced, progress_line
 
 SIZE: dict[str, Any] = {"horizon": 40, "trials": 3, "rng": 7}
 COSTS = rm.Bandit([rm.Gaussian(loc=3.0), rm.Gaussian(loc=5.0)], objective="minimise")
@@ -202,7 +202,7 @@ def test_progress_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_the_line_says_what_is_left() -> None:
     stream, now = io.StringIO(), iter([0.0, 0.1, 10.0, 40.0])
-    show = notices.progress_line(stream, lambda: next(now))
+    show = progress_line(stream, lambda: next(now))
     for done in (10, 25, 100):
         show(done, 100)
     assert [line.strip() for line in stream.getvalue().split("\r")] == [
@@ -220,7 +220,7 @@ def test_compilation_is_announced_to_people(
 
     if notebook:
         monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
-    with notices.compilation_announced(["KMPUCB", "RobustUCB", "KMPUCB"]):
+    with compilation_announced(["KMPUCB", "RobustUCB", "KMPUCB"]):
         for _ in range(2):
             COMPILING.on_start(None)
             COMPILING.on_end(None)

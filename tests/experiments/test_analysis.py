@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from rumormill.stats.bootstrap import (
+from rumormill.stats import (
     Interval,
     bootstrap_band,
     bootstrap_interval,
@@ -41,7 +41,7 @@ def test_resamples_in_pieces_are_those_of_one_piece(monkeypatch: pytest.MonkeyPa
     values = np.random.default_rng(1).exponential(size=(12, 3))
     bands = []
     for piece in (300, 64):  # 300 = 4 * 64 + 44
-        monkeypatch.setattr("rumormill.stats.bootstrap.PIECE", piece)
+        monkeypatch.setattr("rumormill.stats.PIECE", piece)
         bands.append(bootstrap_band(values, resamples=300))
     assert np.array_equal(bands[0], bands[1])
 

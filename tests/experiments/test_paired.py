@@ -15,8 +15,7 @@ from helpers.fake_runs import Key, made_up
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.claims import within
 from rumormill.experiments.analyse.summary import compare_policies, pair_row, sentence_of
-from rumormill.stats.bootstrap import Interval
-from rumormill.stats.intervals import least_trials, median_interval, order_of, ratios
+from rumormill.stats import Interval, least_trials, median_interval, order_of, ratios
 
 LABELS = ("KMP", "Centralized", "Robust")
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ from rumormill.experiments.figures.theory import bounds_figure
 from rumormill.experiments.report.html_page import chart_data
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import decode, named_spec, spec_names
-from rumormill.plotting.palette import LOOKS, OWN_LOOKS, looks
+from rumormill.plotting.style import LOOKS, OWN_LOOKS, looks
 
 LABELS = ["KMP", "Robust", "Mine", "Yours, with a long name", "γ = 3"]
 

@@ -26,7 +26,7 @@ from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec import reading
 from rumormill.files import to_toml
-from rumormill.stats.bootstrap import bootstrap_band
+from rumormill.stats import bootstrap_band
 
 SPEC: dict[str, Any] = {
     "name": "counted",

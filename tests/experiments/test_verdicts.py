@@ -24,8 +24,7 @@ from rumormill.experiments.analyse.summary import Pair, Summary, summarise, too_
 from rumormill.experiments.plan import plan_of
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.spec.reading import at_scale, named_spec, parse_spec, spec_names
-from rumormill.stats.bootstrap import Interval
-from rumormill.stats.intervals import least_trials
+from rumormill.stats import Interval, least_trials
 
 LABELS = ("KMP", "Centralized", "Decentralized", "Consensus", "Robust")
 ORDER = [

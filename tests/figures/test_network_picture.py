@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from figures.conftest import small_run
 from rumormill.experiments.analyse.summary import Summary, summarise
 from rumormill.experiments.figures import network as netpicture
-from rumormill.plotting.palette import LOOKS
+from rumormill.plotting.style import LOOKS
 
 
 def test_the_network_is_drawn_with_its_leaders() -> None:

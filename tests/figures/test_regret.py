@@ -25,7 +25,7 @@ from rumormill.experiments.figures.regret import (
 )
 from rumormill.experiments.run.store import RunFolder
 from rumormill.plotting import style
-from rumormill.plotting.palette import LOOKS, OWN_LOOKS
+from rumormill.plotting.style import LOOKS, OWN_LOOKS
 from rumormill.text import short, tick
 
 

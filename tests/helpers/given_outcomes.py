@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 import rumormill as rm
 from rumormill.advice.problem import ALONE, TOGETHER, Candidate, Outcome, Problem, paired_excess
 from rumormill.advice.search import Recommendation, choose
-from rumormill.stats.bootstrap import Interval
+from rumormill.stats import Interval
 
 
 class Given(Problem):

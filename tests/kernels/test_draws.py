@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rumormill.arms.stable import plain_shaping
-from rumormill.kernels.draws import shape_stable
+from rumormill.kernels.counter_rng import shape_stable
 
 
 @pytest.mark.parametrize("alpha", [0.02, 0.4, 1.0, 1.1, 1.5, 1.9, 1.999])

@@ -10,7 +10,7 @@ from rumormill.graphs import Network
 from rumormill.kernels import counter_rng as compiled
 from rumormill.kernels.counter_rng import limit_of, link_keys
 from rumormill.kernels.jit import alone
-from rumormill.kernels.simd.bitmask import lowest_bit, popcount
+from rumormill.kernels.simd.masked_add import lowest_bit, popcount
 
 key_of_two, key_of_three = alone(compiled.key_of_two), alone(compiled.key_of_three)
 uniform_at = alone(compiled.uniform_at)

@@ -8,7 +8,7 @@ import pytest
 
 from rumormill.kernels import kmp, simd
 from rumormill.kernels.jit import alone
-from rumormill.kernels.simd import bitmask, masked_add, own_samples, strip_sums
+from rumormill.kernels.simd import masked_add, own_samples, strip_sums
 from rumormill.kernels.simd.masked_add import LANES, MOST
 from rumormill.kernels.simd.own_samples import STRIP
 
@@ -31,7 +31,7 @@ def test_the_mode_chooses_the_form() -> None:
 
 @pytest.mark.parametrize("name", ["lowest_bit", "popcount"])
 def test_bits_of_a_word(name: str) -> None:
-    compiled, plain = forms(bitmask, name)
+    compiled, plain = forms(masked_add, name)
     random = np.random.default_rng(1).integers(1, 2**64, 500, dtype=np.uint64).tolist()
     for word in [1, 2**63, 2**64 - 1, *(1 << k for k in range(64)), *random]:
         lowest = (word & -word).bit_length() - 1

@@ -23,7 +23,7 @@ from rumormill.mesh import edit
 from rumormill.mesh.file import GamePart, Mesh, NodePart, PriorPart, read_mesh, write_mesh
 from rumormill.policies import Seat
 from rumormill.seeds import Role, root_seed, stream_seed
-from rumormill.stats.winsorize import winsorised
+from rumormill.stats import winsorised
 
 GAME, OLD, NEW = "mirrors", ["ams", "fra", "lon"], ["lon", "waw", "ams"]
 MEANS = {"ams": 0.0, "fra": 1.0, "lon": 2.0, "waw": 0.5}

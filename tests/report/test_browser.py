@@ -16,7 +16,7 @@ from rumormill.experiments.report.html_page import write_report
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder
 from rumormill.experiments.spec.reading import decode
-from rumormill.plotting.palette import looks
+from rumormill.plotting.style import looks
 
 pytestmark = needs_chromium
 

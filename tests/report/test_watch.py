@@ -32,7 +32,7 @@ from rumormill.experiments.watch.cases import (
     watched,
 )
 from rumormill.experiments.watch.film import LOST, STEPS, _Film, n_frames, seen_at, spots, write_film
-from rumormill.plotting.palette import ON_BLACK, ON_WHITE, arm_colours, ink_on
+from rumormill.plotting.style import ON_BLACK, ON_WHITE, arm_colours, ink_on
 
 KMP = [{"type": "kmp", "zeta": 1.0, "gamma": 2}]
 LOSSY = {"channel": {"type": "imperfect", "p": 0.5, "delay": 2}, "policies": KMP}

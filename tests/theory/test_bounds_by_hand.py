@@ -7,7 +7,7 @@ import math
 import pytest
 
 import rumormill as rm
-from rumormill.stats.intervals import clopper_pearson
+from rumormill.stats import clopper_pearson
 from rumormill.theory import Bound, Verification, coverage, regret_bound
 
 # Two coins with P(1) = 1/4 and 3/4: one gap of 1/2.

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import binomtest
 
 import rumormill as rm
-from rumormill.stats.intervals import clopper_pearson
+from rumormill.stats import clopper_pearson
 from rumormill.theory import coverage
 
 LAWS: dict[str, rm.Arm] = {

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.advice.baselines import baselines_of, gain_of
-from rumormill.advice.knowledge import Knowledge
 from rumormill.advice.model_checks import ModelChecks, check_model
 from rumormill.advice.model_checks.homogeneity import group_numbers, groups_of_table
 from rumormill.advice.problem import (
@@ -30,7 +29,7 @@ from rumormill.advice.problem import (
     restricted,
 )
 from rumormill.advice.reading.log import Log
-from rumormill.advice.replay import LogProblem
+from rumormill.advice.replay import Knowledge, LogProblem
 from rumormill.advice.report_text import LogAdvice
 from rumormill.advice.reward_table import RewardTable, build_reward_table, for_agents, with_support
 from rumormill.advice.search import MARGIN, Recommendation, choose, explore
@@ -39,7 +38,7 @@ from rumormill.experiments.spec.building import build_network
 from rumormill.experiments.spec.schema import Spec
 from rumormill.graphs import Network
 from rumormill.seeds import Role, root_seed, stream_seed
-from rumormill.stats.bootstrap import LEAST_TRIALS, Interval, bootstrap_band
+from rumormill.stats import LEAST_TRIALS, Interval, bootstrap_band
 from rumormill.text import plural
 
 HORIZON, TRIALS = 1_000, 16

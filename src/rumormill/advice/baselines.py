@@ -19,9 +19,8 @@ from rumormill.advice.problem import KEPT, TOGETHER
 from rumormill.advice.replay import LogProblem, ReplayOutcome
 from rumormill.advice.reward_table import RewardTable
 from rumormill.advice.search import Recommendation
-from rumormill.arms.objective import sign_of
-from rumormill.stats.bootstrap import Interval
-from rumormill.stats.winsorize import winsorised_mean
+from rumormill.arms.base import sign_of
+from rumormill.stats import Interval, winsorised_mean
 
 Array = NDArray[np.float64]
 

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.errors import DataError, InputError
-from rumormill.stats.bootstrap import Interval
-from rumormill.stats.winsorize import winsorised_mean
+from rumormill.stats import Interval, winsorised_mean
 from rumormill.text import nearest, shown
 
 Floats = NDArray[np.float64]

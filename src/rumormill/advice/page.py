@@ -33,13 +33,14 @@ from rumormill.catalogue import label_of
 from rumormill.experiments.report.markup import picture, table
 from rumormill.files import write_atomically
 from rumormill.mesh.file import mesh_text
-from rumormill.plotting.palette import LOOKS, looks
 from rumormill.plotting.style import (
     GREY,
     HEIGHT,
+    LOOKS,
     WIDTH,
     decades_and_zero,
     key_below,
+    looks,
     new_figure,
     plain_ticks,
     style,

@@ -30,7 +30,7 @@ from rumormill.experiments.spec.schema import Spec
 from rumormill.graphs import Network
 from rumormill.policies import Plan, Policy, Prior
 from rumormill.seeds import root_seed, stream_seed
-from rumormill.stats.bootstrap import Interval, bootstrap_interval, relative_difference
+from rumormill.stats import Interval, bootstrap_interval, relative_difference
 from rumormill.text import nearest
 
 Array = NDArray[np.float64]

@@ -8,17 +8,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rumormill.advice.baselines import Baseline, Gain
-from rumormill.advice.knowledge import Knowledge
 from rumormill.advice.model_checks import ModelChecks
 from rumormill.advice.model_checks.homogeneity import PERMUTATIONS, group_numbers
 from rumormill.advice.problem import IN_GROUPS, KEPT, TOGETHER, Candidate, Outcome, restricted
 from rumormill.advice.reading.log import Log
-from rumormill.advice.replay import ReplayOutcome
+from rumormill.advice.replay import Knowledge, ReplayOutcome
 from rumormill.advice.reward_table import RewardTable
 from rumormill.advice.search import LADDER, MARGIN, Recommendation, Start
 from rumormill.graphs import Network
 from rumormill.policies import Prior
-from rumormill.stats.bootstrap import Interval
+from rumormill.stats import Interval
 from rumormill.text import plural
 
 MOST_NAMES = 6

@@ -30,7 +30,7 @@ from rumormill.advice.problem import (
     Problem,
     has_lemma,
 )
-from rumormill.stats.bootstrap import Interval
+from rumormill.stats import Interval
 
 # ζ beyond the grid.
 LADDER = (0.001, 0.003, 0.01, *ZETAS, 3.0, 10.0)

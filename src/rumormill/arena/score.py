@@ -26,8 +26,7 @@ from rumormill.arms import Bandit, Piecewise, RewardSource
 from rumormill.errors import InputError
 from rumormill.experiments.report.markup import safe_json
 from rumormill.experiments.report.markup import template as report_part
-from rumormill.stats.bootstrap import Interval
-from rumormill.stats.intervals import exact_median, ratios
+from rumormill.stats import Interval, exact_median, ratios
 from rumormill.text import plural
 from rumormill.theory import lower_bound
 

@@ -1,7 +1,7 @@
 """Reward laws, bandits made of them, and the replay of recorded rewards."""
 
 from rumormill.arms.bandit import Bandit, Replay, RewardSource, RewardStream, VaryingSource, stream_of
-from rumormill.arms.base import Arm, Moments
+from rumormill.arms.base import Arm, Moments, Objective
 from rumormill.arms.laws import (
     Bernoulli,
     Empirical,
@@ -12,7 +12,6 @@ from rumormill.arms.laws import (
     TwoPoint,
     two_point_pair,
 )
-from rumormill.arms.objective import Objective
 from rumormill.arms.stable import AlphaStable
 from rumormill.arms.varying import Clusters, Piecewise, Seasonal, Trend
 

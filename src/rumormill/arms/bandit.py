@@ -10,8 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rumormill.arms.base import Arm, Moments
-from rumormill.arms.objective import Objective, best_of, checked_objective, gaps_of, sign_of
+from rumormill.arms.base import Arm, Moments, Objective, best_of, checked_objective, gaps_of, sign_of
 from rumormill.errors import InputError
 from rumormill.formulas import default_eps
 from rumormill.text import shown
@@ -141,7 +140,7 @@ class Bandit(metaclass=NamedArguments):
         return f"Bandit([{', '.join(map(repr, self.arms))}]{order}{way})"
 
     def _repr_html_(self) -> str:
-        from rumormill.plotting.notebook import html_table
+        from rumormill.plotting.rendering import html_table
 
         rows = [
             {"arm": k, "law": repr(arm), "mean": float(mean), "gap": float(gap), "tail index": arm.tail_index}

@@ -154,7 +154,7 @@ Shaping = Callable[[NDArray[np.float64], NDArray[np.float64], float], None]
 def _shaping() -> Shaping:
     """The formula in a compiled loop, with the same bits; on whole arrays where there is no compiler."""
     try:
-        from rumormill.kernels.draws import shape_stable
+        from rumormill.kernels.counter_rng import shape_stable
     except ModuleNotFoundError:
         return plain_shaping
     return shape_stable

@@ -16,8 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rumormill.arms.bandit import Bandit, RewardStream, check_rounds
-from rumormill.arms.base import Arm, Moments
-from rumormill.arms.objective import Objective, best_of, gaps_of, sign_of
+from rumormill.arms.base import Arm, Moments, Objective, best_of, gaps_of, sign_of
 from rumormill.errors import InputError
 from rumormill.text import plural, shown
 from rumormill.validate import NamedArguments, number, positive, rewards_in_range, whole

@@ -19,8 +19,7 @@ from rumormill.graphs import Network, Topology
 from rumormill.policies import Prior
 from rumormill.protocol import Byzantine, Channel, Churn, Corruption
 from rumormill.seeds import RandomSource
-from rumormill.stats.bootstrap import Interval
-from rumormill.stats.intervals import exact_median, least_trials, ratios
+from rumormill.stats import Interval, exact_median, least_trials, ratios
 from rumormill.text import cell, nearest, plural, shown
 from rumormill.validate import inside, named_arguments
 
@@ -159,7 +158,7 @@ class Comparison:
         return "\n".join([self._title(), *table, *self.verdicts()])
 
     def _repr_html_(self) -> str:
-        from rumormill.plotting.notebook import html_lines, html_picture, html_table
+        from rumormill.plotting.rendering import html_lines, html_picture, html_table
         from rumormill.plotting.style import unseen
 
         with unseen():

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from rumormill import catalogue
 from rumormill.arms import RewardSource
-from rumormill.arms.objective import sign_of
+from rumormill.arms.base import sign_of
 from rumormill.engine.result import regrets_of_round
 from rumormill.engine.simulate import Table, policy_of, world_of
 from rumormill.engine.trace import LOOK_AHEAD

@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 
 from rumormill import catalogue
 from rumormill.arms import RewardSource, VaryingSource
-from rumormill.arms.objective import best_of, sign_of
+from rumormill.arms.base import best_of, sign_of
 from rumormill.engine.workers import ThreadPool
 from rumormill.errors import DataError, InputError
 from rumormill.files import read_bytes, write_atomically
 from rumormill.seeds import Role, stream_seed
-from rumormill.stats.bootstrap import bootstrap_band
+from rumormill.stats import bootstrap_band
 from rumormill.text import plural, rounded, setting
 from rumormill.validate import is_whole, named_arguments, refused, whole
 
@@ -183,7 +183,7 @@ class Result:
         """
         if ax is not None and not hasattr(ax, "fill_between"):
             raise refused("ax", ax, "matplotlib axes, or None for a new figure")
-        from rumormill.plotting.curves import plot_regret
+        from rumormill.plotting.drawing import plot_regret
 
         if label is None:
             taken = () if ax is None else ax.get_legend_handles_labels()[1]
@@ -253,7 +253,7 @@ class Result:
         )
 
     def _repr_html_(self) -> str:
-        from rumormill.plotting.notebook import html_picture, html_table
+        from rumormill.plotting.rendering import html_picture, html_table
         from rumormill.plotting.style import unseen
 
         with unseen():

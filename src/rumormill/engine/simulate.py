@@ -1,30 +1,36 @@
-"""One door to both engines: `simulate` plays one policy, `comparison.compare` several on the same rewards."""
+"""One door to both engines: `simulate` plays one policy, `comparison.compare` several on the same rewards.
+
+Notices on standard error say how far a simulation is, and that kernels are compiled. In notebooks standard
+error is shown below the cell, and a carriage return rewrites the line there as well.
+"""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 from rumormill import catalogue
 from rumormill.arms import Replay, RewardSource
-from rumormill.engine.notices import compilation_announced, progress_line
 from rumormill.engine.reference import constraint_of
 from rumormill.engine.result import Result, Trial, needs_actions, resolve_checkpoints, with_rewards
 from rumormill.engine.trial import Contender, Engine, play_trial, prepare, require_memory, require_network
 from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.errors import InputError
 from rumormill.graphs import Network, Topology
+from rumormill.plotting.rendering import in_notebook
 from rumormill.policies import MixedGroup, Prior, policy_name
 from rumormill.protocol import Byzantine, Channel, Churn, Corruption, PerfectChannel, World
 from rumormill.seeds import RandomSource, Role, root_seed, stream_seed
 from rumormill.system_memory import refuse_impossible
-from rumormill.text import shown
+from rumormill.text import duration, plural, shown
 from rumormill.validate import named_arguments, truth, whole
 
 OnProgress = Callable[[int, int], None]
@@ -306,3 +312,52 @@ class _RoundCounter:
             self._done += rounds
             if self._progress is not None:
                 self._progress(self._done, self._total)
+
+
+EVERY_S = 0.2
+
+
+def progress_line(stream: TextIO, clock: Callable[[], float] = time.monotonic) -> Callable[[int, int], None]:
+    """A progress callback that rewrites one line: the share done, and the time left at this pace."""
+    begun = shown = clock()
+
+    def show(done: int, total: int) -> None:
+        nonlocal shown
+        now = clock()
+        if now - shown < EVERY_S and done < total:
+            return
+        shown = now
+        left = (now - begun) / max(done, 1) * (total - done)
+        state = f"{duration(left)} left" if done < total else f"in {duration(now - begun)}"
+        stream.write(f"\r{done / total:4.0%} of {plural(total, 'round')}, {state}".ljust(60))
+        stream.write("\n" if done >= total else "")
+        stream.flush()
+
+    return show
+
+
+def is_interactive() -> bool:
+    """Whether standard error is seen at once: in a terminal or a notebook."""
+    return in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+
+
+@contextmanager
+def compilation_announced(policies: Sequence[str]) -> Iterator[None]:
+    """In a terminal or a notebook, say it when kernels are compiled inside: that takes a while."""
+    if not policies or not is_interactive():
+        yield
+        return
+    from rumormill.engine.compiled import COMPILING
+
+    def say() -> None:
+        COMPILING.on_begin = None
+        names = ", ".join(dict.fromkeys(policies))
+        print(f"compiling kernels for {names}, once on this machine: 8 to 20 s", file=sys.stderr, flush=True)
+
+    if COMPILING.on_begin is None:
+        COMPILING.on_begin = say
+    try:
+        yield
+    finally:
+        if COMPILING.on_begin is say:
+            COMPILING.on_begin = None

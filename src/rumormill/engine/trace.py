@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, VaryingSource
-from rumormill.arms.objective import sign_of
+from rumormill.arms.base import sign_of
 from rumormill.engine import reference
 from rumormill.engine.reference import checked_batch
 from rumormill.engine.result import needs_actions, with_regret

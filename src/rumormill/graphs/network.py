@@ -287,12 +287,12 @@ class Network(metaclass=NamedArguments):
         return f"Network(n_agents={self.n_agents}, n_edges={self.n_edges})"
 
     def _repr_html_(self) -> str:
-        from rumormill.plotting.notebook import html_lines, html_picture
+        from rumormill.plotting.rendering import html_lines, html_picture
 
         lines = html_lines(describe(self).splitlines())
         if self.n_agents > DRAWN_AGENTS or self.n_edges > DRAWN_LINKS:
             return lines + html_lines([f"not drawn: more than {DRAWN_AGENTS} agents or {DRAWN_LINKS} links"])
-        from rumormill.plotting.networks import small_picture
+        from rumormill.plotting.drawing import small_picture
 
         about = f"The network of {plural(self.n_agents, 'agent')} and {plural(self.n_edges, 'link')}"
         return lines + html_picture(small_picture(self.edges(), self.n_agents).axes[0], about)

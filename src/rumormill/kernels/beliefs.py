@@ -25,7 +25,7 @@ from rumormill.default_rule import (
     Beliefs,
 )
 from rumormill.kernels.jit import linked, part, step
-from rumormill.kernels.simd.bitmask import lowest_bit
+from rumormill.kernels.simd.masked_add import lowest_bit
 from rumormill.kernels.simd.strip_sums import CLIPPED_STRIP, MASK_BITS, Arriving, ClippedSums, add_clipped
 from rumormill.kernels.state import DrawState, Flags, Floats, Ids, Ints, MessageRing, Reach
 from rumormill.kernels.thompson import begin_draws, choose_largest_draws, fill_uniforms

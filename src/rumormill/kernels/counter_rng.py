@@ -2,6 +2,8 @@
 
 An event of probability p happens iff U < p; as U is a multiple of 2^-53, that is a comparison of integers
 (`limit_of`), which LLVM vectorises in a loop over links.
+
+Rewards from draws; and the slowest part of stable draws, with the same bits as on whole arrays.
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill import counter_rng as keyed
+from rumormill import formulas
 from rumormill.kernels.jit import kernel, linked, part, step
-from rumormill.kernels.state import Ids, Ints
+from rumormill.kernels.state import Floats, Ids, Ints, RewardLaw
 
 Keys = NDArray[np.uint64]
 
@@ -57,3 +60,24 @@ def link_keys(key: np.uint64, indptr: Ints, indices: Ids, symmetric: bool, keys:
                 keys[i] = key_of_two(key, min(a, b), max(a, b))
             else:
                 keys[i] = key_of_two(key, a, b)
+
+
+quarter_sine = step(formulas.quarter_sine)
+centred = step(formulas.centred)
+stable_parts = linked(formulas.stable_parts, centred=centred, quarter_sine=quarter_sine)
+
+
+@kernel
+def shape_stable(u: Floats, wait: Floats, alpha: float) -> None:
+    """Replace u and wait by their `formulas.stable_parts`."""
+    for i in range(u.shape[0]):
+        u[i], wait[i] = stable_parts(u[i], wait[i], alpha)
+
+
+@part
+def draw_rewards(draws: Floats, law: RewardLaw, arms: Ids, xs: Floats, pulls: Ints) -> None:
+    """The reward of every agent, and its pull counted."""
+    for v in range(draws.shape[0]):
+        arm = arms[v]
+        xs[v] = law.loc[arm] + law.scale[arm] * draws[v, 0 if law.shared else arm]
+        pulls[v, arm] += 1

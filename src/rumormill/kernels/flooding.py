@@ -13,7 +13,7 @@ import numpy as np
 from rumormill.kernels.counter_rng import Keys, even_delay, geometric_delay, happens, key_with, uniform_at
 from rumormill.kernels.jit import part
 from rumormill.kernels.lossy_state import AT_ONCE, EVEN, LOST, Delays, InFlight, Links
-from rumormill.kernels.simd.bitmask import lowest_bit, popcount
+from rumormill.kernels.simd.masked_add import lowest_bit, popcount
 from rumormill.kernels.state import Flags
 
 ONE = np.uint64(1)

@@ -11,8 +11,7 @@ import numpy as np
 
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.lossy_state import BestRows
-from rumormill.kernels.simd.bitmask import lowest_bit
-from rumormill.kernels.simd.masked_add import LANES
+from rumormill.kernels.simd.masked_add import LANES, lowest_bit
 from rumormill.kernels.state import Flags, Floats, Ids, Ints, Reach, SentRows, Words
 
 

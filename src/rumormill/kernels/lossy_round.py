@@ -14,8 +14,7 @@ import numpy as np
 from rumormill.kernels.decide import shared_arm, worth_sending
 from rumormill.kernels.flooding import send_bundles
 from rumormill.kernels.jit import kernel, part, step
-from rumormill.kernels.lossy_delivery import corrupted_value, delivery, rank_by_rules
-from rumormill.kernels.lossy_one_hop import deliver_one_hop
+from rumormill.kernels.lossy_delivery import corrupted_value, deliver_one_hop, delivery, rank_by_rules
 from rumormill.kernels.lossy_state import DRAWN, BlockFaults, LossyState
 from rumormill.kernels.means_sums import remove_expired
 from rumormill.kernels.origins import estimate_by_origins

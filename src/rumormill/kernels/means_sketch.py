@@ -14,7 +14,7 @@ import numpy as np
 from rumormill import formulas
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.means_stored import select
-from rumormill.kernels.simd.bitmask import lowest_bit
+from rumormill.kernels.simd.masked_add import lowest_bit
 from rumormill.kernels.simd.strip_sums import HUBER_STRIP, MASK_BITS, Arriving, HuberSteps, add_huber
 from rumormill.kernels.state import (
     CLIPPED,

@@ -11,8 +11,7 @@ import numpy as np
 
 from rumormill import formulas
 from rumormill.kernels.jit import part, step
-from rumormill.kernels.simd.bitmask import lowest_bit
-from rumormill.kernels.simd.masked_add import LANES, MOST, add_lanes
+from rumormill.kernels.simd.masked_add import LANES, MOST, add_lanes, lowest_bit
 from rumormill.kernels.simd.own_samples import STRIP, add_strip
 from rumormill.kernels.state import Calendar, Floats, Ids, Ints, MessageRing, RunningSums, Trimming, Words
 

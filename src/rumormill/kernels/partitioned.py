@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rumormill import formulas
-from rumormill.kernels.draws import draw_rewards
+from rumormill.kernels.counter_rng import draw_rewards
 from rumormill.kernels.jit import kernel, step
 from rumormill.kernels.means_sums import compute_required_ranks, count_and_add, remove_expired, sure_size
 from rumormill.kernels.state import (

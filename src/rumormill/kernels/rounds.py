@@ -13,17 +13,20 @@ from functools import cache
 import numpy as np
 
 from rumormill.kernels.beliefs import choose_by_beliefs, deliver_to_beliefs
+from rumormill.kernels.counter_rng import draw_rewards
 from rumormill.kernels.decide import (
     best_allowed,
     best_allowed_index,
+    check_priors,
     choose_arms,
     choose_by_table,
     choose_senders,
+    combine_indices,
+    combine_rows,
     publish_sent_rows,
     record_messages,
     start_with_unknown_arms,
 )
-from rumormill.kernels.draws import draw_rewards
 from rumormill.kernels.jit import kernel, part, step
 from rumormill.kernels.kmp import BestReceived, publish_rows, select_best_rows
 from rumormill.kernels.means_sketch import choose_by_index, deliver_to_sketches, estimate_sketches
@@ -36,7 +39,6 @@ from rumormill.kernels.means_sums import (
     remove_expired,
     sure_size,
 )
-from rumormill.kernels.priors import check_priors, combine_indices, combine_rows
 from rumormill.kernels.state import (
     ANY,
     CATONI,

@@ -319,7 +319,7 @@ class Mesh:
 
     def prior(self, game: GamePart, name: str) -> Prior | None:
         """What the agent of a node knows before its first decision, as rewards: costs are negated."""
-        from rumormill.arms.objective import sign_of
+        from rumormill.arms.base import sign_of
         from rumormill.policies import Prior
 
         given = game.prior

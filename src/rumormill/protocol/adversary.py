@@ -11,7 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from rumormill.arms import Arm, RewardSource
-from rumormill.arms.objective import sign_of
+from rumormill.arms.base import sign_of
 from rumormill.errors import InputError
 from rumormill.protocol.message import Message
 from rumormill.validate import NamedArguments, is_whole, one_of, probability, refused, reward, truth, whole

@@ -12,7 +12,7 @@ import numpy as np
 
 from rumormill.arms import Arm, Moments
 from rumormill.estimators import Estimator, Radius
-from rumormill.stats.intervals import clopper_pearson
+from rumormill.stats import clopper_pearson
 from rumormill.validate import eps as check_eps
 from rumormill.validate import inside, positive, refused, whole
 

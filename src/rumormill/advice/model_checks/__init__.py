@@ -18,7 +18,7 @@ from rumormill.advice.reading.log import Log
 from rumormill.advice.reward_table import RewardTable
 from rumormill.arms import Moments
 from rumormill.errors import DataError
-from rumormill.stats.winsorize import cell_means
+from rumormill.stats import cell_means
 from rumormill.text import plural
 
 Array = NDArray[np.float64]

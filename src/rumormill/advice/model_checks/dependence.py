@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rumormill.advice.model_checks.drift import PIECES
 from rumormill.advice.model_checks.homogeneity import CLIP, blocks_of
 from rumormill.advice.reward_table import RewardTable
-from rumormill.stats.winsorize import clipped
+from rumormill.stats import clipped
 
 Array = NDArray[np.float64]
 

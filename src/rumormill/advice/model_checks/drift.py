@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from rumormill.advice.model_checks.homogeneity import CLIP, LEVEL, blocks_of, combined_p
 from rumormill.advice.reward_table import RewardTable
-from rumormill.stats.winsorize import cell_means, clipped, within_rounding_error
+from rumormill.stats import cell_means, clipped, within_rounding_error
 
 Array = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.advice.reward_table import RewardTable
-from rumormill.stats.winsorize import cell_means, clipped, winsorised_cells, within_rounding_error
+from rumormill.stats import cell_means, clipped, winsorised_cells, within_rounding_error
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int32]

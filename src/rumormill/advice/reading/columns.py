@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rumormill.arms.objective import Objective
+from rumormill.arms.base import Objective
 from rumormill.errors import DataError, InputError
 from rumormill.text import nearest
 from rumormill.validate import LARGEST_REWARD

@@ -31,7 +31,7 @@ from rumormill.advice.reading.columns import (
     with_time,
 )
 from rumormill.advice.reading.formats import scanned, suffix_of
-from rumormill.arms.objective import Objective, checked_objective, sign_of
+from rumormill.arms.base import Objective, checked_objective, sign_of
 from rumormill.errors import DataError, InputError
 from rumormill.text import nearest, plural
 from rumormill.validate import LARGEST_REWARD, refused

@@ -29,7 +29,7 @@ from rumormill.experiments.run.progress import CountDisplay
 if TYPE_CHECKING:
     from rumormill.advice.reading.log import Log
     from rumormill.advice.report_text import LogAdvice
-    from rumormill.arms.objective import Objective
+    from rumormill.arms.base import Objective
     from rumormill.graphs import Network
 
 Source = Annotated[
@@ -290,9 +290,8 @@ def _recheck(
     jobs: int | None,
     json: bool,
 ) -> None:
-    from rumormill.advice.mesh_output import read_setting
+    from rumormill.advice.mesh_output import read_setting, recheck
     from rumormill.advice.reading.log import read_log
-    from rumormill.advice.recheck import recheck
     from rumormill.advice.report_text import recommendation
 
     given = read_setting(like)

@@ -16,10 +16,12 @@ from rumormill.graphs import Network
 from rumormill.kernels.consensus import (
     ConsensusRules,
     ConsensusState,
+    DelayedRules,
+    DelayedState,
     play_consensus_block,
+    play_delayed_block,
     play_lossy_consensus_block,
 )
-from rumormill.kernels.delayed import DelayedRules, DelayedState, play_delayed_block
 from rumormill.kernels.lossy_state import LOST
 from rumormill.kernels.simd.row_sums import LANES, MOST_VECTORS, RowSums
 from rumormill.policies import DDUCB, ConsensusPlan, DelayedPlan

@@ -1,7 +1,7 @@
 """The claims of a spec, each tested on the trials of a run: an estimate, an interval and a verdict.
 
 A comparison "A beats B" looks at regret at the horizon, at the median over trials of A/B - 1, both on the
-same rewards. The interval is exact for any law of regret (stats/intervals.py); the intervals of one scope
+same rewards. The interval is exact for any law of regret (stats.py); the intervals of one scope
 hold together with 95 % confidence (Bonferroni). A claim holds if its whole interval says so, does not hold
 if its whole interval says the opposite, and is otherwise not decided; nor is it where the mean over trials
 says the opposite of the median. "At least as good" is decided by the end of the interval: it may not reach
@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from rumormill.experiments.analyse.measured import LIMITS, Measurements, Values, in_words, is_number, symbol
 from rumormill.experiments.spec import schema
-from rumormill.stats.bootstrap import Interval
-from rumormill.stats.intervals import change_of_means, least_trials, median_interval, ratios
+from rumormill.stats import Interval, change_of_means, least_trials, median_interval, ratios
 from rumormill.text import plural, rounded, setting, share, shares, times
 
 Word = Literal["holds", "does not hold", "not decided at this size"]

@@ -17,7 +17,7 @@ from rumormill.experiments.spec.building import CONSTANT, PRINTED
 from rumormill.experiments.spec.errors import own_names
 from rumormill.experiments.spec.schema import Spec
 from rumormill.protocol import Imperfect, World
-from rumormill.stats.bootstrap import Interval, bootstrap_band
+from rumormill.stats import Interval, bootstrap_band
 from rumormill.text import band, plural, setting
 
 if TYPE_CHECKING:

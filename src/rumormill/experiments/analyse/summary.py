@@ -31,8 +31,7 @@ from rumormill.experiments.analyse.measured import Row as Row
 from rumormill.experiments.analyse.measured import Series as Series
 from rumormill.experiments.analyse.tuning import BEST, Tuning, folded
 from rumormill.experiments.run.manifest import best_constants
-from rumormill.stats.bootstrap import Interval
-from rumormill.stats.intervals import change_of_means, least_trials, median_interval, ratios
+from rumormill.stats import Interval, change_of_means, least_trials, median_interval, ratios
 from rumormill.text import plural, share, shares
 
 if TYPE_CHECKING:
@@ -226,7 +225,7 @@ class Summary(Measurements):
         return f"Summary({self.name}: {', '.join(self.policies)}{points}; round {self.horizon:,})"
 
     def _repr_html_(self) -> str:
-        from rumormill.plotting.notebook import html_table
+        from rumormill.plotting.rendering import html_table
 
         title = (
             f"{self.name}: group regret at round {self.horizon:,}, {plural(self.manifest.trials, 'trial')}"

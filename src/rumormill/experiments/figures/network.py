@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from rumormill.experiments.analyse.measured import fault_sentences_of
-from rumormill.plotting.networks import draw_links, layout
-from rumormill.plotting.palette import LOOKS
-from rumormill.plotting.style import dot, legend_below, new_figure, style
+from rumormill.plotting.drawing import draw_links, layout
+from rumormill.plotting.style import LOOKS, dot, legend_below, new_figure, style
 from rumormill.text import rounded
 
 if TYPE_CHECKING:

@@ -30,15 +30,15 @@ from rumormill.experiments.figures.regret import (
     regret_over_time,
 )
 from rumormill.files import write_atomically
-from rumormill.plotting.notebook import in_notebook, shown_when_returned
-from rumormill.plotting.palette import Look, looks
-from rumormill.plotting.rendering import KINDS, save, write_caption
+from rumormill.plotting.rendering import KINDS, in_notebook, save, shown_when_returned, write_caption
 from rumormill.plotting.style import (
+    Look,
     band_key,
     bar_key,
     for_pyplot,
     from_zero,
     key_below,
+    looks,
     new_figure,
     sheet_in_use,
     style,

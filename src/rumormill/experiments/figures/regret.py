@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 
 from rumormill.errors import InputError
 from rumormill.experiments.analyse.measured import Values, axis_name, in_words, is_number, named, value_name
-from rumormill.plotting.curves import curve
-from rumormill.plotting.palette import Look, looks
+from rumormill.plotting.drawing import curve
 from rumormill.plotting.style import (
     GREY,
     MOST_PANELS,
     WIDTH,
+    Look,
     band_key,
     bar_key,
     decades_and_zero,
@@ -28,6 +28,7 @@ from rumormill.plotting.style import (
     key_below,
     labelled_ticks,
     logarithmic,
+    looks,
     new_figure,
     nothing,
     plain_ticks,

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rumormill.experiments.figures.regret import panels_over_time
-from rumormill.plotting.curves import few
-from rumormill.plotting.palette import Look, looks
+from rumormill.plotting.drawing import few
 from rumormill.plotting.style import (
     GREY,
     HEIGHT,
     MOST_PANELS,
     WIDTH,
+    Look,
     dot,
     key_below,
     logarithmic,
+    looks,
     new_figure,
     plain_ticks,
     spread,

@@ -27,9 +27,8 @@ from rumormill.experiments.run.manifest import Manifest, fingerprint
 from rumormill.experiments.spec.reading import at_scale, decode, named_spec, spec_names
 from rumormill.experiments.watch.cases import report_section
 from rumormill.files import to_toml, write_atomically
-from rumormill.plotting.palette import looks
 from rumormill.plotting.rendering import made_folder
-from rumormill.plotting.style import band_key
+from rumormill.plotting.style import band_key, looks
 from rumormill.text import cell, duration, number, plural, rounded, setting
 
 if TYPE_CHECKING:

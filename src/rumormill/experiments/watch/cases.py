@@ -31,9 +31,9 @@ from rumormill.experiments.spec.errors import own_errors, own_names
 from rumormill.experiments.spec.schema import PolicyPart, Spec
 from rumormill.files import write_atomically
 from rumormill.graphs import Network
-from rumormill.plotting.networks import layout
-from rumormill.plotting.palette import ON_BLACK, ON_WHITE, arm_colours, ink_on, looks
+from rumormill.plotting.drawing import layout
 from rumormill.plotting.rendering import made_folder
+from rumormill.plotting.style import ON_BLACK, ON_WHITE, arm_colours, ink_on, looks
 from rumormill.text import nearest, plural, rounded, setting
 
 

@@ -17,9 +17,18 @@ from rumormill.engine.trace import Bundle, Trace
 from rumormill.errors import InputError
 from rumormill.experiments.watch.cases import Play, Watched
 from rumormill.files import read_bytes, write_atomically
-from rumormill.plotting.palette import arm_colours, ink_on, looks
 from rumormill.plotting.rendering import made_folder
-from rumormill.plotting.style import GREY, dot, legend_below, new_figure, plain_ticks, style
+from rumormill.plotting.style import (
+    GREY,
+    arm_colours,
+    dot,
+    ink_on,
+    legend_below,
+    looks,
+    new_figure,
+    plain_ticks,
+    style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

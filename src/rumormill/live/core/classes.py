@@ -16,7 +16,7 @@ from rumormill.live.core.game import LiveGame
 from rumormill.live.core.node_config import GameConfig
 from rumormill.live.core.records import Born
 from rumormill.policies import Prior
-from rumormill.stats.winsorize import winsorised
+from rumormill.stats import winsorised
 
 LABEL = re.compile(r"[A-Za-z0-9._:+-]{1,64}")
 """Names of classes."""

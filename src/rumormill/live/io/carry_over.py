@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rumormill.arms.objective import sign_of
+from rumormill.arms.base import sign_of
 from rumormill.errors import InputError
 from rumormill.live.core.classes import WEIGHT
 from rumormill.live.core.node_config import hop_budget, plan_part, seat_of, within
@@ -22,7 +22,7 @@ from rumormill.policies.base import Policy, Seat, policy_name
 from rumormill.policies.message_passing_agent import Samples
 from rumormill.policies.message_passing_policy import RobustPolicy
 from rumormill.policies.prior import Prior
-from rumormill.stats.winsorize import winsorised
+from rumormill.stats import winsorised
 from rumormill.text import nearest, one_line
 
 Sample = tuple[float, int, float]

@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from rumormill.arms.objective import sign_of
+from rumormill.arms.base import sign_of
 from rumormill.errors import DataError, InputError
 from rumormill.files import StoreError, write_atomically
 from rumormill.live.core import records

@@ -1,1 +1,0 @@
-"""Statistics without a home in the field libraries: bootstrap, exact intervals, winsorised means."""
