@@ -59,3 +59,12 @@ def test_published_entries_are_of_todays_rules(name: str) -> None:
         one.label for one in entries if one.rules != rules_of(entry_of(one.label, table[one.label], None))
     ]
     assert not stale
+
+
+def test_small_games_show_a_rule_for_bounded_rewards(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forced samples of the default depend on it: without, an entry would be taken for today's."""
+    spec = entry_of("Default", shipped_entries()["Default"], None)
+    before = rules_of(spec)
+    assert rules_of(spec) == before
+    monkeypatch.setattr("rumormill.default_rule.bounded", lambda *given: False)
+    assert rules_of(spec) != before

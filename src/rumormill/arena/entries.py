@@ -1,6 +1,6 @@
 """Entries as files: what a policy reached in every cell and trial, with checksums.
 
-An entry is named by its policy's settings and by `rules`: what the policy does in a small game, and the
+An entry is named by its policy's settings and by `rules`: what the policy does in small games, and the
 checksums of own modules. A cell is kept under the checksum of its game. Files are written atomically and hold
 a checksum of their own; a damaged one is reported and played again.
 """
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from rumormill.arena.suite import ArenaCell, Suite, checksum
-from rumormill.arms import Bandit, Pareto, StudentT
+from rumormill.arms import Arm, Bandit, Bernoulli, LogNormal, Pareto, StudentT
 from rumormill.engine.trial import play_trial, prepare
 from rumormill.errors import DataError
 from rumormill.experiments.spec.building import build_policy
@@ -30,8 +30,14 @@ from rumormill.files import read_bytes, write_atomically
 from rumormill.graphs import Network
 from rumormill.text import one_line
 
-# Raised when what is played changes in a way that the small game does not show.
-RULES = 1
+# Raised when what is played changes in a way that the small games do not show.
+RULES = 2
+# Rounds and laws: tails and skew, rewards that are bounded and tie, arms of different shapes.
+SMALL_GAMES: list[tuple[int, list[Arm]]] = [
+    (60, [StudentT(df=2.5, loc=0.2), Pareto.with_mean(0.6, tail=1.8), StudentT(df=2.5, loc=0.5)]),
+    (200, [Bernoulli().at_mean(mean) for mean in (0.3, 0.7, 0.5)]),
+    (200, [LogNormal(sigma=sigma).at_mean(mean) for mean, sigma in ((1.0, 0.5), (1.3, 1.5), (1.1, 1.0))]),
+]
 
 
 @dataclass(frozen=True)
@@ -133,17 +139,17 @@ class EntryStore:
 
 
 def rules_of(spec: Spec) -> str:
-    """Checksum of what the policy does in a small game, and of the own modules that it is made of."""
-    laws = [StudentT(df=2.5, loc=0.2), Pareto.with_mean(0.6, tail=1.8), StudentT(df=2.5, loc=0.5)]
-    marks = np.array([60], dtype=np.int64)
+    """Checksum of what the policy does in a few small games, and of the own modules that it is made of."""
+    played = sha256()
     with own_errors(spec):
         policy = build_policy(spec, spec.policies[0])
-        contender = prepare(policy, Network.ring(5), len(laws), engine="reference")
-        seed = np.random.SeedSequence(20)
-        (trial,) = play_trial([contender], Bandit(laws), 60, seed, marks, keep_actions=True)
-    assert trial.actions is not None
-    actions = sha256(trial.actions.astype("<i8").tobytes()).hexdigest()
-    return checksum([RULES, actions, own_sources(spec)])
+        contender = prepare(policy, Network.ring(5), 3, engine="reference")
+        for number, (rounds, laws) in enumerate(SMALL_GAMES):
+            seed, marks = np.random.SeedSequence([20, number]), np.array([rounds], dtype=np.int64)
+            (trial,) = play_trial([contender], Bandit(laws), rounds, seed, marks, keep_actions=True)
+            assert trial.actions is not None
+            played.update(trial.actions.astype("<i8").tobytes())
+    return checksum([RULES, played.hexdigest(), own_sources(spec)])
 
 
 def shipped_folder(suite: Suite) -> Path:
