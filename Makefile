@@ -129,7 +129,7 @@ bench: $(VENV)/.node
 	$(BIN)/python scripts/bench_waits.py
 	$(BIN)/python scripts/bench_peers.py
 	$(BIN)/python scripts/bench_advice.py
-	$(BIN)/python scripts/bench_advice.py --large
+	$(BIN)/python scripts/bench_advice.py --rows 10000000
 	$(BIN)/python scripts/bench_live.py
 
 clean:

@@ -280,6 +280,13 @@ def winsor_limits(table: Array) -> Array:
     return limits
 
 
+def row_means(table: Array) -> tuple[Array, Array]:
+    """Winsorised mean and standard error of every row of a table, as `winsorised_mean` has them."""
+    low, high = winsor_limits(table)[:, :, None]
+    moved = np.clip(table, low, high)
+    return moved.mean(axis=1), moved.std(axis=1, ddof=1) / np.sqrt(table.shape[1])
+
+
 def cell_means(
     values: Array, cell: NDArray[np.int64], n_cells: int
 ) -> tuple[Array, Array, NDArray[np.int64]]:

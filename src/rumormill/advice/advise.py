@@ -31,7 +31,7 @@ from rumormill.advice.problem import (
 from rumormill.advice.reading.log import Log
 from rumormill.advice.replay import Knowledge, LogProblem
 from rumormill.advice.report_text import LogAdvice
-from rumormill.advice.reward_table import RewardTable, build_reward_table, for_agents, with_support
+from rumormill.advice.reward_table import RewardTable, build_reward_table, for_agents, shortened, with_support
 from rumormill.advice.search import MARGIN, Recommendation, choose, explore
 from rumormill.errors import InputError
 from rumormill.experiments.spec.building import build_network
@@ -149,11 +149,13 @@ def _advise_log(
     if left_out:
         model = check_model(table, rng)
     network = _network_of(table, network)
+    full, table = table, shortened(table, network.n_agents)
     cut = round(FIRST * table.rounds)
     values = for_agents(table, network.n_agents, cut, rng)
     if model.drift.drifts:
         notes.append("The log drifts: settings are compared on all of it, as a part would not show changes.")
-    first = log_problem(table, model, network, values, cut, root, jobs, on_play)
+    longer = None if table is full else for_agents(full, network.n_agents, round(FIRST * full.rounds), rng)
+    first = log_problem(table, model, network, values, cut, root, jobs, on_play, longer)
     choice = choose(first, explore(first, estimators))
     all_agents = (tuple(range(network.n_agents)),)
     groups = group_numbers(model.homogeneity.groups, network.n_agents)
@@ -184,11 +186,12 @@ def log_problem(
     root: np.random.SeedSequence,
     jobs: int | None,
     on_play: Callable[[int], None],
+    longer: NDArray[np.float64] | None = None,
 ) -> LogProblem:
     """The first part of a log, with the rest as its hold-out; groups come from the first part alone.
 
     A log that drifts is compared as a whole, since a part would not show how a candidate gets over a
-    change; its hold-out counts the rounds after `cut` only.
+    change; its hold-out counts the rounds after `cut` only. `longer`: all rounds of a shortened log.
     """
     n_agents, drifts = network.n_agents, model.drift.drifts
     groups = groups_of_table(values[:cut], table.log.sign) if model.homogeneity.differs else ()
@@ -196,7 +199,6 @@ def log_problem(
     networks = {TOGETHER: network}
     if len(groups) > 1:
         networks[IN_GROUPS] = restricted(network, group_of)
-    recorded = recorded_cells(table, values)
     counts = table.recorded.sum(axis=0) if table.log.agents is not None else None
 
     def problem(
@@ -230,7 +232,8 @@ def log_problem(
     first = whole if drifts else problem(values[:cut], 1, like=whole)
     first.rest = problem(values, 2, cut, whole) if drifts else problem(values[cut:], 2, like=whole)
     first.whole = whole
-    whole_log = Knowledge(values, recorded, group_of, table.log.sign, model.moments)
+    first.longer = None if longer is None else problem(longer, 1, like=whole)
+    whole_log = Knowledge(values, recorded_cells(table, values), group_of, table.log.sign, model.moments)
     first.after = problem(values[cut:], 4, like=whole, known=whole_log.part(slice(None, cut)))
     first.exchanged = problem(values[:cut], 5, like=whole, known=whole_log.part(slice(cut, None)))
     return first

@@ -19,19 +19,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from rumormill import catalogue
 from rumormill.advice.problem import OWN, TOGETHER, Candidate, Outcome, Problem
 from rumormill.arms import Moments, Replay
 from rumormill.arms.base import Objective, sign_of
 from rumormill.engine import Contender, play_trial
-from rumormill.engine.workers import Tick, no_tick
+from rumormill.engine.workers import Threads, Tick, no_tick
 from rumormill.formulas import log_confidence
 from rumormill.graphs import Network
 from rumormill.policies import Prior
 from rumormill.seeds import stream_seed
-from rumormill.stats import Interval, cell_means, winsor_limits, winsorised_mean
+from rumormill.stats import Interval, row_means, winsor_limits, winsorised_mean
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,8 @@ Actions = NDArray[np.int64]
 # tells variance between logs from variance between replays. Large tables get half as many.
 LOOK, LOGS, TIMES = 8, 24, 2
 LARGE = 1_000_000
+# Samples that games with means that keep them all may hold at once, some 60 bytes each.
+AT_ONCE = 2_000_000
 # Block length: twice the cube root of the rounds, at least LEAST_BLOCK. Drift: donors within NEAR of the log.
 LEAST_BLOCK, NEAR = 5, 0.1
 CONFIDENCE = 0.95
@@ -139,8 +141,9 @@ class LogProblem(Problem):
     `remembers`: rewards depend on the last ones, so blocks are resampled. Outcomes count from round
     `count_from` on. `recorded`: number of values of every (agent, arm) that were recorded, not imputed.
     `known`: what is known at the start, for warm starts and fixed arms. `length`: rounds of a resample,
-    default as many as recorded. The caller sets `rest` (the hold-out), `whole`, `after` (the rest, with the
-    first part known) and `exchanged` (the first part, with the rest known).
+    default as many as recorded. The caller sets `rest` (the hold-out), `whole`, `longer` (`whole` with all
+    rounds, where these are fewer than its table had), `after` (the rest, with the first part known) and
+    `exchanged` (the first part, with the rest known).
     """
 
     def __init__(
@@ -179,6 +182,7 @@ class LogProblem(Problem):
         self._played: dict[Candidate, ReplayOutcome] = {}
         self.rest: LogProblem | None = None
         self.whole: LogProblem | None = None
+        self.longer: LogProblem | None = None
         self.after: LogProblem | None = None
         self.exchanged: LogProblem | None = None
 
@@ -244,7 +248,10 @@ class LogProblem(Problem):
                 if not candidate.fixed:
                     self.policy(candidate)
                     self.prior(candidate)
-            self.workers.run(waiting, work, keep)
+            self.workers.run([each for each in waiting if not self._stores(each)], work, keep)
+            at_once = AT_ONCE // (self.length * self.values.shape[1] ** 2)
+            few = Threads(max(1, min(self.workers.jobs, at_once)))
+            few.run([each for each in waiting if self._stores(each)], work, keep)
         # In the order of the request, not of the workers: ties must not depend on scheduling.
         self._played.update({candidate: done[candidate] for candidate in waiting})
         return [self._played[candidate] for candidate in candidates]
@@ -258,8 +265,9 @@ class LogProblem(Problem):
 
     def worse_in_order(self, chosen: Candidate, alone: Candidate) -> bool:
         """Whether `chosen` lost and paid more than `alone` on the whole log in its recorded order."""
-        assert self.whole is not None
-        (loss, paid), (lost, spent) = self.whole.in_order(chosen), self.whole.in_order(alone)
+        whole = self.whole if self.longer is None or self._stores(chosen) else self.longer
+        assert whole is not None
+        (loss, paid), (lost, spent) = whole.in_order(chosen), whole.in_order(alone)
         return loss > lost and sign_of(self.objective) * (paid - spent) < 0
 
     def in_order(self, candidate: Candidate) -> tuple[float, float]:
@@ -275,21 +283,31 @@ class LogProblem(Problem):
 
     # --- one candidate ----------------------------------------------------------------------------------
 
+    def _stores(self, candidate: Candidate) -> bool:
+        """Whether agents keep every sample of all others."""
+        name = candidate.estimator if candidate.cooperates else None
+        return name is not None and not catalogue.make("estimator", name).bounded_memory
+
     def _replayed(
         self, candidate: Candidate, keys: Sequence[tuple[int, int]], shape: tuple[int, int], tick: Tick
     ) -> ReplayOutcome:
-        """The outcome on the resamples `keys`, of which the first is the recorded log."""
+        """The outcome on the resamples `keys`, of which the first is the recorded log; a look goes on."""
         contender = None if candidate.fixed else self.contender(candidate)
-        losses, paid, first, sent = [], [], None, (0.0, 0.0)
+        look, sent, first = self._played.get(candidate), (0.0, 0.0), None
+        found: dict[tuple[int, int], tuple[float, float]] = {}
+        if look is not None:
+            pairs = zip(look.loss[:, 0].tolist(), look.paid[:, 0].tolist(), strict=True)
+            found = {(number + 1, 0): pair for number, pair in enumerate(pairs)}
+            found[0, 0], first = (look.recorded, 0.0), look.actions
         for key in keys:
-            values, means, limits = self.log(*key)
-            actions, sent = self._actions(candidate, contender, values, tick)
-            first = actions if first is None else first
-            losses.append(self._loss(actions, means))
-            paid.append(self._paid(actions, values, limits))
+            if key not in found:
+                values, means, limits = self.log(*key)
+                actions, sent = self._actions(candidate, contender, values, tick)
+                first = actions if first is None else first
+                found[key] = self._loss(actions, means), self._paid(actions, values, limits)
         assert first is not None
-        loss, outcome = np.array(losses[1:]).reshape(shape), np.array(paid[1:]).reshape(shape)
-        return ReplayOutcome(candidate, loss, outcome, *sent, losses[0], first)
+        loss, outcome = np.array([found[key] for key in keys[1:]]).T.reshape(2, *shape)
+        return ReplayOutcome(candidate, loss, outcome, *sent, found[0, 0][0], first)
 
     def _actions(
         self, candidate: Candidate, contender: Contender | None, values: Array, tick: Tick = no_tick
@@ -334,13 +352,12 @@ class LogProblem(Problem):
     def _means(self, values: Array) -> Array:
         """The means [segment, agent, arm]: the agent's own, shrunk towards those of its group."""
         rounds, n_agents, n_arms = values.shape
-        segment = np.arange(rounds) * self.segments // rounds
-        cell = (segment[:, None] * n_agents + np.arange(n_agents))[:, :, None] * n_arms + np.arange(n_arms)
         shape = (self.segments, n_agents, n_arms)
-        flat = cell_means(values.ravel(), cell.ravel(), math.prod(shape))
+        starts = -(-np.arange(1, self.segments) * rounds // self.segments)
+        flat: Array = np.array([row_means(_columns(part)) for part in np.split(values, starts)])
         # Imputed cells add no information: the error is that of the values recorded.
         thin = np.sqrt(rounds / np.clip(self.recorded, 1, self.rounds))
-        own, errors = flat[0].reshape(shape), flat[1].reshape(shape) * thin
+        own, errors = flat[:, 0].reshape(shape), flat[:, 1].reshape(shape) * thin
         made = np.empty_like(own)
         for group in range(int(self.group_of.max()) + 1):
             here = self.group_of == group
@@ -350,8 +367,12 @@ class LogProblem(Problem):
 
 def _winsor_limits(values: Array) -> Array:
     """[low or high, agent, arm]: what the values [round, agent, arm] are winsorised at."""
-    columns = np.ascontiguousarray(values.reshape(len(values), -1).T)
-    return winsor_limits(columns).reshape(2, *values.shape[1:])
+    return winsor_limits(_columns(values)).reshape(2, *values.shape[1:])
+
+
+def _columns(values: Array) -> Array:
+    """The values [round, agent, arm] of every (agent, arm) as a row."""
+    return np.ascontiguousarray(values.reshape(len(values), -1).T, dtype=np.float64)
 
 
 def shrunk_means(means: Array, errors: Array) -> Array:
@@ -380,7 +401,7 @@ def interval_of_differences(differences: Array) -> Interval:
     within = float(differences.var(axis=1, ddof=1).mean()) if times > 1 else 0.0
     of_log = max(between - within / times, 0.0)
     error = np.sqrt(of_log + within / (logs * times)) if times > 1 else np.sqrt(between)
-    reach = float(stats.t.ppf((1 + CONFIDENCE) / 2, logs - 1)) * float(error)
+    reach = float(stdtrit(logs - 1, (1 + CONFIDENCE) / 2)) * float(error)
     return Interval(middle, middle - reach, middle + reach)
 
 

@@ -27,6 +27,9 @@ Kind = Literal["full", "partial", "chosen"]
 
 MOST_ROUNDS, LEAST_ROUNDS = 2_000, 40
 MOST_CELLS = 1_000_000
+# A log of more values than this is replayed in games of so many samples, all that agents may receive counted,
+# but of so many rounds at least.
+ORDINARY, MOST_SAMPLES, LEAST_SHORT = 50_000, 3_000_000, 200
 # Agents share a clock if on average this share of them decides at a time.
 ALIGNED = 0.5
 # An agent with fewer values of an arm cannot be replayed from its own.
@@ -95,19 +98,17 @@ def without_agents(table: RewardTable, out: NDArray[np.bool_]) -> RewardTable:
     )
 
 
-def borrowed(
-    table: RewardTable, weak: NDArray[np.bool_], group_of: NDArray[np.int64], rng: np.random.Generator
-) -> RewardTable:
-    """The table with the cells of weak (agent, arm) pairs imputed from agents of the same group."""
-    values = table.values.copy()
-    for v, k in np.argwhere(weak):
-        near = np.flatnonzero(group_of == group_of[v])
-        there = np.argwhere(table.recorded[:, near, k])
-        if not len(there):
-            continue
-        donors = table.values[there[:, 0], near[there[:, 1]], k]
-        gaps = np.flatnonzero(~table.recorded[:, v, k])
-        values[gaps, v, k] = donors[_neighbours_in_time(there[:, 0], gaps, rng)]
+def borrowed(table: RewardTable, rng: np.random.Generator) -> RewardTable:
+    """The table with missing cells imputed from all agents."""
+    values, donors = table.values.copy(), []
+    for k in range(table.log.n_arms):
+        there = table.recorded[:, :, k]
+        donors.append((np.nonzero(there)[0], table.values[:, :, k][there]))
+    for v in range(table.n_agents):
+        for k, (rounds, found) in enumerate(donors):
+            gaps = np.flatnonzero(~table.recorded[:, v, k])
+            if len(rounds):
+                values[gaps, v, k] = found[_neighbours_in_time(rounds, gaps, rng)]
     return replace(table, values=values)
 
 
@@ -121,8 +122,7 @@ def with_support(
     weak = unsupported(table)
     if table.log.agents is not None and table.kind != "full" and not differs:
         # Few values of one agent, used repeatedly, would fix its luck: impute from all agents.
-        same = np.zeros(table.n_agents, dtype=np.int64)
-        table = borrowed(table, np.ones(weak.shape, dtype=np.bool_), same, rng)
+        table = borrowed(table, rng)
     if not weak.any():
         return table, False, []
     agents: NDArray[np.bool_] = np.asarray(weak.any(axis=1), dtype=np.bool_)
@@ -145,6 +145,29 @@ def with_support(
         "the arms are not the same for all."
     )
     return without_agents(table, agents), True, [note]
+
+
+def shortened(table: RewardTable, n_agents: int) -> RewardTable:
+    """The table of a large log, its rounds joined until a game of so many agents has `MOST_SAMPLES` samples.
+
+    Every agent may hear of every pull. Of several recorded values in a cell the first is kept.
+    """
+    most = max(LEAST_SHORT, MOST_SAMPLES // n_agents**2)
+    if len(table.log.value) <= ORDINARY or table.rounds <= most:
+        return table
+    ends = np.arange(1, most + 1) * table.rounds // most
+    here = np.concatenate([[0], ends[:-1]])
+    values, recorded = table.values[here], table.recorded[here]
+    for _ in range(-(-table.rounds // most) - 1):
+        here = np.minimum(here + 1, ends - 1)
+        new = table.recorded[here] & ~recorded
+        values[new], recorded[new] = table.values[here][new], True
+    slot = np.searchsorted(ends, table.slot, side="right").astype(np.int32)
+    note = (
+        f"Of {len(table.log.value):,} values all were checked; games have {most:,} rounds instead of "
+        f"{table.rounds:,}, and losses, gains and intervals are those of games of this length."
+    )
+    return replace(table, slot=slot, values=values, recorded=recorded, notes=(*table.notes, note))
 
 
 def for_agents(table: RewardTable, n_agents: int, cut: int, rng: np.random.Generator) -> Array:

@@ -52,19 +52,8 @@ class Drift:
 
 def check_drift(table: RewardTable, rng: np.random.Generator) -> Drift:
     """The permutation test, the place of the change, and whether the best arm changes."""
-    log = table.log
-    values = clipped(log.value, log.arm, log.n_arms, CLIP)
-    cell = log.agent.astype(np.int64) * log.n_arms + log.arm
-    n = np.bincount(cell, minlength=log.n_agents * log.n_arms)
-    middle = np.bincount(cell, weights=values, minlength=len(n)) / np.maximum(n, 1)
     count = min(PIECES, table.rounds)
-    where = blocks_of(table, count) * len(n) + cell
-    distances = values - middle[cell]
-    if within_rounding_error(distances, log.value):
-        distances[:] = 0.0
-    sums = np.bincount(where, weights=distances, minlength=count * len(n))
-    left: Array = sums.astype(np.float64).reshape(count, log.n_agents, log.n_arms)
-    p_value, seen, place, wave = _permutation_test(left, rng)
+    p_value, seen, place, wave = _permutation_test(_pieces(table, count), rng)
     means, best, changes, value = _segments(table)
     by_season = bool(seen[1] > seen[0]) and wave > 1
     return Drift(
@@ -77,6 +66,21 @@ def check_drift(table: RewardTable, rng: np.random.Generator) -> Drift:
         changes and p_value <= LEVEL,
         value,
     )
+
+
+def _pieces(table: RewardTable, count: int) -> Array:
+    """Sums over short pieces of time of the clipped values, centred by agent and arm: (piece, agent, arm)."""
+    log = table.log
+    distances = clipped(log.value, log.arm, log.n_arms, CLIP)
+    cell = log.agent.astype(np.int64) * log.n_arms + log.arm
+    n = np.bincount(cell, minlength=log.n_agents * log.n_arms)
+    middle = np.bincount(cell, weights=distances, minlength=len(n)) / np.maximum(n, 1)
+    distances -= middle[cell]
+    if within_rounding_error(distances, log.value):
+        distances[:] = 0.0
+    cell += blocks_of(table, count) * len(n)
+    sums = np.bincount(cell, weights=distances, minlength=count * len(n))
+    return np.asarray(sums.astype(np.float64).reshape(count, log.n_agents, log.n_arms))
 
 
 def _permutation_test(left: Array, rng: np.random.Generator) -> tuple[float, Array, int, int]:

@@ -218,8 +218,8 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns, failure
     frame = frame.drop("bad", "status", strict=False)
     rows, notes = frame.height, _ignored(roles)
     names = [name for name in frame.columns if name not in ("time", "value")]
-    frame = frame.filter(pl.all_horizontal(pl.col(name).is_not_null() for name in names))
-    if frame.height < rows:
+    if any(frame[name].null_count() for name in names):
+        frame = frame.drop_nulls(names)
         notes.append(f"{plural(rows - frame.height, 'row')} without arm or agent left out.")
     if given.arms:
         known = frame["arm"].cast(pl.String).unique().to_list()
@@ -231,16 +231,16 @@ def _long(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns, failure
     arms, code = _codes(frame["arm"])
     if len(arms) > MOST_ARMS:
         raise refuse_counter(path, roles.arm, f"has {len(arms):,} different values")
-    agents, agent = (
-        _codes(frame["agent"]) if roles.agent is not None else (None, np.zeros(frame.height, np.int32))
+    agents, agent = _agents(frame)
+    outcome, time = (
+        frame.drop_in_place(name).to_numpy().astype(np.float64, copy=False) for name in ("value", "time")
     )
-    outcome, time = (frame[name].to_numpy().astype(np.float64) for name in ("value", "time"))
-    failed = np.isnan(outcome)
-    cost = failure.value(outcome[~failed])
-    cells = agent.astype(np.int64) * len(arms) + code
-    missing = np.bincount(cells[failed], minlength=len(agents or ".") * len(arms)).reshape(-1, len(arms))
-    kept = ~failed if cost is None else np.full(len(failed), True)
+    failed, missing = np.isnan(outcome), np.zeros((len(agents or "."), len(arms)), np.int64)
+    kept: NDArray[np.bool_] | slice = ~failed if failed.any() else slice(None)
+    cost = failure.value(outcome[kept])
     if failed.any():
+        np.add.at(missing, (agent[failed], code[failed]), 1)
+        kept = kept if cost is None else slice(None)
         outcome = np.where(failed, np.nan if cost is None else cost, outcome)
         notes.append(_missing_note(int(failed.sum()), len(failed), "row", cost))
     return Log(
@@ -294,9 +294,7 @@ def _wide(path: Path, table: pl.LazyFrame, roles: Roles, given: Columns, failure
     frame, more = with_time(
         path, frame.select([c for c in ("agent", "time") if c in frame.columns] or ["v0"])
     )
-    agents, agent = (
-        _codes(frame["agent"]) if roles.agent is not None else (None, np.zeros(frame.height, np.int32))
-    )
+    agents, agent = _agents(frame)
     if not given.arms:
         _refuse_counters(path, taken, agent)
     if not taken:
@@ -376,14 +374,21 @@ def _as_codes(table: pl.LazyFrame, roles: dict[str, str | None]) -> list[pl.Expr
     ]
 
 
+def _agents(frame: pl.DataFrame) -> tuple[tuple[str, ...] | None, NDArray[np.int32]]:
+    """The names of the agents, if there is a column of them, and the number of each row's."""
+    return _codes(frame["agent"]) if "agent" in frame.columns else (None, np.zeros(frame.height, np.int32))
+
+
 def _codes(names: pl.Series) -> tuple[tuple[str, ...], NDArray[np.int32]]:
     """Those of an Enum's names that occur, in its order, and the number of each row's."""
     import polars as pl
 
-    codes = names.to_physical().cast(pl.Int32).to_numpy()
-    used = np.unique(codes)
+    codes = names.to_physical().cast(pl.Int32)
+    used = np.unique(codes.unique().to_numpy())
     known = names.dtype.categories.to_list()  # type: ignore[attr-defined]
-    return tuple(known[code] for code in used), np.searchsorted(used, codes).astype(np.int32)
+    place = np.zeros(len(known), dtype=np.int32)
+    place[used] = np.arange(len(used))
+    return tuple(known[code] for code in used), place[codes.to_numpy()]
 
 
 def _natural(name: str) -> list[tuple[int, int, str]]:
