@@ -82,10 +82,10 @@ def main() -> None:
     summary = summarise(open_run(sys.argv[1]))
     draw(summary)
     for column, text in COLUMNS.items():
-        print(f"### Mean group regret, {text}\n\n{regrets(summary, column)}\n")
-    print(f"### The best constants, and the range within twice the best\n\n{best_values(summary)}\n")
-    print(f"### One constant for all tails: its worst case\n\n{worst_cases(summary)}\n")
-    print(f"### The claims in three columns\n\n{claims(summary)}\n")
+        print(f"## Mean group regret, {text}\n\n{regrets(summary, column)}\n")
+    print(f"## The best constants, and the range within twice the best\n\n{best_values(summary)}\n")
+    print(f"## One constant for all tails: its worst case\n\n{worst_cases(summary)}\n")
+    print(f"## The claims in three columns\n\n{claims(summary)}\n")
 
 
 def draw(summary: Summary) -> Path:

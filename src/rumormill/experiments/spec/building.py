@@ -228,7 +228,7 @@ def knob_of(spec: Spec, part: PolicyPart, tune: TunePart) -> str | None:
     """The setting that is tuned for a policy; None if it takes none of them."""
     for knob in tune.knobs:
         try:
-            _made_policy(spec, _turned(part, knob, tune.grid[0]))
+            build_policy(spec, _turned(part, knob, tune.grid[0]))
         except InputError:
             continue
         return knob
@@ -310,11 +310,7 @@ def _at_theory(spec: Spec, part: PolicyPart, knob: str | None) -> PolicyPart:
     published = replace(part, settings=settings)
     proven = replace(part, settings={**settings, "c": "theory"})
     try:
-        _made_policy(spec, proven)
+        build_policy(spec, proven)
     except InputError:
         return published
     return proven
-
-
-def _made_policy(spec: Spec, part: PolicyPart) -> Any:
-    return catalogue.make("policy", table_of("policies", part), folder=spec.folder, beside=("label",))
