@@ -1,5 +1,6 @@
 """Makes `helpers` importable from every folder of tests, and compiles kernels once for all workers."""
 
+import importlib.util
 import os
 import sys
 import time
@@ -12,6 +13,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 MANY_TESTS = 2_000  # a selection below this compiles what it needs
+# The environment of the router's example has no compiler.
+COMPILES = importlib.util.find_spec("numba") is not None and "NUMBA_DISABLE_JIT" not in os.environ
 LONGEST_WAIT = 300.0  # seconds; whoever waits in vain compiles for itself
 
 
@@ -35,7 +38,7 @@ def compile_kernels(number: int, count: int) -> None:
 @pytest.fixture(scope="session", autouse=True)
 def shared_kernels() -> Iterator[None]:
     """Tests use all kinds of means: one kernel for all, compared with others in kernels/test_features.py."""
-    if "NUMBA_DISABLE_JIT" in os.environ:
+    if not COMPILES:
         yield
         return
     from rumormill.engine import compiled
@@ -50,7 +53,7 @@ def compiled_kernels(
 ) -> None:
     """With several workers each compiles a share of the kernels; the others load them from the disk cache."""
     worker = getattr(request.config, "workerinput", None)
-    if worker is None or request.session.testscollected < MANY_TESTS or "NUMBA_DISABLE_JIT" in os.environ:
+    if worker is None or request.session.testscollected < MANY_TESTS or not COMPILES:
         return
     number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
     if number >= count:  # in place of a worker that crashed

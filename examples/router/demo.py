@@ -324,11 +324,22 @@ def tell(rows: list[Row], found: dict[str, list[Row]], truth: Truth, mesh: Mesh)
     for each in found[OURS]:
         counts.update(each.get("counts", {}))
         counts.update({f"fault {name}": n for name, n in each["faults"].items()})
-    took = sorted(second for each in found[OURS] for second in each.get("choose", ()))
+    took = [second for each in found[OURS] for second in each.get("choose", ())]
+    late = [row["late"] for each in found[OURS] for row in each["rows"]]
     if took:
-        middle, high = (1000 * took[int(q * len(took))] for q in (0.5, 0.99))
-        say(f"choose as the gateway sees it: {middle:.2f} ms (median), {high:.2f} ms (99 %); goal 2 ms")
+        statuses = [mesh.status(v) for v in range(len(mesh.names))]
+        within = [status["choose"] for status in statuses if status is not None]
+        middle, high = (max(each[key] or 0.0 for each in within) for key in ("p50_ms", "p99_ms"))
+        say(f"choose in the slowest node: {middle:.2f} ms (median), {high:.2f} ms (99 %); goal 2 ms")
+        say(f"choose as a gateway sees it: {quantiles(took)}")
+        say(f"a gateway's event loop comes late by: {quantiles(late)}")
     say(f"requests that never reached a provider: {own['lost']}; goal 0; {dict(counts)}")
+
+
+def quantiles(seconds: Sequence[float]) -> str:
+    ordered = sorted(seconds)
+    middle, high = (1000 * ordered[int(q * len(ordered))] for q in (0.5, 0.99))
+    return f"{middle:.2f} ms (median), {high:.2f} ms (99 %)"
 
 
 def read(log: Path) -> list[Row]:

@@ -22,19 +22,22 @@ Send = Callable[[str], Awaitable[float | None]]
 async def drive(
     send: Send, name: str, *, rate: float, start: float, until: float, seed: int
 ) -> list[dict[str, object]]:
-    """Requests at `rate` a second between two moments (seconds since 1970); a row for each."""
+    """Requests at `rate` a second between two moments (seconds since 1970); a row for each.
+
+    `late` is how long after its arrival the event loop came to a request.
+    """
     rng = random.Random(f"{seed}/{name}")
     rows: list[dict[str, object]] = []
 
-    async def one(key: str) -> None:
+    async def one(key: str, due: float) -> None:
         at = time.time()
         first = await send(key)
-        rows.append({"key": key, "at": at, "first": first})
+        rows.append({"key": key, "at": at, "first": first, "late": at - due})
 
     at, tasks = start, list[asyncio.Task[None]]()
     while (at := at + rng.expovariate(rate)) < until:
         await asyncio.sleep(max(0.0, at - time.time()))
-        tasks.append(asyncio.create_task(one(f"{name}/{len(tasks)}")))
+        tasks.append(asyncio.create_task(one(f"{name}/{len(tasks)}", at)))
     await asyncio.gather(*tasks)
     return rows
 
