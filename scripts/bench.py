@@ -34,6 +34,9 @@ from scripts.floor import floor_loop  # noqa: E402
 K = 5
 REPEATS = 5
 
+AVX2 = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "+avx2,+fma,+bmi,+bmi2"}
+"""Compiles for a processor without AVX-512."""
+
 NETWORKS: dict[str, Callable[[], rm.Network]] = {
     "ER(200, .7)": lambda: rm.Network.erdos_renyi(200, 0.7, rng=1),
     "BA(200, 5)": lambda: rm.Network.barabasi_albert(200, 5, rng=1),
@@ -358,7 +361,8 @@ def in_own_process(
 ) -> dict[str, float]:
     """One measurement in a fresh process, so that its memory is its own."""
     command = [sys.executable, str(script), "--one", call]
-    out = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+    given = {**os.environ, **(environment or {})}
+    out = subprocess.run(command, capture_output=True, text=True, check=True, env=given).stdout
     result: dict[str, float] = json.loads(out)
     return result
 
@@ -396,8 +400,7 @@ class Earlier:
 
     def one(self, call: str) -> dict[str, float]:
         script = self.folder / "scripts" / "bench.py"
-        environment = {**os.environ, "PYTHONPATH": str(self.folder / "src")}
-        return in_own_process(call, script, environment)
+        return in_own_process(call, script, {"PYTHONPATH": str(self.folder / "src")})
 
 
 def main() -> None:
@@ -458,22 +461,34 @@ def imperfect_rows() -> list[dict[str, Any]]:
     return rows
 
 
+def processor() -> str:
+    """What LLVM compiles for, and whether it has AVX-512."""
+    from llvmlite import binding
+
+    wide = binding.get_host_cpu_features().get("avx512f", False)
+    return f"{binding.get_host_cpu_name()}, {'with' if wide else 'without'} AVX-512"
+
+
 def everything(out: Path) -> None:
     rows = []
-    print("CPU seconds of one thread, warm; floor = count + compare + add over the same deliveries\n")
+    print("CPU seconds of one thread, warm; floor = count + compare + add over the same deliveries")
+    print(f"compiled for this processor ({processor()}); AVX2: ratio when both are compiled for Haswell\n")
     print(
         f"{'network':30} {'γ':>2} {'T':>6} {'policy':14} {'s/trial':>8} {'ns/deliv.':>9} {'floor':>6} "
-        f"{'ratio':>6} {'goal':>5} {'Mpulls/s':>8} {'Mdraws/s':>8} {'MB':>5}"
+        f"{'ratio':>6} {'AVX2':>6} {'goal':>5} {'Mpulls/s':>8} {'Mdraws/s':>8} {'MB':>5}"
     )
     for network, gamma, horizon, policy, goal in WORKLOADS:
-        row = in_own_process(json.dumps([network, gamma, horizon, policy]))
+        call = json.dumps([network, gamma, horizon, policy])
+        row = in_own_process(call)
+        row["avx2_ratio_to_floor"] = in_own_process(call, environment=AVX2)["ratio_to_floor"]
         rows.append(
             {"network": network, "gamma": gamma, "horizon": horizon, "policy": policy, "goal": goal, **row}
         )
         print(
             f"{network:30} {gamma:2} {horizon:6} {policy:14} {row['trial_s']:8.3f} "
             f"{row['ns_per_delivery']:9.2f} "
-            f"{row['floor_ns_per_delivery']:6.2f} {row['ratio_to_floor']:6.2f} {goal or '':>5} "
+            f"{row['floor_ns_per_delivery']:6.2f} {row['ratio_to_floor']:6.2f} "
+            f"{row['avx2_ratio_to_floor']:6.2f} {goal or '':>5} "
             f"{row['million_pulls_per_s']:8.2f} {row['million_draws_per_s']:8.1f} {row['peak_mb']:5.0f}",
             flush=True,
         )

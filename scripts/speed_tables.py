@@ -12,6 +12,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from scripts.bench import AVX2, in_own_process, processor
+
 SCRIPTS = Path(__file__).resolve().parent
 ER, BA = "ER(200, .7)", "BA(20000, 3)"
 ENGINE: dict[str, Any] = {
@@ -30,17 +32,21 @@ def run(*words: str) -> str:
 
 
 def engine() -> list[str]:
-    """Seconds of one trial, and against the bare loop of the same run."""
-    found = {name: json.loads(run("bench.py", "--one", json.dumps(each))) for name, each in ENGINE.items()}
+    """Seconds of one trial and against the bare loop of the same run; and compiled for Haswell."""
+    found = {name: in_own_process(json.dumps(each)) for name, each in ENGINE.items()}
+    narrow = {name: in_own_process(json.dumps(each), environment=AVX2) for name, each in ENGINE.items()}
     rows = [
-        f"| {name} | {each['trial_s']:.2f} | {each['ratio_to_floor']:.1f} |" for name, each in found.items()
+        f"| {name} | {each['trial_s']:.2f} | {each['ratio_to_floor']:.2f} "
+        f"| {narrow[name]['trial_s']:.2f} | {narrow[name]['ratio_to_floor']:.2f} |"
+        for name, each in found.items()
     ]
-    dense = next(iter(found.values()))
-    draws = 200 * 10_000 / dense["million_draws_per_s"] / 1e6
+    dense, dense_narrow = found[next(iter(ENGINE))], narrow[next(iter(ENGINE))]
+    draws, slow = (200 * 10_000 / each["million_draws_per_s"] / 1e6 for each in (dense, dense_narrow))
     deliveries = dense["deliveries_per_round"] * 10_000
     head = f"| 200 agents, Erdős–Rényi p = 0.7, T = 10,000: {deliveries / 1e8:.1f}·10⁸ deliveries "
-    rows.insert(3, f"| drawing the rewards, α-stable | {draws:.2f} | |")
-    return [head + "| s per trial | against the floor |", "|---|---|---|", *rows]
+    rows.insert(3, f"| drawing the rewards, α-stable | {draws:.2f} | | {slow:.2f} | |")
+    columns = f"| {processor()}: s per trial | against the floor | compiled for AVX2: s | against the floor |"
+    return [head + columns, "|---|---|---|---|---|", *rows]
 
 
 def draws() -> list[str]:
