@@ -128,8 +128,8 @@ class Formula(Given):
 
     def play(self, candidates: list[Candidate], *, look: bool = False) -> list[Outcome]:  # type: ignore[override]
         for each in candidates:
-            assert each.zeta is not None
-            away = abs(LADDER.index(each.zeta) - LADDER.index(self.best))
+            away = 90 if each.zeta is None else abs(LADDER.index(each.zeta) - LADDER.index(self.best))
+            away += 5 * self.levels_differ * each.cooperates * (not each.offsets)
             loss = np.full(4, 100.0 + away + (20 if each.policy == "robust" else each.gamma))
             sent = 0.0 if each.policy == "robust" else 10.0 * each.gamma
             self._played[each] = Outcome(each, loss, loss, sent, sent, float(loss.mean()))
@@ -154,7 +154,35 @@ def test_finalists_by_hand() -> None:
     explore(problem, ["clipped"])
     tried = {each.gamma for each in problem.played if each.cooperates}
     assert tried == {1, 3, 5}  # one hop, half the diameter, all of it
-    assert {each.policy for each in problem.played} == {"robust", "decentralized", "centralized", "kmp"}
+    assert {each.policy for each in problem.played} == {
+        "robust",
+        "decentralized",
+        "centralized",
+        "kmp",
+        "default",
+    }
+    assert [each.gamma for each in problem.played if each.policy == "default"] == [5]
+    assert not any(each.offsets for each in problem.played)
+
+
+def test_offsets_are_tried_where_agents_differ_and_chosen_where_they_gain() -> None:
+    """Those that share, with every mean; then policies and hop budgets with the two best, and the default."""
+    problem = Formula(0.1)
+    problem.levels_differ = True
+    found = explore(problem, ["clipped", "median-of-means"])
+    tried = [each for each in problem.played if each.offsets]
+    assert {each.estimator for each in tried} == {"clipped", "median-of-means", None}
+    assert {each.policy for each in tried} == {"decentralized", "centralized", "kmp", "default"}
+    assert all(each.candidate.offsets for each in found[TOGETHER][:3])
+    assert not any(each.candidate.offsets for each in found[ALONE])
+
+
+def test_of_equally_good_ones_that_without_offsets() -> None:
+    plain = outcome("kmp", 1, FULL, 10)
+    less = replace(plain, candidate=replace(plain.candidate, offsets=True, zeta=3.0), loss=0.99 * FULL)
+    alone = outcome("robust", 0, 2 * FULL, 0)
+    assert search._simplest(Given([plain, less]), [plain, less], less, 0.05 * alone.mean) is plain
+    assert search._simplest(Given([plain, less]), [plain, less], less, 0.001 * alone.mean) is less
 
 
 def test_ways_that_send_less_reach_the_final_unless_they_lose_twice_as_much() -> None:

@@ -97,6 +97,7 @@ def node_config(
     prior: rm.Prior | None = None,
     verdicts: bool = False,
     propensities: bool = False,
+    offsets: Sequence[float] | None = None,
 ) -> NodeConfig:
     part: Any = policy.plan(network).part(v)
     leader = getattr(part, "leader", None)
@@ -108,6 +109,7 @@ def node_config(
         make_agent=maker(policy, network, v, n_arms, moments, prior),
         leader=leader,
         patience=patience,
+        offset=0.0 if offsets is None else offsets[v],
         reach=reach_of(network, part.gamma),
         moments=moments if verdicts else None,
         propensities=propensities,

@@ -178,6 +178,20 @@ def test_costs_stay_costs_and_a_new_node_learns_from_its_neighbours(tmp_path: Pa
     assert part.nodes["new"] == PriorPart(mean=[0.0, 1.5, 0.0], n=[0.0, 40.0, 0.0])
 
 
+def test_priors_are_about_outcomes_less_the_offsets(tmp_path: Path) -> None:
+    path = made_mesh(tmp_path, {"type": "kmp", "gamma": 1, "estimator": "clipped"}, objective="minimise")
+    folders = [
+        write_folder(read_mesh(path), GAME, name, [(1, -value)] * 8, tmp_path)
+        for name, value in (("n0", 1.5), ("n1", 4.5))
+    ]
+    changed(path, lambda game: setattr(game, "offsets", {"n0": 0.5, "n1": 3.5}))
+    mesh = read_mesh(path)
+    carry_over(mesh, folders)
+    part = mesh.file.games[0].prior
+    assert part is not None
+    assert part.nodes["n0"] == PriorPart(mean=[0.0, 1.0, 0.0], n=[0.0, 16.0, 0.0])
+
+
 def test_what_the_first_mesh_was_born_with_is_carried_on(tmp_path: Path) -> None:
     path = made_mesh(tmp_path, {"type": "robust", "estimator": "clipped"})
     names = list(read_mesh(path).file.games[0].arms)

@@ -15,8 +15,10 @@ from live.making import GAME, node_config
 from rumormill.counter_rng import THOMPSON, key_of, key_with
 from rumormill.engine.reference import BLOCK
 from rumormill.live.core import records
+from rumormill.live.core.game import Refused
 from rumormill.live.core.node import Node
-from rumormill.live.core.records import Drawn, DrawnOwn
+from rumormill.live.core.records import Drawn, DrawnOwn, ShiftedOwn
+from rumormill.live.core.signatures import BEGIN
 from rumormill.seeds import Role, root_seed, stream_seed
 
 HORIZON = 130
@@ -131,6 +133,66 @@ def test_the_simulators_actions_with_a_prior(policy: str) -> None:
     wanted = by_the_simulator(made, on, 7, prior=prior)
     assert np.array_equal(wanted, by_nodes(made, on, 7, prior=prior))
     assert not np.array_equal(wanted, by_the_simulator(made, on, 7))
+
+
+@pytest.mark.parametrize("propensities", [False, True])
+@pytest.mark.parametrize("policy", ["clipped", "self-tuned", "quiet followers"])
+def test_the_simulators_actions_with_offsets(policy: str, propensities: bool) -> None:
+    """Records have rewards as they came; a replay has the same state, whatever the offset is by then."""
+    made, on = SPECIAL[policy], NETWORKS["random"]()
+    far = np.random.default_rng(8).normal(0.0, 2.0, on.n_agents).tolist()
+    wanted = by_the_simulator(made, on, 7, offsets=far)
+    found, nodes, game = in_lock_step(made, on, 7, offsets=far, propensities=propensities)
+    assert np.array_equal(wanted, found)
+    assert not np.array_equal(wanted, by_the_simulator(made, on, 7))
+    paid = rm.simulate(bandit(), on, made, horizon=HORIZON, rng=7, rewards=True, offsets=far).rewards
+    assert paid is not None
+    for v, (node, journal) in enumerate(zip(nodes, game.journals, strict=True)):
+        own = [each for each in journal if isinstance(each, ShiftedOwn)]
+        assert [each.reward for each in own] == paid[0, :, v].tolist()
+        assert [records.propensity_of(each) for each in own] == [1.0 if propensities else None] * HORIZON
+        (config,) = node.config.games
+        later = dataclasses.replace(node.config, games=(dataclasses.replace(config, offset=99.0),))
+        again = Node(later)
+        again.restart(None, [records.decode(records.encode(each)) for each in journal])
+        before, now = node.games[GAME], again.games[GAME]
+        assert now.differing == 0
+        items = [each.own.retained.between(1, HORIZON) for each in (before, now)]
+        assert items[0] == items[1]
+        assert len(items[0]) == HORIZON or "quiet" in policy
+        assert now.adapter.state() == before.adapter.state()
+
+
+def test_a_reward_beyond_all_measure_less_its_offset_is_refused() -> None:
+    node = Node(node_config(SPECIAL["clipped"], rm.Network.ring(3), 0, offsets=[-1e100, 0.0, 0.0]))
+    node.start()
+    node.committed(node.records)
+    token = node.choose(GAME, 0.0, 60.0)
+    with pytest.raises(Refused, match="not a finite number of at most"):
+        node.observe(GAME, token.t, token.arm, 1e100)
+    node.observe(GAME, token.t, token.arm, -1.0)
+
+
+def test_signatures_are_over_what_was_published() -> None:
+    """A game that was removed, or began anew, goes on behind the same digest."""
+    node = Node(node_config(SPECIAL["clipped"], rm.Network.ring(3), 0, offsets=[0.1, 0.0, 0.0], signed=True))
+    node.start()
+    journal = node.take_journal()
+    node.committed(node.records)
+    for t in range(1, 4):
+        node.observe(GAME, t, node.choose(GAME, float(t), 60.0).arm, 1.0 / t)
+    journal += node.take_journal()
+    (config,) = node.config.games
+    removed = records.RemovedGame(digest=BEGIN)
+    for each in journal:
+        removed.replay(each)
+    renamed = dataclasses.replace(config, fingerprint="another")
+    games = [Node(dataclasses.replace(node.config, games=(each,))) for each in (config, renamed)]
+    for game in games:
+        game.restart(None, journal)
+    chain = node.games[GAME].own.chain
+    assert chain is not None
+    assert [removed.digest, *(game.games[GAME].numbers[2] for game in games)] == [chain.digest] * 3
 
 
 class InTrial:

@@ -66,6 +66,7 @@ GOOD = {
         "[[nodes]]",
         PRIOR + "cap = 20\nspread = [9, 9.5]\n[games.prior.nodes.c]\nmean = [1, 2]\nn = [3, 4]\n[[nodes]]",
     ),
+    "offsets": ('unit = "ms"', 'unit = "ms"\noffsets = { a = 12.5, c = -3 }'),
     "as it is": ("", ""),
     "byte-order mark": ('name = "mirrors"\nrevision', '\ufeffname = "mirrors"\nrevision'),
     "Windows lines": ("\n", "\r\n"),
@@ -83,6 +84,21 @@ GOOD = {
     "a second game": ("[[nodes]]", GAMES.replace('name = "mirrors"', 'name = "routes"') + "[[nodes]]"),
 }
 BAD = {
+    "offset of an unknown node": (
+        'unit = "ms"',
+        'unit = "ms"\noffsets = { d = 1.0 }',
+        "games[0].offsets: there is no node 'd'",
+    ),
+    "offset that is no number": (
+        'unit = "ms"',
+        'unit = "ms"\noffsets = { a = 1.0, c = "far" }',
+        "games[0].offsets.c = 'far' is not allowed: expected float, got str",
+    ),
+    "offset that is not finite": (
+        'unit = "ms"',
+        'unit = "ms"\noffsets = { a = nan }',
+        "games[0].offsets.a = nan is not allowed: a finite number of at most 1e+100",
+    ),
     "unknown key of a prior": (
         "[[nodes]]",
         PRIOR.replace("mean", "means") + "[[nodes]]",
@@ -309,6 +325,16 @@ def test_what_is_written_reads_back_equal(case: str, tmp_path: Path) -> None:
     write_mesh(tmp_path / "again.toml", read)
     assert read_file(tmp_path / "again.toml") == read
     assert (tmp_path / "again.toml").read_text(encoding="utf-8") == mesh_text(read)
+
+
+def test_a_node_takes_off_its_own_offset(tmp_path: Path) -> None:
+    """Outcomes are costs: the agent maximises, so of the offset too it has the negative."""
+    path = written(tmp_path, *GOOD["offsets"])
+    mesh = read_mesh(path)
+    found = {name: node_config(mesh, name, 1).games[0].offset for name in mesh.ids}
+    assert found == {"a": -12.5, "b": 0.0, "c": 3.0}
+    edit.remove(path, "c")
+    assert read_mesh(path).file.games[0].offsets == {"a": 12.5}
 
 
 def test_a_node_is_born_with_the_prior_of_the_file(tmp_path: Path) -> None:

@@ -188,17 +188,16 @@ def log_problem(
     on_play: Callable[[int], None],
     longer: NDArray[np.float64] | None = None,
 ) -> LogProblem:
-    """The first part of a log, with the rest as its hold-out; groups come from the first part alone.
+    """The first part of a log, with the rest as its hold-out; groups and offsets come from the first part.
 
     A log that drifts is compared as a whole, since a part would not show how a candidate gets over a
     change; its hold-out counts the rounds after `cut` only. `longer`: all rounds of a shortened log.
     """
-    n_agents, drifts = network.n_agents, model.drift.drifts
-    groups = groups_of_table(values[:cut], table.log.sign) if model.homogeneity.differs else ()
-    group_of = group_numbers(groups, n_agents)
-    networks = {TOGETHER: network}
-    if len(groups) > 1:
-        networks[IN_GROUPS] = restricted(network, group_of)
+    drifts, sign = model.drift.drifts, table.log.sign
+    groups = groups_of_table(values[:cut], sign) if model.homogeneity.differs else ()
+    group_of = group_numbers(groups, network.n_agents)
+    apart = {IN_GROUPS: restricted(network, group_of)} if len(groups) > 1 else {}
+    networks = {TOGETHER: network, **apart}
     counts = table.recorded.sum(axis=0) if table.log.agents is not None else None
 
     def problem(
@@ -221,6 +220,7 @@ def log_problem(
             count_from=count_from,
             recorded=None if counts is None else counts * (len(part) / table.rounds),
             known=known,
+            offsets=before.offsets if known is None else None,
             length=None if known is None else table.rounds,
             seed=stream_seed(root, number),
             jobs=jobs,
@@ -228,14 +228,14 @@ def log_problem(
             like=like,
         )
 
+    whole_log = Knowledge(values, recorded_cells(table, values), group_of, sign, model.moments)
+    before, then = whole_log.part(slice(None, cut)), whole_log.part(slice(cut, None))
     whole = problem(values, 1)
     first = whole if drifts else problem(values[:cut], 1, like=whole)
     first.rest = problem(values, 2, cut, whole) if drifts else problem(values[cut:], 2, like=whole)
-    first.whole = whole
-    first.longer = None if longer is None else problem(longer, 1, like=whole)
-    whole_log = Knowledge(values, recorded_cells(table, values), group_of, table.log.sign, model.moments)
-    first.after = problem(values[cut:], 4, like=whole, known=whole_log.part(slice(None, cut)))
-    first.exchanged = problem(values[:cut], 5, like=whole, known=whole_log.part(slice(cut, None)))
+    first.whole, first.longer = whole, None if longer is None else problem(longer, 1, like=whole)
+    first.after = problem(values[cut:], 4, like=whole, known=before)
+    first.exchanged = problem(values[:cut], 5, like=whole, known=then)
     return first
 
 

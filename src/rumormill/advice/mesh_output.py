@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rumormill.advice.advise import advise
-from rumormill.advice.problem import LABELS, Candidate, for_nodes
+from rumormill.advice.problem import DEFAULT, LABELS, Candidate, for_nodes
 from rumormill.advice.reading.log import Log
 from rumormill.advice.replay import LogProblem
 from rumormill.advice.report_text import LogAdvice, compared
@@ -66,6 +66,7 @@ def mesh_of(advice: LogAdvice) -> MeshFile:
         policy=policy,
         moments={"eps": moments.eps, "u": moments.u, "rho": moments.rho},
         prior=_prior_part(advice, names),
+        offsets=advice.offsets or {},
     )
     nodes = [
         NodePart(
@@ -96,7 +97,7 @@ def read_setting(path: str | Path) -> MeshSetting:
     moments = mesh.moments(game)
     if moments is None:
         raise DataError(f"{where}.moments: missing; `rumormill advise --write` gives them")
-    if "zeta" not in game.policy:
+    if "zeta" not in game.policy and game.policy["type"] != DEFAULT:
         raise DataError(f"{where}.policy.zeta: missing; `rumormill advise --write` gives it")
     return MeshSetting(mesh, game, mesh.network(), _setting(game, f"{where}.policy"), moments)
 
@@ -110,7 +111,9 @@ def _setting(game: GamePart, where: str) -> Candidate:
         raise InputError(f"{where}.gamma = {shown(gamma)} is not allowed here: a whole number")
     if policy["type"] not in LABELS:
         raise InputError(f"{where}.type = {shown(policy['type'])} is not allowed here: {', '.join(LABELS)}")
-    return Candidate(str(policy["type"]), gamma, estimator, float(policy["zeta"]))
+    if policy["type"] == DEFAULT:
+        return Candidate(DEFAULT, gamma, offsets=bool(game.offsets))
+    return Candidate(str(policy["type"]), gamma, estimator, float(policy["zeta"]), offsets=bool(game.offsets))
 
 
 @dataclass(frozen=True)

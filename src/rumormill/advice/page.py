@@ -20,6 +20,7 @@ from rumormill.advice.report_text import (
     alarms,
     asked,
     basis,
+    checks,
     findings,
     gain_sentence,
     group_lines,
@@ -61,7 +62,7 @@ def model_figure(advice: LogAdvice) -> Figure:
         figure = new_figure(9.0, 6.2)
         panels = figure.subplots(2, 3).ravel()
         drawers = (_homogeneity, _drift, _tails, _dependence, _enough)
-        for axes, draw, finding in zip(panels, drawers, findings(advice), strict=False):
+        for axes, draw, finding in zip(panels, drawers, checks(advice), strict=False):
             draw(advice, axes)
             axes.set_title(asked(finding), loc="left")
         _baselines(advice, panels[5])

@@ -37,7 +37,14 @@ Array = NDArray[np.float64]
 
 ALONE, TOGETHER, IN_GROUPS = "alone", "all", "groups"
 FIXED, OWN = "fixed", "own"
-LABELS = {"robust": "Alone", "decentralized": "Decentralized", "centralized": "Centralized", "kmp": "KMP"}
+DEFAULT = "default"
+LABELS = {
+    "robust": "Alone",
+    "decentralized": "Decentralized",
+    "centralized": "Centralized",
+    "kmp": "KMP",
+    DEFAULT: "Default",
+}
 KEPT = {OWN: "the own best arm", IN_GROUPS: "the best arm of the group", TOGETHER: "the best common arm"}
 ZETAS = (0.03, 0.1, 0.3, 1.0)
 SHARING = ("decentralized", "centralized", "kmp")
@@ -60,25 +67,28 @@ class Candidate:
     policy: str
     gamma: int
     estimator: str | None = None
-    """None for Consensus, which has neither an estimator nor a radius to scale."""
+    """None for Consensus and the default, which have neither an estimator nor a radius to scale."""
     zeta: float | None = None
     network: str = TOGETHER
     restart: int | None = None
     """Length in rounds after which agents are reset; None: never."""
     warm: bool = False
     """Whether agents are born with what the log before knows of the arms."""
+    offsets: bool = False
+    """Whether agents take off by how much their outcomes differ from those of all, with every arm alike."""
 
     def __str__(self) -> str:
         if self.fixed:
             return f"Always {KEPT[self.network]}"
         where = " in groups" if self.network == IN_GROUPS else ""
+        less = ", less offsets" if self.offsets else ""
         if self.estimator is None:
-            return f"{self.policy.capitalize()}{where}"
+            return f"{self.policy.capitalize()}{where}{less}"
         reach = f" γ={self.gamma}" if self.cooperates else ""
         restart = "" if self.restart is None else f", restart every {self.restart}"
         label = LABELS.get(self.policy, self.policy)
         start = ", warm start" if self.warm else ""
-        return f"{label}{where}{reach}, {self.estimator}, ζ={self.zeta:g}{restart}{start}"
+        return f"{label}{where}{reach}, {self.estimator}, ζ={self.zeta:g}{less}{restart}{start}"
 
     @property
     def fixed(self) -> bool:
@@ -217,6 +227,8 @@ class Problem(ABC):
 
     drifts: bool = False
     """Whether restarts are tried."""
+    levels_differ: bool = False
+    """Whether agents' outcomes differ with every arm alike, so that offsets are tried."""
     rounds: int
 
     @property
@@ -251,15 +263,20 @@ class Problem(ABC):
         return []
 
     def allows(self, candidate: Candidate) -> bool:
-        """Whether a candidate may be recommended: its mean has a lemma, or all tails are light."""
+        """Whether a candidate may be recommended: its mean has a lemma, or all tails are light.
+
+        The default has a bound wherever the means exist (docs/theory.md).
+        """
         name = candidate.estimator
+        if candidate.policy == DEFAULT:
+            return True
         if name is not None and name not in self._lemmas:
             self._lemmas[name] = has_lemma(name)
         return self.light or (name is not None and self._lemmas[name])
 
     def policy(self, candidate: Candidate) -> Policy:
         """The policy of a candidate, built once; restarts and networks share it."""
-        key = dataclasses.replace(candidate, network=TOGETHER, restart=None, warm=False)
+        key = dataclasses.replace(candidate, network=TOGETHER, restart=None, warm=False, offsets=False)
         if key not in self._policies:
             self._policies[key] = key.build(self.moments)
         return self._policies[key]

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,44 @@ from rumormill.policies import Prior
 from rumormill.seeds import stream_seed
 from rumormill.stats import Interval, row_means, winsor_limits, winsorised_mean
 
+# Agents differ if the offset of one is beyond so many of its standard errors.
+OFFSET_SURELY = 4.0
+# The standard error of a median of many, in those of a mean; of a standard deviation, from the MAD.
+OF_MEDIAN, OF_MAD = 1.2533, 1.4826
+
+
+@dataclass(frozen=True)
+class Offsets:
+    """By how much the outcomes of every agent differ from those of all, with every arm alike."""
+
+    values: Array
+    """Per agent, in the user's unit."""
+    errors: Array
+    """Their standard errors."""
+
+    @property
+    def differ(self) -> bool:
+        """Whether the offset of some agent is surely not zero."""
+        return bool((np.abs(self.values) > OFFSET_SURELY * self.errors).any())
+
+
+def offsets_of(values: Array, recorded: NDArray[np.bool_]) -> Offsets:
+    """Per agent the median over arms of (its median with the arm − the median of all agents with it)."""
+    found, errors = np.zeros(values.shape[1]), np.zeros(values.shape[1])
+    usual = [np.median(values[:, :, k][recorded[:, :, k]]) for k in range(values.shape[2])]
+    for v in range(values.shape[1]):
+        above, squares = [], []
+        for k, there in enumerate(recorded[:, v].T):
+            if there.any():
+                own = values[there, v, k]
+                middle = np.median(own)
+                above.append(middle - usual[k])
+                squares.append((OF_MEDIAN * OF_MAD * np.median(np.abs(own - middle))) ** 2 / len(own))
+        if above:
+            found[v] = np.median(above)
+            errors[v] = OF_MEDIAN * math.sqrt(np.mean(squares) / len(above))
+    return Offsets(found, errors)
+
 
 @dataclass(frozen=True)
 class Knowledge:
@@ -48,6 +87,17 @@ class Knowledge:
     _priors: dict[str, Prior] = field(default_factory=dict, repr=False)
     _kept: dict[str, NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
+    @cached_property
+    def offsets(self) -> Offsets:
+        """By how much agents differ with every arm alike."""
+        return offsets_of(self.values, self.recorded)
+
+    @cached_property
+    def less_offsets(self) -> Knowledge:
+        """The same of outcomes less the offsets."""
+        values = self.values - self.offsets.values[:, None]
+        return Knowledge(values, self.recorded, self.group_of, self.sign, self.moments)
+
     def part(self, rounds: slice) -> Knowledge:
         """What some of the rounds know."""
         return Knowledge(self.values[rounds], self.recorded[rounds], self.group_of, self.sign, self.moments)
@@ -55,6 +105,11 @@ class Knowledge:
     def samples(self, agents: NDArray[np.int64], arm: int) -> Array:
         """The recorded rewards of some agents with an arm, in order of time; more is better."""
         return self.sign * self.values[:, agents, arm][self.recorded[:, agents, arm]]
+
+    def prior_of(self, candidate: Candidate) -> Prior | None:
+        """What the agents of a candidate are born with; None for a cold start."""
+        name, known = candidate.estimator, self.less_offsets if candidate.offsets else self
+        return known.prior(name) if candidate.warm and name is not None else None
 
     def prior(self, estimator: str) -> Prior:
         """What every agent knows of every arm, by this estimator."""
@@ -140,10 +195,10 @@ class LogProblem(Problem):
 
     `remembers`: rewards depend on the last ones, so blocks are resampled. Outcomes count from round
     `count_from` on. `recorded`: number of values of every (agent, arm) that were recorded, not imputed.
-    `known`: what is known at the start, for warm starts and fixed arms. `length`: rounds of a resample,
-    default as many as recorded. The caller sets `rest` (the hold-out), `whole`, `longer` (`whole` with all
-    rounds, where these are fewer than its table had), `after` (the rest, with the first part known) and
-    `exchanged` (the first part, with the rest known).
+    `known`: what is known at the start, for warm starts and fixed arms. `offsets` of the agents, default
+    those of `known`. `length`: rounds of a resample, default as many as recorded. The caller sets `rest` (the
+    hold-out), `whole`, `longer` (`whole` with all rounds, where these are fewer than its table had), `after`
+    (the rest, with the first part known) and `exchanged` (the first part, with the rest known).
     """
 
     def __init__(
@@ -160,6 +215,7 @@ class LogProblem(Problem):
         count_from: int = 0,
         recorded: Array | None = None,
         known: Knowledge | None = None,
+        offsets: Offsets | None = None,
         length: int | None = None,
         seed: np.random.SeedSequence,
         jobs: int | None = None,
@@ -170,6 +226,8 @@ class LogProblem(Problem):
         self.values, self.objective, self.rounds = values, objective, len(values)
         self.known, self.length = known, length or len(values)
         self.count_from = count_from
+        self.offsets = known.offsets if offsets is None and known is not None else offsets
+        self.levels_differ = self.offsets is not None and self.offsets.differ
         self.recorded = np.full(values.shape[1:], len(values)) if recorded is None else recorded
         self.group_of, self.on_play, self._seed = group_of, on_play, seed
         self.drifts = drifts
@@ -191,8 +249,7 @@ class LogProblem(Problem):
         return self.after
 
     def prior(self, candidate: Candidate) -> Prior | None:
-        name = candidate.estimator if candidate.warm else None
-        return None if name is None or self.known is None else self.known.prior(name)
+        return None if self.known is None else self.known.prior_of(candidate)
 
     @property
     def played(self) -> Mapping[Candidate, ReplayOutcome]:
@@ -318,6 +375,9 @@ class LogProblem(Problem):
             assert self.known is not None
             return np.tile(self.known.best_arms(candidate), (rounds, 1)), (0.0, 0.0)
         length = candidate.restart or rounds
+        if candidate.offsets:
+            assert self.offsets is not None
+            values = values - self.offsets.values[:, None]
         for start in range(0, rounds, length):
             part = values[start : start + length]
             trial = play_trial(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from rumormill.advice.baselines import Baseline, Gain
 from rumormill.advice.model_checks import ModelChecks
 from rumormill.advice.model_checks.homogeneity import PERMUTATIONS, group_numbers
@@ -65,8 +67,16 @@ class LogAdvice:
     @property
     def prior(self) -> Prior | None:
         """What the agents of `setting` are born with: what the whole log knows; None for a cold start."""
-        name = self.setting.estimator
-        return self.known.prior(name) if self.setting.warm and name is not None else None
+        return self.known.prior_of(self.setting)
+
+    @property
+    def offsets(self) -> dict[str, float] | None:
+        """What every agent of `setting` takes off its outcomes, by name, to 8 digits; None: nothing."""
+        if not self.setting.offsets:
+            return None
+        names = self.log.agents or [f"node{v}" for v in range(self.network.n_agents)]
+        values = self.known.offsets.values.tolist()
+        return {name: float(f"{value:.8g}") for name, value in zip(names, values, strict=True)}
 
     @property
     def networks(self) -> dict[str, Network]:
@@ -87,6 +97,7 @@ class LogAdvice:
             "estimator": each.candidate.estimator,
             "zeta": each.candidate.zeta,
             "network": each.candidate.network,
+            "offsets": each.candidate.offsets,
             "loss": each.mean,
             "loss_in_recorded_order": each.recorded,
             "score": each.score,
@@ -150,6 +161,7 @@ class LogAdvice:
                 "cooperate": self.chosen.cooperates,
                 "warm": prior is not None,
                 "prior": None if prior is None else prior.plain(),
+                "offsets": self.offsets,
                 "arms": self.kept_arms,
             },
             "candidates": self.candidates(),
@@ -192,9 +204,13 @@ def asked(finding: Finding) -> str:
 
 
 def findings(advice: LogAdvice) -> list[Finding]:
-    """Every check of the model, most important first; missing and cut-off outcomes where there are any."""
-    checks = [_homogeneity(advice), _drift(advice), _tails(advice), _dependence(advice), _enough(advice)]
-    return [*_failures(advice), *checks]
+    """Every check of the model, most important first; missing outcomes and offsets where there are any."""
+    return [*_failures(advice), *checks(advice), *_levels(advice)]
+
+
+def checks(advice: LogAdvice) -> list[Finding]:
+    """The five checks that every log has, in the order of the figure."""
+    return [_homogeneity(advice), _drift(advice), _tails(advice), _dependence(advice), _enough(advice)]
 
 
 def headline(advice: LogAdvice) -> str:
@@ -329,6 +345,26 @@ def _homogeneity(advice: LogAdvice) -> Finding:
         f"of agents with different best arms, and {worth}."
     )
     return Finding("same arms for all agents?", "no", _p(same.p_value), text, alarm=True)
+
+
+def _levels(advice: LogAdvice) -> list[Finding]:
+    """The finding on agents whose outcomes differ with every arm alike, where they do."""
+    offsets, log, setting = advice.known.offsets, advice.log, advice.setting
+    if not offsets.differ or log.agents is None:
+        return []
+    low, high = (int(pick(offsets.values)) for pick in (np.argmin, np.argmax))
+    ends = [log.amount(offsets.values[v]) for v in (low, high)]
+    if setting.offsets:
+        what = "each agent takes its own offset off before it learns and sends, which proved itself here"
+    elif setting.cooperates:
+        what = "to remove that before sharing did not prove itself here"
+    else:
+        what = "agents alone need not remove that"
+    text = (
+        f"Some agents have other outcomes with every arm alike: {ends[0]} ({log.agents[low]}) to {ends[1]} "
+        f"({log.agents[high]}) against all agents; {what}."
+    )
+    return [Finding("same level for all agents?", "no", f"{ends[0]} to {ends[1]}", text)]
 
 
 def _drift(advice: LogAdvice) -> Finding:
@@ -529,6 +565,8 @@ def _start(advice: LogAdvice) -> list[str]:
     start = advice.start
     same = replace(advice.setting, warm=False, zeta=None)
     both = [each for each in start.ways if replace(each.candidate, warm=False, zeta=None) == same]
+    if same.estimator is None:
+        return ["It takes no prior: agents start from nothing."]
     warm, cold = (next(each for each in both if each.candidate.warm == way) for way in (True, False))
     warm = start.learner if advice.setting.warm else warm
     more = _more(advice, cold, warm)
@@ -569,6 +607,8 @@ def compared(advice: LogAdvice, more: Interval) -> str:
 def _limits(advice: LogAdvice) -> list[str]:
     """Limits: whether a lemma covers ζ, whether ζ is at the edge of the ladder."""
     text = []
+    if advice.setting.zeta is None:
+        return ["It has no constant to choose."]
     if advice.setting.covered(advice.model.moments):
         text.append("A lemma covers this constant for the moments assumed.")
     else:

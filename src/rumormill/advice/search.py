@@ -2,7 +2,8 @@
 
 1. A grid of estimators and ζ for agents alone, all together and in groups; ζ is extended along `LADDER`
    while the best one has a neighbour that was not tried.
-2. Every sharing policy and hop budget with the two best estimators; ζ is extended again.
+   Where outcomes of agents differ with every arm alike, settings that share are tried less offsets too.
+2. Every sharing policy and hop budget with the two best estimators, and the default; ζ is extended again.
 3. A final between the best of each kind, each with larger constants too.
 4. Recommended is the cheapest candidate, then the one with the largest ζ, whose paired interval against the
    best ends within a margin. Cooperation needs more: its interval against agents alone must end below zero,
@@ -19,6 +20,7 @@ from dataclasses import dataclass, replace
 
 from rumormill.advice.problem import (
     ALONE,
+    DEFAULT,
     FIXED,
     IN_GROUPS,
     OWN,
@@ -96,10 +98,11 @@ def explore(problem: Problem, estimators: Sequence[str]) -> dict[str, Sequence[O
         if network is not None and network.n_edges:
             kinds[name] = ("decentralized", max(1, math.ceil(network.diameter / 2)), name)
     first = [
-        Candidate(policy, gamma, name, zeta, where)
+        Candidate(policy, gamma, name, zeta, where, offsets=less)
         for policy, gamma, where in kinds.values()
         for name in allowed
         for zeta in ZETAS
+        for less in ((False, True) if problem.levels_differ and policy != "robust" else (False,))
     ]
     problem.play(first, look=True)
     for kind in kinds:
@@ -149,27 +152,34 @@ def _with_constants(candidate: Candidate) -> list[Candidate]:
 
 
 def _others(problem: Problem, kind: str) -> list[Candidate]:
-    """Every sharing policy and hop budget, with the two best estimators of the kind."""
+    """Every sharing policy and hop budget, with the two best estimators of the kind; and the default."""
     diameter = problem.networks[kind].diameter
-    means: dict[str | None, float | None] = {}
+    means: dict[tuple[str | None, bool], Candidate] = {}
     for each in _ranked(problem, kind):
-        means.setdefault(each.candidate.estimator, each.candidate.zeta)
-    return [
-        Candidate(policy, gamma, *pair, kind)
-        for pair in list(means.items())[:2]
+        means.setdefault((each.candidate.estimator, each.candidate.offsets), each.candidate)
+    leaders = list(means.values())
+    found = [
+        replace(leader, policy=policy, gamma=gamma)
+        for leader in leaders[:2]
         for gamma in sorted({1, max(1, math.ceil(diameter / 2)), max(1, diameter)})
         for policy in SHARING
     ]
+    return [*found, Candidate(DEFAULT, max(1, diameter), network=kind, offsets=leaders[0].offsets)]
+
+
+def _beside(candidate: Candidate) -> list[Candidate]:
+    """The candidate with its constant, and the next smaller and larger ones."""
+    if candidate.zeta is None:
+        return [candidate]
+    place = LADDER.index(candidate.zeta)
+    return [replace(candidate, zeta=zeta) for zeta in LADDER[max(0, place - 1) : place + 2]]
 
 
 def _extend(problem: Problem, kind: str) -> None:
     """While the best ζ of a kind has a neighbour on the ladder that was not tried with it, try that."""
     for _ in LADDER:
-        leader = _ranked(problem, kind)[0].candidate
-        if leader.zeta is None:
-            return
-        place = LADDER.index(leader.zeta)
-        beside = [replace(leader, zeta=zeta) for zeta in LADDER[max(0, place - 1) : place + 2]]
+        leader = next(each.candidate for each in _ranked(problem, kind) if each.candidate.zeta is not None)
+        beside = _beside(leader)
         if all(candidate in problem.played for candidate in beside):
             return
         problem.play(beside, look=True)
@@ -214,7 +224,7 @@ def choose(problem: Problem, finals: Mapping[str, Sequence[Outcome]]) -> Recomme
 
 
 def _simplest(problem: Problem, several: Iterable[Outcome], best: Outcome, margin: float) -> Outcome:
-    """The cheapest that is not worse than the best within the margin; then the largest ζ.
+    """The cheapest that is not worse than the best within the margin; then without offsets, the largest ζ.
 
     Exploration cost is visible in each replay, rare lock-in only over many: hence the largest ζ.
     """
@@ -228,7 +238,14 @@ def _simplest(problem: Problem, several: Iterable[Outcome], best: Outcome, margi
         )
     ]
     return min(
-        near, key=lambda each: (each.messages, each.wire_bytes, -(each.candidate.zeta or 0.0), each.score)
+        near,
+        key=lambda each: (
+            each.messages,
+            each.wire_bytes,
+            each.candidate.offsets,
+            -(each.candidate.zeta or 0.0),
+            each.score,
+        ),
     )
 
 
@@ -248,7 +265,10 @@ def _start(problem: Problem, liked: Candidate, alone: Candidate) -> Start | None
     later = problem.later
     if later is None:
         return None
-    warm_ones = {each: [replace(one, warm=True) for one in _with_constants(each)] for each in (liked, alone)}
+    warm_ones = {
+        each: [] if each.estimator is None else [replace(one, warm=True) for one in _with_constants(each)]
+        for each in (liked, alone)
+    }
     settings = [*warm_ones, *(one for several in warm_ones.values() for one in several)]
     kept = [Candidate(FIXED, 0, network=name) for name in (OWN, *problem.networks)]
     ways = sorted(later.play([*settings, *kept]), key=lambda each: each.score)
@@ -257,10 +277,11 @@ def _start(problem: Problem, liked: Candidate, alone: Candidate) -> Start | None
 
     def started(setting: Candidate) -> Outcome:
         """Warm, unless that is surely worse, or worse by more than the margin; with a constant of its own."""
-        several = later.play(warm_ones[setting])
+        several, (from_nothing,) = later.play(warm_ones[setting]), later.play([setting])
+        if not several:  # the default takes no prior
+            return from_nothing
         best = min(several, key=lambda each: each.score)
         warm = _simplest(later, several, best, MARGIN * best.mean)
-        from_nothing = later.play([setting])[0]
         more = later.excess(warm, from_nothing)
         return from_nothing if more.low > 0 or more.estimate > margin else warm
 

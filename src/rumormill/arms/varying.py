@@ -388,6 +388,12 @@ def paid(stream: RewardStream, start: int, stop: int) -> Array:
     return np.asarray(stream.loc + stream.scale * stream.block(start, stop))
 
 
+def less_offsets(stream: RewardStream, offsets: Sequence[float], horizon: int) -> RewardStream:
+    """The rewards of a stream, those of agent v less offsets[v]."""
+    each = np.asarray(offsets, dtype=np.float64)[:, None]
+    return _MadeStream(lambda start, stop: paid(stream, start, stop) - each, len(stream.loc), horizon)
+
+
 def expected(source: Source, start: int, stop: int, agents: int) -> Array:
     """The means of any bandit: (rounds, agents, arms)."""
     if isinstance(source, Varying):

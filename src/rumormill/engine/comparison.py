@@ -201,6 +201,7 @@ def compare(
     corruption: Corruption | None = None,
     byzantine: Byzantine | None = None,
     prior: Prior | None = None,
+    offsets: Sequence[float] | None = None,
     allowed: Any = None,
     k: int = 1,
     propensities: bool = False,
@@ -213,8 +214,7 @@ def compare(
     Parameters
     ----------
     policies : mapping of names to policies, or sequence of policies
-        In a sequence a policy has its label ("KMP"), with the settings that are not the default ones where
-        two have the same. A policy may be a group: {agents: policy}, see `simulate`.
+        In a sequence a policy has its label ("KMP"), with its settings where two have the same.
     confidence : float, default 0.95
         Joint confidence of the intervals of all pairs; two policies need at least 6 trials for them.
 
@@ -226,11 +226,10 @@ def compare(
     Examples
     --------
     >>> import rumormill as rm
-    >>> policies = {"together": rm.KMPUCB(gamma=2), "alone": rm.RobustUCB()}
     >>> bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
-    >>> found = rm.compare(bandit, rm.Network.ring(6), policies, horizon=100, trials=8, rng=0)
-    >>> found.best, found.results["together"].regret.shape
-    ('together', (8, 100))
+    >>> found = rm.compare(bandit, rm.Network.ring(6), ["kmp", "robust"], horizon=100, trials=8, rng=0)
+    >>> found.best, found.results["kmp"].regret.shape
+    ('kmp', (8, 100))
 
     References
     ----------
@@ -238,8 +237,9 @@ def compare(
     """
     named, confidence = _named(policies), inside("confidence", confidence, 0, 1)
     world, given = world_of(channel, absences, outages, churn, corruption, byzantine), list(named.values())
-    size, limits = (horizon, trials, rng, engine, actions, rewards, checkpoints), (allowed, k, propensities)
-    results = play_policies(bandit, network, given, *size, world, prior, limits, progress, workers, block)
+    size = horizon, trials, rng, engine, actions, rewards, checkpoints, world, (prior, offsets)
+    more = (allowed, k, propensities), progress, workers, block
+    results = play_policies(bandit, network, given, *size, *more)
     return Comparison(dict(zip(named, results, strict=True)), confidence)
 
 

@@ -57,6 +57,7 @@ def simulate(
     corruption: Corruption | None = None,
     byzantine: Byzantine | None = None,
     prior: Prior | None = None,
+    offsets: Sequence[float] | None = None,
     allowed: Any = None,
     k: int = 1,
     propensities: bool = False,
@@ -109,6 +110,9 @@ def simulate(
         Agents that send false messages; they do not pull.
     prior : Prior, optional
         What the agents know of the arms before round 1.
+    offsets : one number per agent, in the unit of the bandit, optional
+        What agents take off their own outcomes before they learn from them and send them, so that those of
+        a far client compare with others. Regret and recorded rewards stay as they are.
     allowed : bool array, (arms), (agents, arms) or (rounds, agents, arms), optional
         Which arms an agent may pull; by default all.
     k : int, default 1
@@ -160,7 +164,7 @@ def simulate(
         rewards,
         checkpoints,
         world,
-        prior,
+        (prior, offsets),
         (allowed, k, propensities),
         progress,
         workers,
@@ -208,7 +212,7 @@ def play_policies(
     rewards: bool,
     checkpoints: int | Sequence[int] | None,
     world: World,
-    prior: Prior | None,
+    born: tuple[Prior | None, Any],
     limits: tuple[Any, int, bool],
     progress: OnProgress | bool | None,
     workers: int | None,
@@ -224,8 +228,9 @@ def play_policies(
     made = _built(network, root)
     require_network(made)
     constraint = constraint_of(*limits, bandit.n_arms, made.n_agents, horizon)
-    given: Any = {"engine": engine, "world": world, "prior": prior, "constraint": constraint}
-    contenders = [prepare(policy_of(each, made), made, bandit.n_arms, **given) for each in policies]
+    prior, offsets = born
+    given: Any = {"engine": engine, "world": world, "constraint": constraint, "offsets": offsets}
+    contenders = [prepare(policy_of(p, made), made, bandit.n_arms, prior=prior, **given) for p in policies]
     keep = truth("actions", actions) or truth("rewards", rewards)
     refuse_impossible(made.n_agents, horizon, trials, keep_actions=keep or needs_actions(bandit))
     marks = resolve_checkpoints(checkpoints, horizon)

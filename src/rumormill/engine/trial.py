@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from rumormill.arms import RewardSource, RewardStream
 from rumormill.arms.bandit import DRAW_ROUNDS
+from rumormill.arms.base import sign_of
+from rumormill.arms.varying import less_offsets
 from rumormill.engine import reference
 from rumormill.engine.faults import ImperfectGame
 from rumormill.engine.reference import NO_CONSTRAINT, Constraint, Game, seats
@@ -26,7 +28,7 @@ from rumormill.policies import Plan, Policy, Prior, as_policy, policy_name, seat
 from rumormill.protocol import Carrier, Conditions, World
 from rumormill.seeds import Role, stream_seed
 from rumormill.system_memory import refuse_without_memory, trial_bytes
-from rumormill.validate import is_whole, one_of, refused
+from rumormill.validate import is_whole, one_of, refused, reward
 
 if TYPE_CHECKING:
     from rumormill.engine.compiled import Layout
@@ -50,6 +52,8 @@ class Contender:
     layout: Layout | None
     """What the compiled engine needs; None for the reference engine."""
     constraint: Constraint = NO_CONSTRAINT
+    offsets: tuple[float, ...] | None = None
+    """What every agent takes off its outcomes before it learns from them and sends them."""
 
     @property
     def engine(self) -> str:
@@ -64,6 +68,14 @@ class Contender:
     def deliveries(self) -> int:
         """About how many messages reach an agent in a round: the unit of progress."""
         return int(self.network.degrees.sum()) if self.layout is None else self.layout.deliveries
+
+    def rewards(self, source: RewardSource, seed: np.random.SeedSequence, horizon: int) -> RewardStream:
+        """The rewards that the agents of a trial take in."""
+        stream = source.stream(stream_seed(seed, Role.REWARDS), self.network.n_agents, horizon)
+        if self.offsets is None:
+            return stream
+        sign = sign_of(getattr(source, "objective", "maximise"))
+        return less_offsets(stream, [sign * each for each in self.offsets], horizon)
 
 
 def hop_budget(policy: Policy, plan: Plan, world: World) -> int | None:
@@ -94,6 +106,7 @@ def prepare(
     plan: Plan | None = None,
     prior: Prior | None = None,
     constraint: Constraint = NO_CONSTRAINT,
+    offsets: Any = None,
     quiet: bool = False,
 ) -> Contender:
     """Compute the plan (cliques, leaders, weights) unless it is given, and select the engine.
@@ -129,7 +142,19 @@ def prepare(
         elif not quiet:
             notice = f"{policy_name(policy)} runs on the reference engine: {reason}"
             warnings.warn(notice, SlowEngineNotice, stacklevel=5)  # the line that calls simulate
-    return Contender(policy, network, plan, world, prior, layout, constraint)
+    return Contender(
+        policy, network, plan, world, prior, layout, constraint, _checked_offsets(offsets, network.n_agents)
+    )
+
+
+def _checked_offsets(given: Any, n_agents: int) -> tuple[float, ...] | None:
+    """The argument of `simulate`: one number per agent; None where nothing is taken off."""
+    if given is None:
+        return None
+    values = given.tolist() if isinstance(given, np.ndarray) else given
+    if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != n_agents:
+        raise refused("offsets", given, f"a list of {n_agents} numbers, one per agent")
+    return tuple(reward(f"offsets[{v}]", value) for v, value in enumerate(values))
 
 
 # Of networks that are in use: a second comparison on one of them starts at once.
@@ -163,7 +188,7 @@ def require_memory(
         if contender.layout is None:
             continue
         agents = contender.network.n_agents
-        shared = source.stream(np.random.SeedSequence(0), agents, horizon).shared
+        shared = contender.rewards(source, np.random.SeedSequence(0), horizon).shared
         needed += at_once * trial_bytes(
             agents,
             source.n_arms,
@@ -199,7 +224,8 @@ def play_trial(
     """
     wanted, keep_actions = keep_actions, keep_actions or needs_actions(source)
     trials: dict[int, Trial] = {}
-    together: dict[int, list[int]] = {}  # compiled contenders on networks of the same size share the draws
+    # Compiled contenders on networks of the same size, with the same offsets, share the draws.
+    together: dict[tuple[int, tuple[float, ...] | None], list[int]] = {}
     for i, contender in enumerate(contenders):
         if contender.layout is None:
             trials[i] = reference.play(
@@ -212,10 +238,10 @@ def play_trial(
                 on_rounds=on_rounds,
             )
         else:
-            together.setdefault(contender.network.n_agents, []).append(i)
+            together.setdefault((contender.network.n_agents, contender.offsets), []).append(i)
     with ThreadPool(threads) if threads > 1 and together else nullcontext() as thread_pool:
-        for n_agents, members in together.items():
-            rewards = source.stream(stream_seed(seed, Role.REWARDS), n_agents, horizon)
+        for (n_agents, _), members in together.items():
+            rewards = contenders[members[0]].rewards(source, seed, horizon)
             layouts = {i: layout for i in members if (layout := contenders[i].layout) is not None}
             opening = Opening(source, horizon, marks, keep_actions, seed, thread_pool)
             runs = {i: layout.start(opening) for i, layout in layouts.items()}
@@ -261,7 +287,7 @@ def reference_game(
     """The game of one trial on the reference engine; `carry` opens the carrier of its messages."""
     network, policy, plan = contender.network, contender.policy, contender.plan
     conditions = contender.world.of_trial(network, source, horizon, seed)
-    rewards = source.stream(stream_seed(seed, Role.REWARDS), network.n_agents, horizon)
+    rewards = contender.rewards(source, seed, horizon)
     own_seed = stream_seed(seed, Role.AGENTS)
     places = seats(
         policy,

@@ -133,6 +133,7 @@ def remove(path: Path, name: str) -> Mesh:
     for game in file.games:
         if game.prior is not None:
             game.prior.nodes.pop(name, None)
+        game.offsets.pop(name, None)
     made = _changed(path, file)
     move_keys(path.parent / KEYS, name, str(number))
     return made

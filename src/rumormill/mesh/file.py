@@ -23,7 +23,7 @@ from rumormill.files import to_toml, write_atomically
 from rumormill.graphs.network import Network
 from rumormill.graphs.topologies import Topology
 from rumormill.text import nearest, one_line, shown
-from rumormill.validate import refused
+from rumormill.validate import LARGEST_REWARD, refused
 
 if TYPE_CHECKING:  # `rumormill list networks` imports this module
     from rumormill.arms import Moments
@@ -111,6 +111,8 @@ class GamePart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_de
     """eps, u and rho, for policies and estimators that need moment bounds."""
     prior: PriorPart | None = None
     """What nodes know of the arms already (`rm.Prior`)."""
+    offsets: dict[str, float] = {}
+    """Per node, in the unit of the outcomes: what it takes off its own before it learns and sends them."""
     patience: float = 30.0
     """Seconds of its leader's silence after which a follower decides for itself."""
     ttl: Seconds = 300.0
@@ -183,6 +185,13 @@ class Mesh:
         }
         for i, game in enumerate(file.games):
             self._check_prior(f"games[{i}].prior", game)
+            for name, value in game.offsets.items():
+                self._require_node(f"games[{i}].offsets", name)
+                if not abs(value) <= LARGEST_REWARD:
+                    raise self._wrong(
+                        f"games[{i}].offsets.{name} = {value} is not allowed: a finite number of at most "
+                        f"{LARGEST_REWARD:g}"
+                    )
         self.links = self._links()
 
     # --- checks -------------------------------------------------------------------------------------
@@ -331,6 +340,12 @@ class Mesh:
         mean = [sign * value for value in part.mean]
         return Prior(mean=mean, n=part.n, spread=part.spread or None, **limits)
 
+    def offset(self, game: GamePart, name: str) -> float:
+        """What a node takes off its rewards; of costs the negative."""
+        from rumormill.arms.base import sign_of
+
+        return sign_of(game.objective) * game.offsets.get(name, 0.0)
+
     def live_policy(self, game: GamePart) -> Policy:
         """The policy of a game, if a node can run it without end; else InputError."""
         policy = self.policies[game.name]
@@ -447,6 +462,7 @@ VALUES: dict[str, Any] = {
     "plans": PlanPart,
     "nodes": PriorPart,
     "moments": float,
+    "offsets": float,
     "leader": str,
     "distance": int,
 }

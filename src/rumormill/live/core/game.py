@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,10 +29,12 @@ from rumormill.live.core.records import (
     Record,
     Renewed,
     Reserve,
+    ShiftedOwn,
     Skipped,
     Weighted,
     last_item,
     limits_of,
+    sample_of,
     weight_of,
 )
 from rumormill.live.core.signatures import BEGIN, Chain, Point, Signer, chained
@@ -345,7 +348,9 @@ class LiveGame(GameState):
         self, t: int, arm: int, reward: float, log: Callable[[Record], int], weight: int = 1
     ) -> Accepted:
         """Accept the reward of an own decision, as `weight` samples; Refused says why not."""
-        self._require_sample(arm, reward)
+        offset = self.config.offset
+        for each in (reward, reward - offset):
+            self._require_sample(arm, each)
         if not 1 <= weight <= self.limits.batch:
             raise Refused("number", f"weight = {weight}: a whole number from 1 to {self.limits.batch}")
         decisions = self.decisions
@@ -366,10 +371,12 @@ class LiveGame(GameState):
         was_open = decisions.open.get(t)
         if was_open is not None and was_open.arm != arm and not further:
             raise Refused("conflict", f"decision {t} was for another arm")
-        seq = self._take_own(t, arm, reward, weight)
+        seq = self._take_own(t, arm, reward - offset, weight)
         row = (self.config.name, t, arm, reward, seq, self.config.arms[arm] if self.config.arms else "")
         chance = None if further else decisions.propensities.get(t)
-        if chance is not None:
+        if offset:
+            record = log(ShiftedOwn(*row, weight, math.nan if chance is None else chance, offset))
+        elif chance is not None:
             record = log(DrawnOwn(*row, weight, chance))
         else:
             record = log(Own(*row) if weight == 1 else Weighted(*row, weight))
@@ -636,7 +643,7 @@ class LiveGame(GameState):
         elif isinstance(record, Own) and record.seq:
             digest = b""
             if self.own.chain is not None:
-                item = (record.t, record.arm, record.reward)
+                item = (record.t, record.arm, sample_of(record))
                 digest = chained(self.own.chain.digest, [item] * weight_of(record))
             self.follow((self.decisions.requested, record.seq, digest))
         elif isinstance(record, Renewed):
@@ -672,7 +679,7 @@ class LiveGame(GameState):
                 self.decisions.add(t, arm, expires, others, chance)
             case Own(t=t, arm=arm, reward=reward, seq=seq):
                 self.decisions.next_t = max(self.decisions.next_t, t + 1)
-                self._take_own(t, arm, reward, weight_of(record), published=seq > 0)
+                self._take_own(t, arm, sample_of(record), weight_of(record), published=seq > 0)
                 self._publish_after(0, seq)
                 self._remember(t, arm, reward, seq, 0)
             case Expired(t=t):

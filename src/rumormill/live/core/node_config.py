@@ -47,6 +47,8 @@ class GameConfig:
     """For every member the nodes within γ hops; bounds the samples that its rows may report."""
     moments: Moments | None = None
     """Moment bounds of all arms, for verdicts."""
+    offset: float = 0.0
+    """What the node takes off its own rewards before it learns from them and publishes them."""
     propensities: bool = False
     """Whether the probability of every choice is worked out and recorded."""
     classes: int = 0
@@ -108,6 +110,7 @@ def _game_config(
         patience=game.patience,
         reach={mesh.ids[other]: within(mesh, other, gamma) for other in mesh.ids},
         moments=mesh.moments(game),
+        offset=mesh.offset(game, name),
         propensities=game.propensities,
         classes=0 if of else game.classes or 0,
         of_class=None if of else partial(_game_config, mesh, game, name),

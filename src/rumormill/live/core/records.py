@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from math import isnan
 from typing import Any, NamedTuple
 
 import msgspec
@@ -86,6 +87,12 @@ class DrawnOwn(Weighted, tag="drawn-own", frozen=True):
     propensity: float = 1.0
 
 
+class ShiftedOwn(DrawnOwn, tag="shifted-own", frozen=True):
+    """A reward of which the node took off an offset; the propensity is NaN where none was recorded."""
+
+    offset: float = 0.0
+
+
 def weight_of(record: Own) -> int:
     """The samples that a reward counts as."""
     return record.weight if isinstance(record, Weighted) else 1
@@ -93,7 +100,12 @@ def weight_of(record: Own) -> int:
 
 def propensity_of(record: Own) -> float | None:
     """The recorded propensity of the choice that was rewarded."""
-    return record.propensity if isinstance(record, DrawnOwn) else None
+    return record.propensity if isinstance(record, DrawnOwn) and not isnan(record.propensity) else None
+
+
+def sample_of(record: Own) -> float:
+    """What the agent took in, and the own stream holds: the reward less the offset of its time."""
+    return record.reward - record.offset if isinstance(record, ShiftedOwn) else record.reward
 
 
 class Peer(_Record, tag="peer", frozen=True):
@@ -166,6 +178,7 @@ Record = (
     | Own
     | Weighted
     | DrawnOwn
+    | ShiftedOwn
     | Peer
     | Expired
     | Skipped
@@ -190,7 +203,8 @@ def decode(data: bytes) -> Record:
     return found
 
 
-_OWN = {b"%c%s" % (0xA0 + len(tag), tag[:3]) for tag in (b"own", b"weighted", b"drawn-own")}
+_TAGS = b"own", b"weighted", b"drawn-own", b"shifted-own"
+_OWN = {b"%c%s" % (0xA0 + len(tag), tag[:3]) for tag in _TAGS}
 
 
 def may_be_own(data: bytes) -> bool:
@@ -313,10 +327,10 @@ class RemovedGame:
             case Reserve(upto=upto, fingerprint=fingerprint):
                 self.t = max(self.t, upto)
                 self.logged = fingerprint == REMOVED
-            case Own(t=t, arm=arm, reward=reward, seq=seq) if seq:
+            case Own(t=t, arm=arm, seq=seq) if seq:
                 self.seq = seq
                 if self.digest:
-                    self.digest = chained(self.digest, [(t, arm, reward)] * weight_of(record))
+                    self.digest = chained(self.digest, [(t, arm, sample_of(record))] * weight_of(record))
             case Renewed():
                 self.seq, self.digest = 0, BEGIN if self.digest else b""
 

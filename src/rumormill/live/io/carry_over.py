@@ -50,7 +50,11 @@ def carry_over(mesh: Mesh, folders: Sequence[Path], only: str | None = None) -> 
         logs[node] = log
     made, lines = [], []
     for game in mesh.file.games if only is None else [mesh.games[only]]:
-        samples = {mesh.ids[node]: _samples(game, log) for node, log in logs.items() if node in mesh.ids}
+        samples = {
+            mesh.ids[node]: _samples(game, log, mesh.offset(game, node))
+            for node, log in logs.items()
+            if node in mesh.ids
+        }
         n = sum(map(len, samples.values()))
         if not n:
             continue
@@ -71,12 +75,14 @@ def _is_of(game: GamePart, name: str) -> bool:
     return name == game.name or (game.classes is not None and name.rpartition("/")[0] == game.name)
 
 
-def _samples(game: GamePart, log: Sequence[LogRow]) -> list[Sample]:
-    """The observations of arms that are in the file."""
+def _samples(game: GamePart, log: Sequence[LogRow], offset: float) -> list[Sample]:
+    """The observations of arms that are in the file, less the offset of their node."""
     place: dict[int | str, int] = {name: arm for arm, name in enumerate(game.arms)}
     place |= {arm: arm for arm in range(len(game.arms))}  # logged by number before arms could change
     return [
-        (row.time, place[row.arm], row.reward) for row in log if _is_of(game, row.game) and row.arm in place
+        (row.time, place[row.arm], row.reward - offset)
+        for row in log
+        if _is_of(game, row.game) and row.arm in place
     ]
 
 
