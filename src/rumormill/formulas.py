@@ -327,6 +327,56 @@ def clip_level(n: float, L: float, budget: float, p: float) -> float:
     return math.pow(budget * n / L, 1.0 / p) if L > 0.0 else math.inf
 
 
+def discounted_sum(
+    n: float, total: float, weight: float, x: float, L: float, budget: float, p: float
+) -> tuple[float, float]:
+    """Count and sum with one more sample, clipped, after all earlier ones were multiplied by a weight."""
+    n *= weight
+    level = clip_level(n + 1.0, L, budget, p)
+    return n + 1.0, weight * total + clipped(x, level, level)
+
+
+# A CUSUM is a list: centre, scale, offset, both sums, and the first samples, from which it takes the former.
+CUSUM_REFERENCE, CUSUM_BEGIN = 64, 5
+CUSUM_LARGEST, CUSUM_DRIFT, CUSUM_ALARM = 2.0, 0.5, 40.0
+
+
+def cusum_step(x: float, centre: float, scale: float) -> float:
+    """(x - centre)/scale, at most 2 in size; 2, 0 or -2 where the scale is 0."""
+    if scale == 0.0:
+        return 0.0 if x == centre else math.copysign(CUSUM_LARGEST, x - centre)
+    return min(max((x - centre) / scale, -CUSUM_LARGEST), CUSUM_LARGEST)
+
+
+def cusum_middle(cusum: Any, centre: float, sizes: bool) -> float:
+    """The 33rd of the 64 first samples by size, or of their distances from a centre."""
+    for i in range(CUSUM_BEGIN, CUSUM_BEGIN + CUSUM_REFERENCE):
+        value, below, up_to = abs(cusum[i] - centre) if sizes else cusum[i], 0, 0
+        for j in range(CUSUM_BEGIN, CUSUM_BEGIN + CUSUM_REFERENCE):
+            other = abs(cusum[j] - centre) if sizes else cusum[j]
+            below, up_to = below + (other < value), up_to + (other <= value)
+        if below <= CUSUM_REFERENCE // 2 < up_to:
+            return value
+    return math.nan
+
+
+def cusum_alarms(x: float, n: int, cusum: Any) -> bool:
+    """Whether the n-th sample raises an alarm."""
+    if n > CUSUM_REFERENCE:
+        step = cusum_step(x, cusum[0], cusum[1]) - cusum[2]
+        cusum[3] = max(0.0, cusum[3] + step - CUSUM_DRIFT)
+        cusum[4] = max(0.0, cusum[4] - step - CUSUM_DRIFT)
+        return max(cusum[3], cusum[4]) > CUSUM_ALARM
+    cusum[CUSUM_BEGIN + n - 1] = x
+    if n == CUSUM_REFERENCE:
+        cusum[0] = cusum_middle(cusum, 0.0, False)
+        cusum[1] = 1.4826 * cusum_middle(cusum, cusum[0], True)
+        cusum[2] = cusum[3] = cusum[4] = 0.0
+        for i in range(CUSUM_BEGIN, CUSUM_BEGIN + CUSUM_REFERENCE):
+            cusum[2] += cusum_step(cusum[i], cusum[0], cusum[1]) / CUSUM_REFERENCE
+    return False
+
+
 # --- a sketch of the largest samples --------------------------------------------------------------------
 # top holds the samples of largest |y| in descending order, an earlier one before a later of equal size;
 # rest and squares are the sums of y and of y² over all others. Lists and arrays serve alike.

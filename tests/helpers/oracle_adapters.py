@@ -81,7 +81,7 @@ def policy_of(r: Rules, world: World = NO_FAULTS) -> Any:
     if r.policy != "robust":
         table |= {"gamma": r.gamma, "quiet": r.quiet, "start": r.start}
     if r.policy == "kmp":  # by default it withstands as many adversaries as there are
-        table["guard"] = "auto" if r.guard == len(world.liars) else r.guard
+        table["guard"] = "auto" if r.guard == len(world.liars) and r.forget is None else r.guard
     if r.policy == "centralized":
         table["leaders"] = list(r.leaders)
         table["patience"] = None if r.patience == float("inf") else int(r.patience)

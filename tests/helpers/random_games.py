@@ -1,5 +1,6 @@
 """Games from a seed: of the paper, beyond it, and with faults."""
 
+from dataclasses import replace
 from typing import Any
 
 import networkx as nx
@@ -228,3 +229,31 @@ def random_rules(
         common["hold"] = int(rng.integers(2, 7)) if kind in ("held", "both") else 1
         common["discard"] = kind in ("discarding", "both")
     return Rules(policy, estimator=estimator, **common)
+
+
+# ---- forgetting -----------------------------------------------------------------------------------------
+
+FORGET_WAYS = ("window", "discount", "restart")
+
+
+def forgetting_game(seed: int, policy: str, way: str, estimator: str = "trimmed") -> Game:
+    """As beyond the paper, with means that jump; short windows, and rounds enough for an alarm."""
+    base = game_beyond_the_paper(seed, policy, estimator)
+    rng = np.random.default_rng([seed, *policy.encode(), *way.encode()])
+    M, K = base.table.shape[1:]
+    longest = 90 if way != "restart" else 260 if policy == "robust" else 120
+    T = int(rng.integers(2 if way != "restart" else longest - 20, longest))
+    jump = np.where(np.arange(T)[:, None] < T // 2, rng.random(K), rng.normal(size=K) * 4)
+    table = jump[:, None] + rng.standard_t(2.5, (T, M, K))
+    value = {"window": int(rng.integers(2, 70)), "discount": float(rng.uniform(0.5, 0.99)), "restart": 0}[way]
+    return Game(table, base.graph, replace(base.rules, forget=(way, value)))
+
+
+def forgetting_game_with_faults(seed: int, policy: str, way: str, estimator: str = "trimmed") -> Game:
+    """Faults of every kind, and memories so short that rows expire."""
+    game, rng = lossy_game(seed, policy, estimator), np.random.default_rng([seed, *way.encode()])
+    value = {"window": int(rng.integers(2, 50)), "discount": float(rng.uniform(0.6, 0.98)), "restart": 0}[way]
+    table = game.table
+    if way == "restart":  # long enough for an alarm, at least among many
+        table = np.concatenate([table, table, table + 4.0 * rng.normal(size=table.shape[2])])
+    return game._replace(table=table, rules=replace(game.rules, forget=(way, value), guard=0))

@@ -7,6 +7,9 @@ import pytest
 
 import rumormill as rm
 from rumormill.engine.compiled import state
+from rumormill.kernels import jit
+from rumormill.kernels.lossy_round import lossy_block_kernel
+from rumormill.kernels.state import Features
 
 NETWORK = rm.Network.erdos_renyi(9, 0.4, rng=2)
 BANDIT = rm.Bandit([rm.StudentT(df=2.2, loc=mean) for mean in (0.0, 0.3, 0.5)])
@@ -62,3 +65,14 @@ def test_every_kind_is_played_as_all_are(
     policy: Any, faults: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert_equal(policy, faults, monkeypatch)
+
+
+def test_kernels_are_kept_on_disk_by_the_values_that_they_were_made_with() -> None:
+    """numba's key of a closure with compiled parts is another in every process."""
+
+    def key(features: Features) -> Any:
+        return jit.closure_key(lossy_block_kernel.__wrapped__(features, False).py_func)  # type: ignore[attr-defined]
+
+    assert key(Features(0, False, 1)) == key(Features(0, False, 1))
+    others = [Features(0, False, 2), Features(0, True, 1), Features(3, False, 1)]
+    assert len({key(each) for each in (Features(0, False, 1), *others)}) == 4

@@ -12,7 +12,17 @@ import pytest
 
 import rumormill as rm
 from helpers.oracle import Rules
-from helpers.oracle_adapters import actions_in, played, policy_of, ties_against_oracle
+from helpers.oracle_adapters import (
+    MESSAGE_PASSING,
+    Game,
+    actions_in,
+    is_compiled,
+    played,
+    policy_of,
+    result_of,
+    ties_against_oracle,
+)
+from helpers.random_games import FORGET_WAYS, forgetting_game, forgetting_game_with_faults
 from rumormill.engine.compiled import unsupported_reason
 
 MOMENTS = rm.Moments(eps=1.0, u=4.0, rho=3.0)
@@ -40,6 +50,63 @@ def test_oracle(policy: str, forget: tuple[str, float]) -> None:
     ties_against_oracle(table, graph, rules, found)
     without = Rules(policy, u=4.0, rho=3.0, gamma=gamma, estimator=estimator, zeta=0.4)
     assert not np.array_equal(actions_in(found), actions_in(played(table, graph, without, "reference")))
+
+
+FIELDS = ("actions", "agent_regret", "agent_rounds", "messages", "wire_bytes")
+
+
+def check(game: Game) -> int:
+    """Both engines against each other and against the oracle, whose ties with them are counted."""
+    slow, fast = (result_of(game, engine) for engine in ("reference", "auto"))
+    assert fast.engine == ("fast" if is_compiled(game) else "reference"), str(game)
+    for name in FIELDS:
+        np.testing.assert_array_equal(getattr(slow, name), getattr(fast, name), err_msg=str(game))
+    return ties_against_oracle(*game[:3], slow, *game[3:])
+
+
+@pytest.mark.filterwarnings("ignore::rumormill.SlowEngineNotice")
+@pytest.mark.parametrize("policy", MESSAGE_PASSING)
+@pytest.mark.parametrize("way", FORGET_WAYS)
+def test_both_engines_equal_the_oracle(policy: str, way: str) -> None:
+    """Games of any size, start and quiet talk; with faults, and without."""
+    ties = 0
+    for estimator in ("trimmed", "clipped", "empirical" if way == "discount" else "robust-moss"):
+        for seed in range(1 if way == "restart" else 4):
+            ties += check(forgetting_game(seed, policy, way, estimator))
+        if estimator != "robust-moss":
+            ties += sum(check(forgetting_game_with_faults(seed, policy, way, estimator)) for seed in range(3))
+    assert ties <= 8
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::rumormill.SlowEngineNotice")
+@pytest.mark.parametrize("policy", MESSAGE_PASSING)
+@pytest.mark.parametrize("way", FORGET_WAYS)
+def test_both_engines_equal_the_oracle_in_thousands(policy: str, way: str) -> None:
+    estimators = ["trimmed", "clipped", "empirical"]
+    if way != "discount":
+        estimators += ["self-tuned", "median-bound", "huber-sgd"]
+    ties = 0
+    for estimator in estimators:
+        for seed in range(100, 120):
+            ties += check(forgetting_game(seed, policy, way, estimator))
+            ties += check(forgetting_game_with_faults(seed, policy, way, estimator))
+    assert ties <= 60
+
+
+def test_many_samples_leave_a_trimmed_mean_that_forgets() -> None:
+    """So small a bound that samples keep leaving, also those of streams that were dropped before."""
+    bandit = rm.Bandit([rm.AlphaStable(alpha=1.2, loc=loc) for loc in (0.0, 0.4, 0.9)])
+    moments = rm.Moments(eps=0.15, u=0.05, rho=0.3)
+    for forget in ({"window": 60}, {"window": 400}, "restart"):
+        policy = rm.KMPUCB(gamma=1, zeta=0.3, moments=moments, forget=forget)  # type: ignore[arg-type]
+        slow, fast = (
+            rm.simulate(
+                bandit, rm.Network.star(6), policy, horizon=500, rng=1, engine=engine, actions=True, trials=1
+            )
+            for engine in ("reference", "fast")
+        )
+        np.testing.assert_array_equal(slow.actions, fast.actions)
 
 
 @pytest.mark.parametrize("forget", [{"window": 50}, {"discount": 0.97}, "restart"])
@@ -169,7 +236,19 @@ def test_what_cannot_forget() -> None:
     guarded = rm.KMPUCB(gamma=1, guard=1, forget="restart", moments=MOMENTS)
     with pytest.raises(rm.InputError, match="median over origins does not forget"):
         guarded.agent(rm.Seat(agent=0, n_arms=2))
-    assert "forgetting" in str(unsupported_reason(rm.KMPUCB(forget="restart"), rm.World()))
+    assert unsupported_reason(guarded, rm.World()) == "a guard does not forget"
+
+
+def test_what_the_compiled_engine_refuses() -> None:
+    forget: Any = "restart"
+    stored = rm.KMPUCB(forget=forget, estimator=rm.MedianOfMeans())
+    word = "does not support forgetting with MedianOfMeans"
+    assert word in str(unsupported_reason(stored, rm.World()))
+    leaders = rm.CentralizedMPUCB(forget=forget)
+    prior = rm.Prior(mean=[0.0, 1.0], n=[9.0, 9.0])
+    word = "supports a prior with leaders without faults and forgetting only"
+    assert word in str(unsupported_reason(leaders, rm.World(), prior))
+    assert unsupported_reason(leaders, rm.World(channel=rm.Imperfect(p=0.5))) is None
 
 
 def test_named_in_a_table() -> None:

@@ -76,6 +76,18 @@ def test_lossy_channels(number: int) -> None:
     np.testing.assert_array_equal(slow.messages, fast.messages)
 
 
+@pytest.mark.parametrize("policy", ["kmp", "decentralized", "robust"])
+@pytest.mark.parametrize("forget", [("window", 30), ("discount", 0.95), ("restart", 0)])
+def test_with_forgetting(policy: str, forget: tuple[str, float]) -> None:
+    """N of the rule counts all samples; short memories drop below the weight of the prior."""
+    for number, estimator in enumerate(["trimmed", "clipped" if forget[0] == "discount" else "huber-sgd"]):
+        zeta = {} if estimator in OWN_INDEX else {"zeta": 0.4}
+        table, graph, rules, prior = a_game(80 + number, policy, estimator, forget=forget, **zeta)
+        slow, fast = (played(table, graph, rules, engine, prior=prior) for engine in ("reference", "fast"))
+        np.testing.assert_array_equal(actions_in(slow), actions_in(fast))
+        ties_against_oracle(table, graph, rules, slow)
+
+
 def test_a_prior_of_no_samples_changes_nothing() -> None:
     table, graph, rules, prior = a_game(1, "kmp", "trimmed")
     nothing = rm.Prior(mean=prior.mean, n=0.9 * (np.asarray(prior.n) > 0))

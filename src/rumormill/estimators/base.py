@@ -82,6 +82,10 @@ class OnlineMean(ABC):
     def mean(self, L: float) -> float:
         """The estimate at confidence L; +inf where the estimator is not defined."""
 
+    def settle(self, L: float) -> object:
+        """Take in samples that wait for the next question, as a question at L would."""
+        return L
+
     def index(self, L: float) -> float:
         """The UCB index at L, of an estimator that computes its own; +inf: pull the arm."""
         raise TypeError(f"{type(self).__name__} has no index of its own: its radius comes from a Radius")
@@ -133,7 +137,8 @@ class Estimator(metaclass=NamedArguments):
     bounded_memory: bool = False
     """Whether a stream stores far fewer values than it has samples; a node accepts no other estimator."""
     can_discount: bool = False
-    """Whether its samples can be summed with weights that shrink."""
+    """Whether its samples can be summed with weights that shrink; `clips`: each clipped on arrival."""
+    clips: bool = True
     symmetric_only: bool = False
     """Whether the guarantee holds only for laws that are symmetric about their mean."""
     slack: float = 0.0

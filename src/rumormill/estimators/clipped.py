@@ -82,7 +82,7 @@ class ClippedMean(Estimator):
         return Theory(c=theory_power(p, p / eps, moments) * math.pow(b, 1.0 / eps) / eps)
 
     def valid(self, n: float, L: float, moments: Moments) -> bool:
-        return n >= 1
+        return n > 0
 
     def lemma_covers(self, c: float, moments: Moments) -> bool:
         return c >= self.theory(moments).c * (1 - 1e-12)

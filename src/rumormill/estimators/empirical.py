@@ -47,6 +47,7 @@ class EmpiricalMean(Estimator):
     has_lemma = False
     bounded_memory = True
     can_discount = True
+    clips = False
 
     def moment(self, moments: Moments) -> float:
         return moments.rho

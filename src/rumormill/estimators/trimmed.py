@@ -76,7 +76,7 @@ class TrimmedMean(Estimator):
         return Theory(c=theory_power(4.0, moments.p / moments.eps, moments))
 
     def valid(self, n: float, L: float, moments: Moments) -> bool:
-        return n >= 1
+        return n > 0
 
     def of(self, samples: Sequence[float], L: float, moments: Moments) -> float:
         check_level(L)
@@ -229,6 +229,8 @@ class OnlineTrimmed(_RankedStream):
             self._pending.clear()
             self._patience = self._PATIENCE
         return self._sum / self._count if self._count else math.inf
+
+    settle = mean
 
     def _forget_certain(self) -> None:
         """Bound the memory of a stream without queries: add what no future L can remove."""

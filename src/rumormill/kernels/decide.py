@@ -247,6 +247,7 @@ prior_reach = part(formulas.prior_reach)
 @part
 def check_priors(
     own_index: bool,
+    counts: bool,
     L: float,
     scale: float,
     least: float,
@@ -262,9 +263,9 @@ def check_priors(
     for j in range(n.shape[1]):
         if not needs[j]:
             continue
-        prior.taken[j] = 0.0
+        prior.taken[j] *= not counts
         for arm in range(n.shape[0]):
-            prior.taken[j] += n[arm, j]
+            prior.taken[j] += n[arm, j] if counts else 0.0
             w, count, value = prior.weight[arm, j], n[arm, j], mean[arm, j]
             if w == 0.0 or count == 0.0 or not np.isfinite(value):
                 continue

@@ -43,13 +43,22 @@ def kernel(function: F) -> F:
         # numba checks the age of the file a function stands in, but not of the files whose functions were
         # compiled into it: a stamp of all kernels' text makes stale code impossible. As part of the version
         # it is compared before the rest of an index is read, which may name classes that no longer exist.
-        # The IR forms and their plain twins are kept beside each other, under different keys.
+        # The IR forms and their plain twins are kept beside each other, under different keys. numba's own
+        # hash of a closure with parts is another in every process.
         cache, key_of = compiled._cache, compiled._cache._index_key
         cache._cache_file._source_stamp = _STAMP
         cache._cache_file._version = f"{numba.__version__} {_STAMP}"
-        cache._index_key = lambda *given: (*key_of(*given), simd.ENABLED)
+        cache._index_key = lambda *given: (*key_of(*given)[:2], closure_key(function), simd.ENABLED)
     result: F = compiled
     return result
+
+
+def closure_key(function: Any) -> tuple[Any, ...]:
+    """The values that a function was made with, and those of the parts among them."""
+    values = (cell.cell_contents for cell in function.__closure__ or ())
+    return function.__qualname__, *(
+        closure_key(value.py_func) if hasattr(value, "py_func") else repr(value) for value in values
+    )
 
 
 def part(function: F) -> F:

@@ -7,11 +7,13 @@ delivery is that of a perfect channel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 
+from rumormill import formulas
 from rumormill.kernels.beliefs import add_all_to_beliefs
 from rumormill.kernels.counter_rng import Keys, happens, key_of_three, key_of_two, key_with
 from rumormill.kernels.flooding import (
@@ -23,7 +25,7 @@ from rumormill.kernels.flooding import (
     list_arrivals,
     open_lists,
 )
-from rumormill.kernels.jit import part, step
+from rumormill.kernels.jit import linked, part, step
 from rumormill.kernels.kmp import top_by_count, update_best_row
 from rumormill.kernels.lossy_state import SCALED, SHIFTED, LossyState
 from rumormill.kernels.means_sketch import add_to_sketch, histogram_bin
@@ -36,12 +38,17 @@ from rumormill.kernels.state import (
     ANY,
     CATONI,
     DEFAULT,
+    DISCOUNT,
     MEDIAN_BOUND,
     MEDIAN_OF_MEANS,
     ORIGIN_MEDIAN,
+    RESTART,
     RUNNING,
+    WINDOW,
+    Calendar,
     Flags,
     Floats,
+    ForgetState,
     Memory,
     Rules,
     RunningSums,
@@ -77,16 +84,19 @@ def corrupted_value(x: float, drawn: float, way: int, amount: float) -> float:
 
 
 @cache
-def delivery(only: int) -> Callable[..., None]:
+def delivery(only: int, forgets: int) -> Callable[..., None]:
     """What happens at the end of a round, for one kind of mean or any."""
     any_kind, default = only == ANY, only == DEFAULT
 
     @part
     def receive(t: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState) -> None:
         kind = rules.kind if any_kind else only
-        update_leader_and_rows(kind, v, count, rules, memory, lossy)
+        update_leader_and_rows(kind, forgets, v, count, rules, memory, lossy)
         used = select_samples(kind, t, v, count, rules, memory, lossy)
-        add_selected(kind, default, t, v, used, rules, memory, lossy)
+        if forgets:
+            add_remembered(kind, forgets, t, v, used, rules, memory, lossy)
+        else:
+            add_selected(kind, default, t, v, used, rules, memory, lossy)
 
     @part
     def deliver(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
@@ -123,7 +133,7 @@ def arrivals(t: int, v: int, lossy: LossyState, memory: Memory) -> int:
 
 @step
 def update_leader_and_rows(
-    kind: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState
+    kind: int, forgets: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState
 ) -> None:
     """Store the leader's newest arm, and the rows with most samples."""
     now, in_flight, rows, corruption = lossy.now, lossy.in_flight, memory.rows, lossy.corruption
@@ -139,13 +149,15 @@ def update_leader_and_rows(
         corrupted = corruption.rows and corruption.at_receiver
         if corrupted:
             corrupted = happens(key_of_three(corruption.key, v, origin, when), corruption.limit)
-        if kind == ORIGIN_MEDIAN and when < lossy.origins.newest[v, origin]:
+        if (forgets or kind == ORIGIN_MEDIAN) and when < lossy.origins.newest[v, origin]:
             continue
+        if forgets:  # the own sample is counted first, then one by one
+            memory.general.forget.heard_at[v, origin] = memory.general.forget.taken[v] + 2.0 + i
         for arm in range(rules.n_arms):
             mean = rows.mean[slot, arm, origin]
             if corrupted and mean < np.inf:
                 mean = corrupted_value(mean, now.drawn[slot, origin], corruption.way, corruption.amount)
-            if kind == ORIGIN_MEDIAN:
+            if forgets or kind == ORIGIN_MEDIAN:
                 store_row(when, v, arm, origin, mean, rows.n[slot, arm, origin], lossy.origins)
             else:
                 update_best_row(when, v, arm, origin, mean, rows.n[slot, arm, origin], lossy.best_rows)
@@ -217,6 +229,64 @@ def add_selected(
             add_from_origin(arms[i], v, in_flight.source[i], xs[i], L, origins.root, rules.p, origins)
     else:
         add_to_sketch(kind, count, arms, needs if kind == MEDIAN_BOUND else xs, v, rules, memory)
+
+
+discounted_sum = linked(
+    formulas.discounted_sum, clip_level=part(formulas.clip_level), clipped=part(formulas.clipped)
+)
+cusum_step, cusum_middle = part(formulas.cusum_step), part(formulas.cusum_middle)
+cusum_alarms = linked(formulas.cusum_alarms, cusum_step=cusum_step, cusum_middle=cusum_middle)
+
+
+@step
+def add_remembered(
+    kind: int, forgets: int, t: int, v: int, count: int, rules: Rules, memory: Memory, lossy: LossyState
+) -> None:
+    """Add samples to the means of agent v, which forget others."""
+    forget = rules.forget if forgets == ANY else forgets
+    kept, new, calendar = memory.general.forget, lossy.in_flight, memory.calendar
+    n, total, n_agents = kept.streams.state.n, kept.streams.state.total, kept.taken.shape[0]
+    next_t = min(t + 1 if rules.shared_start else max(t, rules.first_rounds) + 1, rules.horizon)
+    trimming = Trimming(rules.u, rules.p, rules.L)
+    for i in range(count):
+        arm, x = new.arm[i], new.x[i]
+        kept.taken[v] += 1.0
+        if forget == DISCOUNT:
+            w, L, budget = math.pow(kept.discount, kept.taken[v] - kept.last[arm, v]), kept.L, kept.budget
+            n[arm, v], total[arm, v] = discounted_sum(n[arm, v], total[arm, v], w, x, L, budget, rules.p)
+            kept.last[arm, v] = kept.taken[v]
+            continue
+        if forget == WINDOW and (kept.taken[v] - 1.0) % ((kept.span + 1.0) // 2.0) == 0.0:
+            for k in range(rules.n_arms):  # a new epoch: the older stream is dropped
+                drop_stream(kind, k, kept.present[v], kept, calendar)
+            kept.present[v] = (kept.present[v] + n_agents) % n.shape[1]
+        for j in range(v, n.shape[1], n_agents):
+            if kind == RUNNING:
+                count_and_add(arm, j, x, new.need[i], new.power, i, next_t, trimming, n, total, calendar)
+            else:
+                arms, xs = kept.streams.general.sketches.arms, kept.streams.general.sketches.xs
+                arms[0], xs[0] = arm, new.need[i] if kind == MEDIAN_BOUND else x
+                add_to_sketch(kind, 1, arms, xs, j, rules, kept.streams)
+        if forget == RESTART and cusum_alarms(x, int(n[arm, v]), kept.cusum[arm, v]):
+            drop_stream(kind, arm, v, kept, calendar)
+
+
+@step
+def drop_stream(kind: int, arm: int, j: int, kept: ForgetState, calendar: Calendar) -> None:
+    """Forget all samples of a stream."""
+    state, general = kept.streams.state, kept.streams.general
+    state.n[arm, j], state.total[arm, j], general.known[arm, j] = 0.0, 0.0, -1.0
+    if kind == RUNNING:
+        for i in range(calendar.spare[1]):  # nothing of it may expire later
+            if calendar.place[i] == arm * state.n.shape[1] + j:
+                calendar.x[i] = 0.0
+    else:
+        sketches, constants = general.sketches, general.constants
+        sketches.filled[arm, j], sketches.centre[arm, j], sketches.counts[arm, j] = 0, 0.0, 0
+        sketches.rest[arm, j], sketches.squares[arm, j] = 0.0, 0.0
+        sketches.level[arm, j] = constants.lam * constants.scale if constants.lam > 0.0 else 1.0
+        sketches.clip[arm, j] = constants.scale
+        sketches.place[:, arm, j], sketches.below[:, arm, j] = 0, 0
 
 
 @part

@@ -6,6 +6,7 @@ The same steps as on a perfect channel (kernels/rounds.py), but arrivals are com
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
 
@@ -15,17 +16,19 @@ from rumormill.kernels.decide import shared_arm, worth_sending
 from rumormill.kernels.flooding import send_bundles
 from rumormill.kernels.jit import kernel, part, step
 from rumormill.kernels.lossy_delivery import corrupted_value, deliver_one_hop, delivery, rank_by_rules
-from rumormill.kernels.lossy_state import DRAWN, BlockFaults, LossyState
+from rumormill.kernels.lossy_state import DRAWN, BestRows, BlockFaults, LossyState
 from rumormill.kernels.means_sums import remove_expired
-from rumormill.kernels.origins import estimate_by_origins
+from rumormill.kernels.origins import Origins, estimate_by_origins
 from rumormill.kernels.rounds import choose_all, choose_default, estimate, row_values
 from rumormill.kernels.state import (
     ANY,
+    CLIPPED,
     DEFAULT,
     ORIGIN_MEDIAN,
     Features,
     Flags,
     Floats,
+    ForgetState,
     Memory,
     Output,
     RewardLaw,
@@ -38,14 +41,13 @@ from rumormill.kernels.state import (
 @cache
 def lossy_block_kernel(features: Features, one_hop: bool) -> Callable[..., None]:
     """Rounds of games with these features; by bitmasks (`one_hop`) or by flooding; ANY: by either."""
-    only, extras = features
+    only, extras, forgets = features
     any_kind = only == ANY
-    deliver = delivery(only)
+    deliver = delivery(only, forgets)
 
     @part
     def choose(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
-        kind = rules.kind if any_kind else only
-        choose_preferred(kind, only == DEFAULT, extras, t, up, rules, memory, lossy)
+        choose_preferred(only, extras, forgets, t, up, rules, memory, lossy)
 
     @part
     def send(
@@ -81,7 +83,10 @@ def lossy_block_kernel(features: Features, one_hop: bool) -> Callable[..., None]
             if t == rules.horizon:
                 return
             leaving = rules.trims and (t >= rules.first_rounds or rules.shared_start)
-            if leaving and remove_expired(t + 1, memory.state.total, memory.calendar):
+            if forgets:
+                if leaving:
+                    remove_expired(t + 1, memory.general.forget.streams.state.total, memory.calendar)
+            elif leaving and remove_expired(t + 1, memory.state.total, memory.calendar):
                 memory.state.changed[:] = True
             by_bitmasks = lossy.one_hop.words.shape[0] > 0 if any_kind else one_hop
             if by_bitmasks:
@@ -95,9 +100,10 @@ def lossy_block_kernel(features: Features, one_hop: bool) -> Callable[..., None]
 
 @step
 def choose_preferred(
-    kind: int, default: bool, extras: bool, t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState
+    only: int, extras: bool, forgets: int, t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState
 ) -> None:
     """Which agents copy their leader in round t, and the choice of the others, arms without samples aside."""
+    kind = rules.kind if only == ANY else only
     state, now, best_rows = memory.state, lossy.now, lossy.best_rows
     for v in range(up.shape[0]):
         overdue = t - now.leader_round[v] - rules.leader_distance[v]
@@ -113,15 +119,20 @@ def choose_preferred(
         )
     if t <= rules.first_rounds and not (rules.shared_start and t > 1):
         return
-    if default:
+    if only == DEFAULT:
         choose_default(t, memory)
         return
     if kind == ORIGIN_MEDIAN:
         estimate_by_origins(t, rules, memory, lossy.origins)
         choose_all(kind, False, extras, t, rules, memory)
         return
-    estimate(kind, t, rules, memory)
+    if forgets:
+        estimate_present(kind, t, rules, memory)
+    else:
+        estimate(kind, t, rules, memory)
     if rules.shares_rows:
+        if forgets:
+            select_newest_rows(memory.general.forget, lossy.origins, best_rows)
         values = row_values(kind, rules, memory)
         for arm in range(rules.n_arms):
             for v in range(up.shape[0]):
@@ -129,6 +140,41 @@ def choose_preferred(
                 state.best_n[arm, v] = best_rows.n[arm, v] if better else state.n[arm, v]
                 state.best_mean[arm, v] = best_rows.mean[arm, v] if better else values[arm, v]
     choose_all(kind, rules.shares_rows, extras, t, rules, memory)
+
+
+@step
+def estimate_present(kind: int, t: int, rules: Rules, memory: Memory) -> None:
+    """The means of the samples that are not forgotten."""
+    state, kept = memory.state, memory.general.forget
+    kept.streams.state.changed[:] = True
+    estimate(kind, t, rules, kept.streams)
+    copy_present(kept, kept.streams.state.mean, state.n, state.mean)
+    if kind > CLIPPED:
+        copy_present(kept, kept.streams.general.sketches.upper, state.n, memory.general.sketches.upper)
+
+
+@part
+def copy_present(kept: ForgetState, found: Floats, n: Floats, values: Floats) -> None:
+    """Counts as of now, and means or indices, of the streams that answer; +inf up to 1/2 sample."""
+    for arm in range(n.shape[0]):
+        for j in range(n.shape[1]):
+            count = kept.streams.state.n[arm, kept.present[j]]
+            count *= math.pow(kept.discount, kept.taken[j] - kept.last[arm, j])
+            n[arm, j] = count if count > 0.5 else 0.0
+            values[arm, j] = found[arm, kept.present[j]] if count > 0.5 else np.inf
+
+
+@part
+def select_newest_rows(kept: ForgetState, origins: Origins, best_rows: BestRows) -> None:
+    """The row with most samples among the newest of every origin, of those that came not too long ago."""
+    best = best_rows.n
+    for arm in range(best.shape[0]):
+        for v in range(best.shape[1]):
+            best[arm, v] = 0.0
+            for origin in range(best.shape[1]):
+                found = origins.row_n[arm, v, origin]
+                if found > best[arm, v] and kept.taken[v] - kept.heard_at[v, origin] < kept.span:
+                    best[arm, v], best_rows.mean[arm, v] = found, origins.row_mean[arm, v, origin]
 
 
 @step

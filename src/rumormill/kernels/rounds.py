@@ -80,7 +80,7 @@ def block_kernel(features: Features) -> Callable[..., None]:
     Branches on them are removed before types are inferred. Parts that take few arguments compile fast;
     inlined steps, or passing all arrays, do not.
     """
-    only, extras = features
+    only, extras, _ = features
     plain, any_kind = features.are_plain, only == ANY
 
     @kernel
@@ -295,7 +295,8 @@ def choose_with_priors(kind: int, rows: bool, t: int, rules: Rules, memory: Memo
         rules.exponent,
     )
     own_index = kind > CLIPPED
-    check_priors(own_index, L, scale, least, powers, exponent, needs, state.mean, state.n, upper, prior)
+    counts, mean = rules.forget == 0, state.mean
+    check_priors(own_index, counts, L, scale, least, powers, exponent, needs, mean, state.n, upper, prior)
     if own_index:
         index, n = (state.best_mean, state.best_n) if rows else (upper, state.n)
         combine_indices(L, state.mean, index, n, prior)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,9 @@ RUNNING, MEDIAN_OF_MEANS, CATONI = 0, 1, 2
 CLIPPED, SELF_TUNED, MEDIAN_BOUND, ROBUST_MOSS, HUBER_SGD = 3, 4, 5, 6, 7
 ORIGIN_MEDIAN = 8  # only in the kernel of lossy channels, which plays perfect ones too
 DEFAULT = 9  # the beliefs of rm.Default()
-ANY = -1  # in Features: all but DEFAULT, told apart while playing
+# Which samples are forgotten; 0: none.
+WINDOW, DISCOUNT, RESTART = 1, 2, 3
+ANY = -1  # in Features: all but DEFAULT, all ways to forget, told apart while playing
 
 
 class RewardLaw(NamedTuple):
@@ -154,6 +156,7 @@ class Rules(NamedTuple):
     """Thompson draws about the rows with most samples, so wide (HUBER_SGD); 0: indices."""
     allowed: Flags
     """[1 or rounds, agent, arm]: which arms may be pulled; empty: all."""
+    forget: int = 0
 
 
 class Features(NamedTuple):
@@ -162,11 +165,12 @@ class Features(NamedTuple):
     kind: int
     extras: bool
     """A shared start, quiet messaging, a prior, or arms that are not always allowed."""
+    forget: int = 0
 
     @property
     def are_plain(self) -> bool:
         """Whether running sums are all there is."""
-        return self.kind == RUNNING and not self.extras
+        return self.kind == RUNNING and not self.extras and not self.forget
 
 
 class MessageRing(NamedTuple):
@@ -325,6 +329,29 @@ class PriorArrays(NamedTuple):
     """The index of fresh samples and prior together."""
 
 
+class ForgetState(NamedTuple):
+    """Samples that are not forgotten. Means and counts of `State` are those as of the last decision."""
+
+    streams: Any
+    """A Memory with means of its own, [arm, column]: a column per learner, then one more of each (WINDOW)."""
+    span: float
+    """A window, or what a discount comes to; rows are used until so many more samples were taken in."""
+    discount: float
+    L: float
+    """Of clipped samples, with the budget τ u or +inf (DISCOUNT)."""
+    budget: float
+    taken: Floats
+    """[learner]: samples taken in."""
+    present: Ints
+    """[learner]: the column of the stream that answers, the older one."""
+    last: Floats
+    """[arm, learner]: the number of its newest sample (DISCOUNT)."""
+    heard_at: Floats
+    """[learner, origin]: samples taken in when its newest row came (KMP-UCB)."""
+    cusum: Floats
+    """[arm, learner, .]: centre, scale, offset, both sums, the first samples (RESTART)."""
+
+
 class GeneralState(NamedTuple):
     """What running sums on a perfect channel do not need: other estimators, quiet messaging, faults."""
 
@@ -347,6 +374,8 @@ class GeneralState(NamedTuple):
     scratch: Floats
     sketches: SketchState
     prior: PriorArrays
+    forget: Any
+    """ForgetState, or () where nothing is forgotten."""
 
 
 class RunningSums(NamedTuple):

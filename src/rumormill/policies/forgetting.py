@@ -16,12 +16,10 @@ from typing import Any
 from rumormill.arms import Moments
 from rumormill.estimators import Estimator, OnlineMean
 from rumormill.estimators.clipped import clip_budget
-from rumormill.formulas import clip_level, clipped
+from rumormill.formulas import CUSUM_BEGIN, CUSUM_REFERENCE, cusum_alarms, discounted_sum
 from rumormill.validate import between, refused, whole
 
-REFERENCE = 64
-"""Samples from which a CUSUM takes its centre and scale."""
-LARGEST_STEP, DRIFT, ALARM = 2.0, 0.5, 40.0
+Fresh = Callable[[], OnlineMean]
 ALLOWED = '{window = W}, {discount = phi} or "restart"'
 
 
@@ -58,6 +56,11 @@ class Forget:
         return made
 
     @property
+    def way(self) -> int:
+        """Its number in the kernels: WINDOW 1, DISCOUNT 2, RESTART 3."""
+        return 1 if self.window is not None else 2 if self.discount is not None else 3
+
+    @property
     def span(self) -> int | None:
         """About how many samples are not forgotten; None without a limit."""
         if self.discount is not None:
@@ -75,7 +78,7 @@ class SampleClock:
 class ForgetfulMean(ABC):
     """The samples of one arm that are not forgotten; the same questions as an OnlineMean."""
 
-    def __init__(self, clock: SampleClock, fresh: Callable[[], OnlineMean]) -> None:
+    def __init__(self, clock: SampleClock, fresh: Fresh) -> None:
         self.clock, self.fresh = clock, fresh
 
     @property
@@ -90,10 +93,6 @@ class ForgetfulMean(ABC):
     @abstractmethod
     def mean(self, L: float) -> float:
         """The mean at level L."""
-
-    def index(self, L: float) -> float:
-        """The index, of an estimator that brings its own."""
-        raise TypeError(f"{type(self).__name__} has no index of its own")
 
     @abstractmethod
     def state(self) -> dict[str, Any]:
@@ -110,7 +109,7 @@ class ForgetfulMean(ABC):
 class WindowMean(ForgetfulMean):
     """The newest half to whole window: the older of two streams, which began an epoch earlier."""
 
-    def __init__(self, clock: SampleClock, fresh: Callable[[], OnlineMean], window: int) -> None:
+    def __init__(self, clock: SampleClock, fresh: Fresh, window: int) -> None:
         super().__init__(clock, fresh)
         self._half = (window + 1) // 2
         self._epoch = 0
@@ -133,7 +132,9 @@ class WindowMean(ForgetfulMean):
         self._newer.update(x)
 
     def mean(self, L: float) -> float:
-        return self._present().mean(L)
+        present = self._present()
+        self._newer.settle(L)
+        return present.mean(L)
 
     def index(self, L: float) -> float:
         return self._present().index(L)
@@ -151,15 +152,12 @@ class DiscountedMean(ForgetfulMean):
     """Counts and sums that shrink by a factor per sample that the agent takes in."""
 
     def __init__(
-        self,
-        clock: SampleClock,
-        fresh: Callable[[], OnlineMean],
-        discount: float,
-        L: float,
-        moments: Moments | None,
+        self, clock: SampleClock, fresh: Fresh, discount: float, L: float, moments: Moments | None
     ) -> None:
         super().__init__(clock, fresh)
-        self._discount, self._L, self._moments = discount, L, moments
+        self._discount, self._L = discount, L
+        self._p = 1.0 if moments is None else moments.p
+        self._budget = math.inf if moments is None else clip_budget(moments.u, moments.p)
         self._last, self._n, self._sum = 0, 0.0, 0.0
 
     def _weight(self) -> float:
@@ -172,12 +170,8 @@ class DiscountedMean(ForgetfulMean):
 
     def update(self, x: float) -> None:
         weight = self._weight()
-        self._n, self._sum, self._last = weight * self._n, weight * self._sum, self.clock.taken
-        if self._moments is not None:
-            p = self._moments.p
-            level = clip_level(self._n + 1.0, self._L, clip_budget(self._moments.u, p), p)
-            x = clipped(x, level, level)
-        self._n, self._sum = self._n + 1.0, self._sum + x
+        self._n, self._sum = discounted_sum(self._n, self._sum, weight, x, self._L, self._budget, self._p)
+        self._last = self.clock.taken
 
     def mean(self, L: float) -> float:
         del L
@@ -193,15 +187,14 @@ class DiscountedMean(ForgetfulMean):
 class RestartedMean(ForgetfulMean):
     """All samples since the last alarm of a CUSUM over them."""
 
-    def __init__(self, clock: SampleClock, fresh: Callable[[], OnlineMean]) -> None:
+    def __init__(self, clock: SampleClock, fresh: Fresh) -> None:
         super().__init__(clock, fresh)
         self._begin()
         self.restarts = 0
 
     def _begin(self) -> None:
         self._stream = self.fresh()
-        self._first: list[float] = []
-        self._centre = self._scale = self._offset = self._up = self._down = 0.0
+        self._cusum = [0.0] * (CUSUM_BEGIN + CUSUM_REFERENCE)
 
     @property
     def count(self) -> float:
@@ -209,29 +202,9 @@ class RestartedMean(ForgetfulMean):
 
     def update(self, x: float) -> None:
         self._stream.update(x)
-        if len(self._first) < REFERENCE:
-            self._first.append(x)
-            if len(self._first) == REFERENCE:
-                self._set_reference()
-            return
-        step = self._step(x) - self._offset
-        self._up = max(0.0, self._up + step - DRIFT)
-        self._down = max(0.0, self._down - step - DRIFT)
-        if max(self._up, self._down) > ALARM:
+        if cusum_alarms(x, self._stream.count, self._cusum):
             self._begin()
             self.restarts += 1
-
-    def _set_reference(self) -> None:
-        middle = REFERENCE // 2
-        self._centre = sorted(self._first)[middle]
-        self._scale = 1.4826 * sorted(abs(x - self._centre) for x in self._first)[middle]
-        self._offset = sum(self._step(x) for x in self._first) / REFERENCE
-
-    def _step(self, x: float) -> float:
-        away = x - self._centre
-        if self._scale == 0.0:
-            return 0.0 if away == 0.0 else math.copysign(LARGEST_STEP, away)
-        return clipped(away / self._scale, LARGEST_STEP, LARGEST_STEP)
 
     def mean(self, L: float) -> float:
         return self._stream.mean(L)
@@ -240,14 +213,13 @@ class RestartedMean(ForgetfulMean):
         return self._stream.index(L)
 
     def state(self) -> dict[str, Any]:
-        stream, sums = self._stream.state(), [self._up, self._down]
-        return {"stream": stream, "first": list(self._first), "sums": sums, "restarts": self.restarts}
+        first, sums = self._cusum[CUSUM_BEGIN:][: self._stream.count], self._cusum[3:CUSUM_BEGIN]
+        return {"stream": self._stream.state(), "first": first, "sums": sums, "restarts": self.restarts}
 
     def load(self, state: dict[str, Any]) -> None:
         self._begin()
         self._stream = self._read(state["stream"])
-        self._first = [float(x) for x in state["first"]]
-        if len(self._first) == REFERENCE:
-            self._set_reference()
-        self._up, self._down = (float(x) for x in state["sums"])
+        for n, x in enumerate(state["first"], 1):
+            cusum_alarms(float(x), n, self._cusum)
+        self._cusum[3:CUSUM_BEGIN] = (float(x) for x in state["sums"])
         self.restarts = int(state["restarts"])

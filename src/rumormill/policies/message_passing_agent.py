@@ -116,7 +116,7 @@ class Samples:
         if forget.window is not None:
             return WindowMean(clock, fresh, forget.window)
         if forget.discount is not None:
-            moments = terms.moments if estimator.needs_moments else None
+            moments = terms.moments if estimator.clips else None
             return DiscountedMean(clock, fresh, forget.discount, self.L(forget.span or 1), moments)
         return RestartedMean(clock, fresh)
 

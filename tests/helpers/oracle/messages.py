@@ -186,7 +186,7 @@ class Talk:
         first = begin[0] if begin else None
         informed = r.prior is not None and all(min(n0, r.cap) >= 1 for _, n0, _ in r.prior[v])
         # The first arm, from an own one on, that nothing is known of.
-        if r.start == "shared" and (t <= K or (r.allowed is None and r.k == 1)):
+        if r.start == "shared" and (t <= K or (r.allowed is None and r.k == 1 and r.forget is None)):
             order = [k for k in [(t - 1 + v + i) % K for i in range(K)] if k in may]
             begin = sorted(order, key=lambda k: self.known(me, k, L))
             first = None if self.known(me, begin[0], L) else begin[0]
@@ -233,6 +233,8 @@ class Talk:
         """Whether there is an estimate: too few origins make none."""
         if self.r.policy == "origin-median":
             return by_origins(me, k, L, self.M, self.r)[2] > 0
+        if self.r.forget is not None:
+            return remembered(me.log[k], me.taken, L, self.r, self.M)[2] > 0
         return bool(me.samples[k])
 
     def follows(self, me: Agent, t: int) -> bool:
@@ -249,7 +251,8 @@ class Talk:
         if r.policy == "origin-median" or r.guard:
             return [by_origins(me, k, L, self.M, r) for k in range(self.K)]
         if r.forget is not None:
-            return [remembered(log, me.taken, L, r, self.M) for log in me.log]
+            last = level(self.T, self.M, r)
+            return [remembered(log, me.taken, L, r, self.M, budget, last) for log in me.log]
         if r.estimator not in LAZY:
             return [estimate(x, L, r, budget, level(self.T, self.M, r)) for x in me.samples]
         found = [lazily(x, L, r, budget, me.worked_out[k]) for k, x in enumerate(me.samples)]
@@ -284,18 +287,19 @@ class Talk:
             me.held.append(mine)
         for m in sorted((m for m in me.held if m.made + r.hold - 1 <= t), key=lambda m: m.age):
             me.add(t, m.origin, m.arm, m.reward)
-            me.heard_at[m.origin] = me.taken
+            if me.newest.get(m.origin) is m:
+                me.heard_at[m.origin] = me.taken
             me.held.remove(m)
 
 
-def remembered(log: list[tuple[int, float]], taken: int, L: float, r: Rules, M: int) -> Found:
+def remembered(log: list[tuple[int, float]], taken: int, L: float, r: Rules, M: int, *more: float) -> Found:
     """(mean, index, n) of the samples of an arm that are not forgotten."""
     assert r.forget is not None
     kind, value = r.forget
     if kind == "window":
         half = math.ceil(value / 2)
         begin = (max(taken - 1, 0) // half - 1) * half
-        return estimate([x for number, x in log if number > begin], L, r)
+        return estimate([x for number, x in log if number > begin], L, r, *more)
     if kind == "discount":
         n = total = 0.0
         last, tau = 0, clipping(r.p)[0]
@@ -318,7 +322,7 @@ def remembered(log: list[tuple[int, float]], taken: int, L: float, r: Rules, M: 
             up, down = max(0.0, up + z - 0.5), max(0.0, down - z - 0.5)
             if max(up, down) > 40:
                 kept, up, down = [], 0.0, 0.0
-    return estimate(kept, L, r)
+    return estimate(kept, L, r, *more)
 
 
 def cusum_step(x: float, m: float, s: float) -> float:
@@ -382,7 +386,8 @@ def with_prior(me: Agent, found: list[Found], L: float, r: Rules) -> list[float]
             me.dropped.add(k)
         for origin in sorted(me.newest) if r.policy == "kmp" else ():
             value, count = me.newest[origin].row[k]
-            if count > n:
+            old = r.forget is not None and me.taken - me.heard_at[origin] >= span(r)
+            if count > n and not old:
                 mean, n = (mean if own else value), count
                 index = value if own or value == INF else value + width(count, L, r)
         if not w or k in me.dropped:

@@ -91,10 +91,16 @@ def _thompson(policy: ThompsonKMP, plan: HopPlan, inputs: LayoutInputs) -> Layou
     return found
 
 
+def selects_samples(policy: Any) -> bool:
+    """Whether some samples are not used at once, or not for ever."""
+    return getattr(policy, "hold", 1) > 1 or bool(
+        getattr(policy, "discard", 0) or getattr(policy, "forget", 0)
+    )
+
+
 def _message_passing(policy: Any, plan: HopPlan, inputs: LayoutInputs, **given: Any) -> Layout:
     """On a perfect channel arrivals depend on distance only; otherwise they are simulated."""
-    selects = getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None
-    if inputs.world.plain and not selects:
+    if inputs.world.plain and not selects_samples(policy):
         return MessagePassingLayout.build(
             policy,
             inputs.network,
@@ -139,28 +145,30 @@ def unsupported_reason(
         return f"the compiled engine does not support the channel {type(world.channel).__name__}"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
         return "the compiled engine runs the built-in policies only"
-    if getattr(policy, "forget", None) is not None:
-        return "the compiled engine does not support forgetting"
     estimator = getattr(policy, "estimator", None)
     copies = isinstance(policy, CentralizedMPUCB) and constraint.allowed is not None
     if copies and getattr(estimator, "slack", None):
         return "the compiled engine does not support slack with leaders and allowed"
-    selects = getattr(policy, "hold", 1) > 1 or getattr(policy, "discard", None) is not None
-    if selects and constraint.allowed is not None:
-        return "the compiled engine does not support hold or discard with allowed"
+    forgets = getattr(policy, "forget", None) is not None
+    if selects_samples(policy) and constraint.allowed is not None:
+        return "the compiled engine does not support hold, discard or forget with allowed"
     if estimator is not None:
         known = MEANS.get(type(estimator))
         if known is None:
             return f"the compiled engine does not support the estimator {type(estimator).__name__}"
         if not known.supports(estimator):
             return f"the compiled engine does not support {estimator!r}"
+        if forgets and known.pool_rows:
+            return f"the compiled engine does not support forgetting with {type(estimator).__name__}"
+    if forgets and isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
+        return "a guard does not forget"
     if prior is not None:
         if isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
             return "a guard takes no prior"
         if not prior.complete:
             return "the compiled engine supports priors on all arms only"
-        if isinstance(policy, CentralizedMPUCB) and not world.plain:
-            return "the compiled engine requires a fault-free channel for a prior with leaders"
+        if isinstance(policy, CentralizedMPUCB) and (forgets or not world.plain):
+            return "the compiled engine supports a prior with leaders without faults and forgetting only"
     return None if world.plain else unsupported_faults(policy, world)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -34,6 +34,7 @@ from rumormill.kernels.state import (
     CATONI,
     CLIPPED,
     DEFAULT,
+    DISCOUNT,
     HUBER_SGD,
     MEDIAN_BOUND,
     MEDIAN_OF_MEANS,
@@ -46,6 +47,7 @@ from rumormill.kernels.state import (
     fill_powers,
     fill_radius_scales,
 )
+from rumormill.policies import RobustPolicy
 
 # Tables are at least 2^16 long: smaller sizes would save nothing.
 SMALLEST_TABLE = 16
@@ -96,44 +98,19 @@ def least_samples(radius: Radius, levels: NDArray[np.float64], most: int) -> NDA
     return least
 
 
-NO_CONSTANTS = EstimatorConstants(
-    clip_budget=0.0,
-    C=0.0,
-    kappa=0.0,
-    omega=0.0,
-    guard=0.0,
-    top=0,
-    pilot=0,
-    scale=0.0,
-    lam=0.0,
-    coeff=0.0,
-    growth=0.0,
-    root=0.0,
-    factor_root=0.0,
-    budgets=np.zeros(0),
-    edges=np.zeros(0),
-    store=0,
-    slack=0.0,
-)
-
+_NOTHING: Any = dict.fromkeys(EstimatorConstants._fields, 0.0)
+_NOTHING |= {"top": 0, "pilot": 0, "store": 0, "budgets": np.zeros(0), "edges": np.zeros(0)}
+NO_CONSTANTS = EstimatorConstants(**_NOTHING)
 
 Ints = NDArray[np.int64]
 Given = dict[str, Any]
 """Fields of EstimatorConstants."""
 
 
-def _none(estimator: Any, terms: Sequence[Terms], term_of: Ints) -> Given:
-    return {}
-
-
 def _clipped(estimator: ClippedMean, terms: Sequence[Terms], term_of: Ints) -> Given:
     moments = _moments(terms)
     top = sketch_room(moments.p, terms[0].last_L)
     return {"clip_budget": clip_budget(moments.u, moments.p), "top": top}
-
-
-def _catoni(estimator: Catoni, terms: Sequence[Terms], term_of: Ints) -> Given:
-    return {"slack": float(estimator.slack)}
 
 
 def _self_tuned(estimator: SelfTuned, terms: Sequence[Terms], term_of: Ints) -> Given:
@@ -189,7 +166,7 @@ class EstimatorLayout:
     """The cost of a delivery relative to running sums: decides how many rounds are played at a time."""
     supports: Callable[[Any], bool] = lambda estimator: True
     """Whether the kernels support these parameters of the estimator."""
-    fit: Callable[[Any, Sequence[Terms], Ints], Given] = field(default=_none)
+    fit: Callable[[Any, Sequence[Terms], Ints], Given] = lambda *_: {}
     """Its constants for the kernel, from the distinct terms and the term of each learner."""
 
 
@@ -204,13 +181,22 @@ MEANS: dict[type[Estimator], EstimatorLayout] = {
     ),
     EmpiricalMean: EstimatorLayout(RUNNING),
     MedianOfMeans: EstimatorLayout(MEDIAN_OF_MEANS, pool_rows=2, prefix_sums=True, slow=16),
-    Catoni: EstimatorLayout(CATONI, pool_rows=1, slow=16, fit=_catoni),
+    Catoni: EstimatorLayout(
+        CATONI, pool_rows=1, slow=16, fit=lambda catoni, *_: {"slack": float(catoni.slack)}
+    ),
     ClippedMean: EstimatorLayout(CLIPPED, slow=8, fit=_clipped),
     SelfTuned: EstimatorLayout(SELF_TUNED, slow=8, fit=_self_tuned),
     MedianBound: EstimatorLayout(MEDIAN_BOUND, slow=8, fit=_median_bound),
     RobustMOSS: EstimatorLayout(ROBUST_MOSS, slow=4, fit=_robust_moss),
     HuberSGD: EstimatorLayout(HUBER_SGD, slow=4, fit=_huber_sgd),
 }
+DISCOUNTED = EstimatorLayout(RUNNING, slow=8)
+"""Sums that shrink, whatever the estimator."""
+
+
+def layout_of_mean(policy: RobustPolicy) -> EstimatorLayout:
+    """How the means of a policy are stored."""
+    return DISCOUNTED if getattr(policy.forget, "way", 0) == DISCOUNT else MEANS[type(policy.estimator)]
 
 
 def sketch_bytes(constants: EstimatorConstants) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rumormill.counter_rng import CORRUPT, DISCARD, key_of, key_with
-from rumormill.engine.compiled.estimators import BY_ORIGIN, MEANS
+from rumormill.engine.compiled.estimators import BY_ORIGIN, layout_of_mean
 from rumormill.engine.compiled.layout_messages import (
     MessagePassingLayout,
     MessagePassingTrial,
@@ -19,7 +19,7 @@ from rumormill.engine.compiled.layout_messages import (
     refuse_too_large,
 )
 from rumormill.engine.compiled.reach import as_bitmasks, build_reach, links_of
-from rumormill.engine.compiled.state import LayoutInputs, features_of, finished, rounds_for
+from rumormill.engine.compiled.state import LayoutInputs, features_of, finished, forget_state, rounds_for
 from rumormill.engine.result import Opening, Trial
 from rumormill.kernels.counter_rng import limit_of
 from rumormill.kernels.lossy_round import lossy_block_kernel
@@ -101,7 +101,7 @@ class LossyLayout(MessagePassingLayout):
         return cls(
             policy=policy,
             network=network,
-            mean=MEANS[type(policy.estimator)] if origin_groups is None else BY_ORIGIN,
+            mean=layout_of_mean(policy) if origin_groups is None else BY_ORIGIN,
             gamma=gamma,
             reach=reach,
             sources=sources,
@@ -182,7 +182,11 @@ class LossyTrial(MessagePassingTrial):
         conditions: Conditions,
     ) -> None:
         features = features_of(rules, perfect=False)
-        super().__init__(layout, features, rules, layout.general(features, rules, constants), output)
+        general = layout.general(features, rules, constants)
+        if rules.forget:
+            kept = forget_state(layout.policy, features, layout.mean, rules, layout.reach, general)
+            general = general._replace(forget=kept)
+        super().__init__(layout, features, rules, general, output)
         self.lag = layout.slots  # rounds whose samples may arrive late, all at once
         self.conditions = conditions
         links = links_of(layout.network, layout.gamma, conditions)
@@ -301,7 +305,7 @@ def one_hop_bitmasks(layout: LossyLayout, links: Links, rules: Rules) -> OneHop:
     simple = layout.gamma == 1 and links.delay == AT_ONCE and layout.hold == 1 and layout.shares_kept is None
     same_for_all = corruption is None or corruption.at == "origin"
     dense = FEWEST_IN_BITS <= n_agents <= MOST_IN_BITS and len(network.indices) >= DENSE_FROM * n_agents**2
-    if not (simple and same_for_all and dense and rules.kind == RUNNING):
+    if not (simple and same_for_all and dense and rules.kind == RUNNING and not rules.forget):
         empty = np.zeros((0, 0), dtype=np.uint64)
         return OneHop(np.zeros((0, 0, 0), dtype=np.uint64), empty, empty, np.zeros(0, dtype=np.int32))
     receiver = np.repeat(np.arange(n_agents), network.degrees)
@@ -323,6 +327,8 @@ def empty_origins(layout: LossyLayout, rules: Rules) -> Origins:
     groups, n_agents = layout.origin_groups or OriginGroups(0, 0, ALL), layout.network.n_agents
     shape = (rules.n_arms, n_agents, n_agents) if layout.origin_groups else (0, 0, 0)
     rows = shape if rules.shares_rows else (0, 0, 0)
+    if rules.shares_rows and rules.forget:
+        rows = (rules.n_arms, n_agents, n_agents)
     refuse_too_large(type(layout.policy).__name__, 24 * math.prod(shape) + 16 * math.prod(rows))
     most = 2 * groups.f + 1 + 2 * groups.spare
     return Origins(

@@ -45,7 +45,9 @@ from rumormill.kernels.partitioned import MOST_ORIGINS, MOST_SAMPLES
 from rumormill.kernels.rounds import block_kernel
 from rumormill.kernels.state import (
     DEFAULT,
+    DISCOUNT,
     RUNNING,
+    WINDOW,
     EstimatorConstants,
     Features,
     GeneralState,
@@ -204,7 +206,9 @@ class MessagePassingLayout:
     def _rules(self, source: RewardSource, horizon: int) -> tuple[Rules, EstimatorConstants]:
         policy, reach, messaging = self.policy, self.reach, self.policy.start_and_quiet
         estimator, moments = policy.estimator, self._moments(source)
+        forget, span = getattr(policy.forget, "way", 0), getattr(policy.forget, "span", None) or horizon
         levels = confidence_levels(policy.confidence, horizon, self.network.n_agents)
+        levels = levels if span >= horizon else levels[np.minimum(np.arange(horizon + 1), span)]
         most_samples = horizon * (1 + int(self.n_sources.max(initial=0)))
         terms, term_of = self._terms(source, horizon, moments, float(levels[-1]))
         constants = NO_CONSTANTS._replace(**self.mean.fit(estimator, terms, term_of))
@@ -220,6 +224,8 @@ class MessagePassingLayout:
             radius = policy.radius(bounds)
             scale, least = radius_scales(radius, levels), least_samples(radius, levels, most_samples)
             powers = min(most_samples + 1, POWERS_TABULATED)
+        if forget == DISCOUNT:  # counts are not whole; below 1/2 there is no mean
+            least = np.full(len(levels), 0.5)
         rules = Rules(
             n_arms=source.n_arms,
             horizon=horizon,
@@ -233,7 +239,7 @@ class MessagePassingLayout:
             scale=scale,
             L=levels,
             least_n=least,
-            powers=powers_table(exponent, powers),
+            powers=np.zeros(0) if forget == DISCOUNT else powers_table(exponent, powers),
             by_table=powers > most_samples and not self.shares_rows and means >= MANY_COUNTS,
             leader_of=self.leader_of,
             leader_distance=self.leader_distance,
@@ -244,6 +250,7 @@ class MessagePassingLayout:
             has_prior=self.prior is not None,
             width=self.width,
             allowed=np.zeros((0, 0, 0), dtype=np.bool_) if self.allowed is None else self.allowed,
+            forget=forget,
         )
         return rules, constants
 
@@ -312,7 +319,8 @@ class MessagePassingTrial:
     def _reserve_calendar(self, rounds: int) -> None:
         """Entries for the worst case: every delivery of the coming rounds expires."""
         used, n_sources = int(self.memory.calendar.spare[1]), self.layout.n_sources
-        worst = used + (rounds + self.lag) * int(n_sources.sum() + len(n_sources))
+        streams = 2 if self.rules.forget == WINDOW else 1
+        worst = used + streams * (rounds + self.lag) * int(n_sources.sum() + len(n_sources))
         calendar = reserve(self.memory.calendar, worst, max(worst, 2 * used))
         self.memory = self.memory._replace(calendar=calendar)
 

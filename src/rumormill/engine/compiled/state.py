@@ -15,7 +15,8 @@ from rumormill.default_rule import NOW, TOP, Beliefs
 from rumormill.engine.compiled.estimators import EstimatorLayout
 from rumormill.engine.compiled.reach import n_words
 from rumormill.engine.result import Opening, Trial
-from rumormill.formulas import prior_doubt
+from rumormill.estimators.clipped import clip_budget
+from rumormill.formulas import CUSUM_BEGIN, CUSUM_REFERENCE, log_confidence, prior_doubt
 from rumormill.graphs import Network
 from rumormill.kernels.state import (
     ANY,
@@ -26,6 +27,7 @@ from rumormill.kernels.state import (
     DrawState,
     EstimatorConstants,
     Features,
+    ForgetState,
     GeneralState,
     IndexBounds,
     Memory,
@@ -40,7 +42,7 @@ from rumormill.kernels.state import (
     Sources,
     State,
 )
-from rumormill.policies import Prior
+from rumormill.policies import Prior, RobustPolicy
 from rumormill.protocol import World, wire_size
 
 # Work between two calls of `on_rounds` (progress, Ctrl-C): some milliseconds.
@@ -64,9 +66,9 @@ def shared_kernels() -> Iterator[None]:
 def features_of(rules: Rules, perfect: bool) -> Features:
     """What a game uses of the kernels; shared ones have more, but for running sums on perfect channels."""
     messaging = rules.shared_start or rules.quiet >= 0.0
-    features = Features(rules.kind, messaging or rules.has_prior or len(rules.allowed) > 0)
+    features = Features(rules.kind, messaging or rules.has_prior or len(rules.allowed) > 0, rules.forget)
     if _SHARING[0] and rules.kind != DEFAULT and not (perfect and features.are_plain):
-        return Features(ANY, True)
+        return Features(ANY, True, ANY if rules.forget else 0)
     return features
 
 
@@ -247,6 +249,32 @@ def empty_general(
         scratch=np.zeros(int(1 + 8 * rules.L[-1]) + 2 if mean.pool_rows else 0),
         sketches=sketches,
         prior=prior if features.extras else UNUSED,
+        forget=UNUSED,
+    )
+
+
+def forget_state(
+    policy: RobustPolicy, features: Features, mean: EstimatorLayout, rules: Rules, reach: Reach, general: Any
+) -> ForgetState:
+    """Streams of all learners before the first round, where samples are forgotten."""
+    n_agents, n_arms = len(reach.learners), rules.n_arms
+    forget: Any = policy.forget
+    wide = 1 if forget.window is None else 2  # streams of a learner
+    sources = Sources(np.tile(general.sources.ptr, (wide, 1)), general.sources.ids)
+    constants = general.constants._replace(budgets=np.tile(general.constants.budgets, wide))
+    inner = empty_general(features, mean, rules, constants, sources, UNUSED, UNUSED, UNUSED)
+    reach = reach._replace(learners=np.tile(reach.learners, wide))
+    return ForgetState(
+        streams=empty_memory(reach, 1, rules._replace(shares_rows=False), inner),
+        span=float(forget.span or np.inf),
+        discount=float(forget.discount or 1.0),
+        L=log_confidence(policy.confidence, forget.span or 1, n_agents),
+        budget=clip_budget(rules.u, rules.p) if policy.estimator.clips else np.inf,
+        taken=general.prior.taken if rules.has_prior else np.zeros(n_agents),
+        present=np.arange(n_agents),
+        last=np.zeros((n_arms, n_agents)),
+        heard_at=np.zeros((n_agents, n_agents) if rules.shares_rows else (0, 0)),
+        cusum=np.zeros((n_arms, n_agents, CUSUM_BEGIN + CUSUM_REFERENCE) if forget.restart else (0, 0, 0)),
     )
 
 
