@@ -335,7 +335,7 @@ class ForgetState(NamedTuple):
     streams: Any
     """A Memory with means of its own, [arm, column]: a column per learner, then one more of each (WINDOW)."""
     span: float
-    """A window, or what a discount comes to; rows are used until so many more samples were taken in."""
+    """W: received rows are used until so many more samples were taken in."""
     discount: float
     L: float
     """Of clipped samples, with the budget τ u or +inf (DISCOUNT)."""

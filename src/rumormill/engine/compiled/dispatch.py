@@ -92,7 +92,7 @@ def _thompson(policy: ThompsonKMP, plan: HopPlan, inputs: LayoutInputs) -> Layou
 
 
 def selects_samples(policy: Any) -> bool:
-    """Whether some samples are not used at once, or not for ever."""
+    """Whether some samples are used late, dropped, or forgotten later."""
     return getattr(policy, "hold", 1) > 1 or bool(
         getattr(policy, "discard", 0) or getattr(policy, "forget", 0)
     )
