@@ -4,6 +4,7 @@
     python scripts/calibrate_advice.py --tuning       # the half on which rules and widths were chosen
     python scripts/calibrate_advice.py --first 3      # the first three logs of every family
     python scripts/calibrate_advice.py --warm         # cold over warm regret by drift and age of the prior
+    python scripts/calibrate_advice.py --bound        # what knowing the second half would be worth
 
 A log is made from its family and its number alone; odd numbers are held out from tuning. Costs are expected
 costs of the second half (the law is known), so chance does not count; the interval of the gain is compared
@@ -299,6 +300,26 @@ def table_of(rows: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
+def bound_table(tuning: bool, first: int) -> list[str]:
+    """Cost of knowing the means of the second half over that of keeping the own best arm of the first."""
+    lines = [f"{'family':14} {'logs':>4} {'own best arm':>12} {'of the round':>12}"]
+    found: dict[str, list[Array]] = {}
+    for family in FAMILIES:
+        for number in range(0 if tuning else 1, 2 * first, 2):
+            case = case_of(family, number)
+            if case.log.missing is not None and case.log.failure_cost is None:
+                continue
+            rewards = case.log.sign * case.expected
+            kept = outcome(rewards, np.broadcast_to(keep_best(case.log), rewards.shape[:2])).mean()
+            known = np.array([rewards.mean(axis=0).max(axis=1).mean(), rewards.max(axis=2).mean()])
+            found.setdefault(family, []).append(known / kept if case.log.sign < 0 else kept / known)
+    found["all"] = [each for several in found.values() for each in several]
+    for family, ratios in found.items():
+        own, of_round = np.exp(np.log(ratios).mean(axis=0))
+        lines.append(f"{family:14} {len(ratios):4} {own:12.3f} {of_round:12.3f}")
+    return lines
+
+
 def warm_table(trials: int = 40, horizon: int = 500) -> list[str]:
     """Group regret of a cold start over that of a warm one, by drift and age of the prior.
 
@@ -343,7 +364,11 @@ def main() -> None:
     parser.add_argument("--family", action="append", choices=list(FAMILIES))
     parser.add_argument("--json", type=Path, help="one line per log")
     parser.add_argument("--warm", action="store_true", help="cold over warm regret instead")
+    parser.add_argument("--bound", action="store_true", help="what knowing the second half is worth instead")
     given = parser.parse_args()
+    if given.bound:
+        print("\n".join(bound_table(given.tuning, given.first)))
+        return
     if given.warm:
         print("\n".join(warm_table()))
         return

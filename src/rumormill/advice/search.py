@@ -259,8 +259,8 @@ def _start(problem: Problem, liked: Candidate, alone: Candidate) -> Start | None
     """Warm or cold, with messages or without, or fixed arms.
 
     A warm start is the rule. Messages, which have proved themselves in cold starts, stay unless these games
-    contradict them. Fixed arms follow no change: they are chosen only where nothing drifts and what learns
-    surely pays more, by 5 % at least.
+    contradict them. Fixed arms follow no change: they are chosen only where what learns surely pays more, by
+    5 % at least.
     """
     later = problem.later
     if later is None:
@@ -292,7 +292,7 @@ def _start(problem: Problem, liked: Candidate, alone: Candidate) -> Start | None
     best = next(each for each in ways if each.candidate.fixed)
     more = later.excess(learner, best, paid=True)
     costly = more.low > 0 and more.estimate > MARGIN * abs(float(best.paid.mean()))
-    chosen = best if costly and not problem.drifts else learner
+    chosen = best if costly else learner
     above = {each.candidate: later.excess(each, chosen) for each in ways}
     return Start(chosen, learner, cold, tuple(ways), above)
 
