@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 # Tests that play every kernel with a vector loop.
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
-	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py
+	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py tests/engine/test_constraints.py
 
 .PHONY: test-lowest test-router router-demo mesh-demo chaos demo reproduce arena docs test test-fast test-slow test-plain-simd numbers mutants lint bench bench-quick clean
 

@@ -27,7 +27,7 @@ def compile_kernels(number: int, count: int) -> None:
         [rm.DecentralizedMPUCB(), {"channel": two_way}, rm.OriginMedianUCB(), {}],
         [rm.KMPUCB(estimator=rm.MedianOfMeans()), {}],
         [rm.ConsensusUCB(), {}, rm.ConsensusUCB(), {"channel": two_way}, rm.DDUCB(), {}],
-        [rm.DecentralizedMPUCB(), {}, rm.CentralizedMPUCB(), {}],
+        [rm.DecentralizedMPUCB(), {}, rm.CentralizedMPUCB(), {}, rm.KMPUCB(), {"k": 2}],
     ]
     bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
     for share in games[number::count]:

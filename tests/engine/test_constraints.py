@@ -13,6 +13,7 @@ import rumormill as rm
 from helpers import oracle
 from helpers.oracle import World
 from helpers.oracle_adapters import Game, actions_in, graph_of, played, rules_of, ties_against_oracle
+from rumormill.engine.compiled.reach import build_reach
 from rumormill.errors import ContractError, InputError
 from rumormill.policies.forgetting import Forget
 
@@ -79,20 +80,87 @@ def test_allowed_arms_against_the_oracle(name: str) -> None:
         ties_against_oracle(*game[:3], result if name in COMPILED else actions_in(result))
 
 
+def both_engines(bandit: Any, network: rm.Network, policy: Any, **options: Any) -> rm.Result:
+    """The result of the compiled engine, equal to the bit to that of the other one."""
+    slow, fast = (
+        rm.simulate(bandit, network, policy, engine=engine, actions=True, rewards=True, **options)
+        for engine in ("reference", "fast")
+    )
+    assert (slow.engine, fast.engine) == ("reference", "fast")
+    for name in (
+        "checkpoints",
+        "actions",
+        "rewards",
+        "agent_regret",
+        "messages",
+        "wire_bytes",
+        "agent_rounds",
+    ):
+        np.testing.assert_array_equal(getattr(slow, name), getattr(fast, name), name)
+    return fast
+
+
 @pytest.mark.parametrize("name", COMPILED)
-@settings(max_examples=8)
-@given(st.integers(1, 90), st.integers(1, 8), st.integers(0, 2**32))
-def test_both_engines_take_the_same_arms(name: str, T: int, M: int, seed: int) -> None:
+@settings(max_examples=8, deadline=None)
+@given(st.integers(1, 90), st.integers(1, 8), st.integers(1, 4), st.integers(0, 2**32))
+def test_both_engines_take_the_same_arms(name: str, T: int, M: int, k: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     network = rm.Network.erdos_renyi(M, 0.5, rng=seed)
     shape = [(T, M, 4), (M, 4), (4,)][seed % 3]
-    table, mask = table_of(rng, T, M), mask_of(rng, *shape)
-    slow, fast = (
-        played(table, network, COMPILED[name], e, MEANS, allowed=mask) for e in ("reference", "fast")
+    bandit = rm.Replay(table_of(rng, T, M), means=MEANS)
+    mask = mask_of(rng, *shape) if seed % 4 else None
+    both_engines(bandit, network, COMPILED[name], horizon=T, rng=seed, allowed=mask, k=k)
+
+
+@pytest.mark.parametrize(
+    "policy", [rm.KMPUCB(), rm.DecentralizedMPUCB(), rm.CentralizedMPUCB(), rm.RobustUCB()]
+)
+@settings(max_examples=5, deadline=None)
+@given(st.integers(2, 6), st.integers(1, 12), st.integers(1, 60), st.data())
+def test_plain_defaults_of_ordinary_sizes(policy: Any, K: int, M: int, T: int, data: st.DataObject) -> None:
+    k, seed = data.draw(st.integers(1, K)), data.draw(st.integers(0, 2**32))
+    bandit = rm.Bandit([rm.StudentT(df=1.8, loc=0.1 * i) for i in range(K)])
+    mask = mask_of(np.random.default_rng(seed), T, M, K) if seed % 2 else None
+    network = rm.Network.erdos_renyi(M, 0.3, rng=seed)
+    both_engines(bandit, network, policy, horizon=T, rng=seed, k=k, allowed=mask, trials=2, checkpoints=3)
+
+
+@pytest.mark.parametrize(
+    ("M", "T", "names"),
+    [(14, 40, ("kmp", "quiet", "medians", "leaders", "clipped", "huber")), (66, 8, ("kmp", "quiet"))],
+)
+def test_several_arms_by_bitmasks_and_by_lists(M: int, T: int, names: tuple[str, ...]) -> None:
+    """The first hop has many receivers (bitmasks, of 66 agents two words), the second few (lists)."""
+    edges = [(v, w) for v in range(M - 2) for w in range(v) if v < 12 or v - w < 5]
+    network = rm.Network([*edges, (M - 3, M - 2), (M - 2, M - 1)])
+    reach = build_reach(network, 2, np.arange(M, dtype=np.int32), None)[0]
+    assert [hop >= 0 for hop in reach.dense] == [True, M > 64]
+    bandit, mask = (
+        rm.Bandit([rm.StudentT(df=2.1, loc=mean) for mean in MEANS]),
+        mask_of(np.random.default_rng(M), T, M, 4),
     )
-    np.testing.assert_array_equal(actions_in(slow), actions_in(fast))
-    np.testing.assert_array_equal(slow.agent_regret, fast.agent_regret)
-    np.testing.assert_array_equal(slow.messages, fast.messages)
+    policies = {**COMPILED, "huber": rm.KMPUCB(gamma=2, estimator=rm.HuberSGD())}
+    for name in names:
+        for k, allowed in ((2, None), (3, mask)):
+            both_engines(bandit, network, policies[name], horizon=T, rng=1, k=k, allowed=allowed, block=7)
+
+
+def test_where_fewer_arms_are_allowed_than_are_tried() -> None:
+    """By hand: rounds 2 and 4 allow one arm to agent 0, so it tries one, and sends one message."""
+    mask = np.ones((4, 2, 3), dtype=np.bool_)
+    mask[[1, 3], 0, 1:] = False
+    result = both_engines(
+        rm.Bandit([rm.Gaussian(loc=loc) for loc in (0.0, 1.0, 2.0)]),
+        rm.Network.path(2),
+        rm.KMPUCB(gamma=1),
+        horizon=4,
+        rng=0,
+        k=3,
+        allowed=mask,
+    )
+    assert result.actions is not None
+    assert (result.actions[0] >= 0).sum(axis=2).tolist() == [[3, 3], [1, 3], [3, 3], [1, 3]]
+    assert result.agent_rounds[0].tolist() == [6, 10, 16, 20] == result.messages[0].tolist()
 
 
 def test_both_engines_with_a_prior() -> None:
@@ -101,12 +169,21 @@ def test_both_engines_with_a_prior() -> None:
     prior: Any = rm.Prior(
         mean=rng.normal(size=(5, 4)), n=np.full((5, 4), 9), spread=np.ones((5, 4)), probe=30
     )
+    bandit: Any = rm.Replay(table, means=MEANS)
     for name in ("kmp", "self-tuned", "leaders", "quiet"):
-        slow, fast = (
-            played(table, rm.Network.path(5), COMPILED[name], e, MEANS, allowed=mask, prior=prior)
-            for e in ("reference", "fast")
-        )
-        np.testing.assert_array_equal(actions_in(slow), actions_in(fast))
+        for k in (1, 2, 4):
+            options = {"allowed": mask, "prior": prior, "k": k}
+            both_engines(bandit, rm.Network.path(5), COMPILED[name], horizon=80, rng=0, **options)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_followers_check_their_prior_when_they_use_it(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    prior: Any = rm.Prior(mean=2 * rng.normal(size=(5, 4)), n=np.full((5, 4), 5), probe=30)
+    bandit, mask = rm.Bandit([rm.StudentT(df=2.1, loc=mean) for mean in MEANS]), mask_of(rng, 80, 5, 4)
+    for quiet in (None, 0.25):
+        policy = rm.CentralizedMPUCB(**LIKE, zeta=0.3, quiet=quiet)
+        both_engines(bandit, rm.Network.path(5), policy, horizon=80, rng=seed, allowed=mask, prior=prior)
 
 
 @pytest.mark.filterwarnings("ignore::rumormill.SlowEngineNotice")
@@ -118,6 +195,7 @@ def test_several_arms_against_the_oracle(name: str, k: int) -> None:
     rules = rules_of(policy, network, rm.Replay(table, means=MEANS))
     talk = oracle.talk(table, graph_of(network), replace(rules, allowed=mask, k=k), WORLD)
     result = played(table, network, policy, "auto", MEANS, allowed=mask, k=k)
+    assert result.engine == ("fast" if name in COMPILED else "reference")
     wanted = np.full((60, 5, k), -1)
     for (t, v), arms in talk.tried.items():
         wanted[t - 1, v, : len(arms)] = arms
@@ -147,7 +225,14 @@ def test_what_is_refused() -> None:
     for wrong in ({"k": 3}, {"k": 0}, {"allowed": [True]}, {"allowed": [1, 0]}, {"allowed": [False, False]}):
         with pytest.raises(InputError):
             rm.simulate(bandit, ring, "kmp", **given, **wrong)
-    with pytest.raises(InputError, match="k > 1"):
-        rm.simulate(bandit, ring, "kmp", **given, k=2, engine="fast")
+    for other, options, reason in (
+        ("consensus", {"k": 2}, "supports allowed and k only for message passing by index without faults"),
+        ("kmp", {"k": 2, "channel": rm.Imperfect(p=0.5)}, "by index without faults"),
+        (rm.KMPUCB(guard=1), {"allowed": [True, False]}, "a guard with allowed or k"),
+        (rm.DecentralizedMPUCB(hold=2), {"k": 2}, "hold, discard or forget with allowed or k"),
+        ("kmp", {"propensities": True}, "records no propensities"),
+    ):
+        with pytest.raises(InputError, match=reason):
+            rm.simulate(bandit, ring, other, **given, **options, engine="fast")
     with pytest.raises(ContractError, match="no rank"), pytest.warns(rm.SlowEngineNotice):
         rm.simulate(bandit, ring, "dducb", **given, allowed=[True, False])

@@ -76,6 +76,17 @@ def test_a_dense_network(policy: rm.Policy) -> None:
     assert ties_between_engines(bandit, rm.Network.erdos_renyi(26, 0.6, rng=0), policy, horizon=25) == 0
 
 
+@pytest.mark.parametrize("policy", [rm.KMPUCB(gamma=2, quiet=0.3), rm.CentralizedMPUCB(gamma=2, zeta=0.3)])
+def test_several_arms_a_round(policy: rm.Policy) -> None:
+    bandit = rm.Bandit([rm.AlphaStable(alpha=1.6, loc=loc) for loc in (0.0, 0.5, 1.0)])
+    fast, slow = (
+        rm.simulate(bandit, rm.Network.path(5), policy, horizon=30, rng=4, k=2, actions=True, engine=engine)
+        for engine in ENGINES
+    )
+    np.testing.assert_array_equal(fast.actions, slow.actions)
+    np.testing.assert_array_equal(fast.messages, slow.messages)
+
+
 def test_samples_that_leave() -> None:
     bandit = rm.Bandit([rm.AlphaStable(alpha=1.3, loc=loc) for loc in (0.0, 0.5)])
     policy = rm.DecentralizedMPUCB(

@@ -134,8 +134,8 @@ def prepare(
 
         reason = compiled.unsupported_reason(policy, world, prior, constraint)
         if reason is None:
-            gamma, allowed = hop_budget(policy, plan, world), constraint.allowed
-            inputs = compiled.LayoutInputs(network, n_arms, world, gamma, prior, allowed)
+            gamma = hop_budget(policy, plan, world)
+            inputs = compiled.LayoutInputs(network, n_arms, world, gamma, prior, constraint)
             layout = compiled.compile_layout(policy, plan, inputs)
         elif engine == "fast":
             raise InputError(f'engine="fast" cannot run this: {reason}; take engine="auto"')

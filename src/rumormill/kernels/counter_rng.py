@@ -81,3 +81,22 @@ def draw_rewards(draws: Floats, law: RewardLaw, arms: Ids, xs: Floats, pulls: In
         arm = arms[v]
         xs[v] = law.loc[arm] + law.scale[arm] * draws[v, 0 if law.shared else arm]
         pulls[v, arm] += 1
+
+
+@part
+def count_tries(arms: Ids, first: int, k: int) -> int:
+    """How many arms the agent whose sources begin at `first` tries in a round."""
+    count = 1
+    while count < k and arms[first + count] != arms[first]:
+        count += 1
+    return count
+
+
+@part
+def draw_rewards_of_tries(draws: Floats, law: RewardLaw, arms: Ids, xs: Floats, pulls: Ints) -> None:
+    """The same where every agent tries several arms."""
+    k = arms.shape[0] // draws.shape[0]
+    for v in range(draws.shape[0]):
+        for i in range(v * k, v * k + count_tries(arms, v * k, k)):
+            xs[i] = law.loc[arms[i]] + law.scale[arms[i]] * draws[v, 0 if law.shared else arms[i]]
+            pulls[v, arms[i]] += 1

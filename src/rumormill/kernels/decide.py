@@ -13,6 +13,7 @@ import numpy as np
 
 from rumormill import formulas
 from rumormill.formulas import NEAR
+from rumormill.kernels.counter_rng import count_tries
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.kmp import list_updated, sort_by_count
 from rumormill.kernels.simd.argmax_index import ABOVE, SLACK_OF_SUM, STRIP, argmax_by_bounds, shrinkage_near
@@ -130,39 +131,73 @@ def argmax_exact(
 
 
 @part
-def best_allowed(allowed: Flags, learners: Ids, index: Floats, action: Ids) -> None:
-    """The allowed arm of the largest index for every learner; the lowest on ties."""
-    for j in range(action.shape[0]):
-        best = -1
-        for arm in range(index.shape[0]):
-            if allowed[learners[j], arm] and (best < 0 or index[arm, j] > index[best, j]):
-                best = arm
-        action[j] = best
+def fill_indices(
+    scale: float, least: float, mean: Floats, n: Floats, powers: Floats, exponent: float, worth: Floats
+) -> None:
+    """The UCB index of every arm and learner."""
+    for arm in range(n.shape[0]):
+        for j in range(n.shape[1]):
+            worth[arm, j] = np.inf
+            if n[arm, j] >= least:
+                worth[arm, j] = upper_index(mean[arm, j], scale, to_power(n[arm, j], powers, exponent))
+
+
+@step
+def rank_arms(t: int, k: int, index: Floats, rules: Rules, memory: Memory) -> None:
+    """The k arms that every agent tries in round t: the best of those that are allowed, the best first.
+
+    In the first rounds, in a circle; a shared start ranks arms without samples first, while there are any.
+    """
+    state, arms, around, n_arms = memory.state, memory.ring.arm, memory.state.bounds.inverse, rules.n_arms
+    for v in range(around.shape[1]):
+        allowed = rules.allowed[min(t, rules.allowed.shape[0]) - 1, v]
+        tries = arms[t % arms.shape[0], v * k : v * k + k]
+        if t <= rules.first_rounds:
+            start = t - 1 + v if rules.shared_start else t - 1
+            for arm in range(n_arms):
+                known = rules.shared_start and state.n[arm, v] > 0.0
+                around[arm, v] = -float((arm - start) % n_arms + (n_arms if known else 0))
+            take_best(-1, allowed, around[:, v], tries)
+            state.starts[v] = not rules.shared_start or state.n[tries[0], v] == 0.0
+        if t > rules.first_rounds or not state.starts[v]:
+            copied = arm_of_leader(t, v, k, rules.leader_of, rules.leader_distance, arms)
+            take_best(copied, allowed, index[:, v], tries)
 
 
 @part
-def best_allowed_index(
-    allowed: Flags,
-    learners: Ids,
-    scale: float,
-    least: float,
-    mean: Floats,
-    n: Floats,
-    powers: Floats,
-    exponent: float,
-    action: Ids,
-) -> None:
-    """The allowed arm of the largest UCB index for every learner; the lowest on ties."""
-    for j in range(action.shape[0]):
-        best, arm_of_best = -np.inf, -1
-        for arm in range(n.shape[0]):
-            if allowed[learners[j], arm]:
-                index = np.inf
-                if n[arm, j] >= least:
-                    index = upper_index(mean[arm, j], scale, to_power(n[arm, j], powers, exponent))
-                if arm_of_best < 0 or index > best:
-                    best, arm_of_best = index, arm
-        action[j] = arm_of_best
+def arm_of_leader(t: int, v: int, k: int, leader_of: Ids, distance: Ids, arms: Ids) -> int:
+    """The first arm that the leader of an agent tried, as far as the agent knows; -1 if it knows none."""
+    if leader_of[v] < 0 or t <= distance[v]:
+        return -1
+    return arms[(t - distance[v]) % arms.shape[0], leader_of[v] * k]
+
+
+@part
+def take_best(copied: int, allowed: Flags, worth: Floats, tries: Ids) -> None:
+    """The allowed arms of largest worth, the lowest first on ties, a copied one first of all."""
+    count, last, bar = 0, -1, np.inf
+    if copied >= 0 and allowed[copied]:
+        tries[0], count = copied, 1
+    for place in range(count, tries.shape[0]):
+        best = -1
+        for arm in range(worth.shape[0]):
+            behind = worth[arm] < bar or (worth[arm] == bar and arm > last)
+            free = allowed[arm] and not (count > 0 and arm == copied)
+            if behind and free and (best < 0 or worth[arm] > worth[best]):
+                best = arm
+        if best < 0:  # none is left
+            tries[place] = tries[0]
+        else:
+            tries[place], last, bar = best, best, worth[best]
+
+
+@step
+def find_who_ranks(t: int, k: int, rules: Rules, arms: Ids, needs: Flags) -> None:
+    """The agents that use their own indices: all but those that try the arm of their leader alone."""
+    for v in range(needs.shape[0]):
+        allowed = rules.allowed[min(t, rules.allowed.shape[0]) - 1, v]
+        copied = arm_of_leader(t, v, k, rules.leader_of, rules.leader_distance, arms)
+        needs[v] = copied < 0 or not allowed[copied] or min(k, allowed.sum()) > 1
 
 
 shared_arm = part(formulas.shared_arm)
@@ -170,35 +205,31 @@ worth_sending = part(formulas.worth_sending)
 
 
 @step
-def start_with_unknown_arms(t: int, reach: Reach, allowed: Flags, memory: Memory) -> None:
-    """Shared start: in round t <= K, learners without samples of some (allowed) arms pull one of those."""
+def start_with_unknown_arms(t: int, reach: Reach, memory: Memory) -> None:
+    """Shared start: in round t <= K, learners without samples of some arms pull one of those."""
     state = memory.state
     for j in range(reach.learners.shape[0]):
         arm = shared_arm(t, reach.learners[j], state.n[:, j])
-        if allowed.shape[0] > 0:
-            v, start, arm = reach.learners[j], arm, -1
-            for i in range(state.n.shape[0] if start >= 0 else 0):
-                k = (start + i) % state.n.shape[0]
-                if arm < 0 and state.n[k, j] == 0.0 and allowed[min(t, allowed.shape[0]) - 1, v, k]:
-                    arm = k
         state.starts[j] = arm >= 0
         if arm >= 0:
             state.action[j] = arm
 
 
 @step
-def choose_senders(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
-    """Quiet messaging: which agents send their sample of round t; counts the messages of that round."""
+def choose_senders(t: int, k: int, reach: Reach, rules: Rules, memory: Memory) -> None:
+    """Which samples of round t are sent, with quiet messaging; counts the messages of that round."""
     state, ring, general = memory.state, memory.ring, memory.general
     slots = ring.arm.shape[0]
     sent, arms = ring.sent[t % slots], ring.arm[t % slots]
-    for v in range(sent.shape[0]):
-        j = reach.learner_of[v]
-        sent[v] = (
-            t <= rules.n_arms
-            or general.always_sends[v]
-            or worth_sending(arms[v], state.mean[:, j], state.n[:, j], rules.quiet)
-        )
+    for v in range(reach.learner_of.shape[0]):
+        j, tries = reach.learner_of[v], count_tries(arms, v * k, k)
+        for i in range(k):
+            sent[v * k + i] = i < tries and (
+                rules.quiet < 0.0
+                or t <= rules.n_arms
+                or general.always_sends[v]
+                or worth_sending(arms[v * k + i], state.mean[:, j], state.n[:, j], rules.quiet)
+            )
     for hop in range(min(reach.gamma, t)):
         then = ring.sent[(t - hop) % slots]
         for v in range(then.shape[0]):
@@ -214,7 +245,7 @@ def record_messages(t: int, memory: Memory, output: Output) -> None:
 
 
 @step
-def publish_sent_rows(t: int, values: Floats, rules: Rules, memory: Memory) -> None:
+def publish_sent_rows(t: int, k: int, values: Floats, rules: Rules, memory: Memory) -> None:
     """Rows of KMP-UCB where only some agents send: of the others the last row sent stays in use."""
     state, rows = memory.state, memory.rows
     slots = rows.n.shape[0]
@@ -222,7 +253,7 @@ def publish_sent_rows(t: int, values: Floats, rules: Rules, memory: Memory) -> N
     sent = memory.ring.sent[slot]
     for arm in range(values.shape[0]):
         for v in range(values.shape[1]):
-            if not sent[v]:
+            if not sent[v * k : v * k + k].any():
                 rows.n[slot, arm, v] = rows.n[before, arm, v]
                 rows.mean[slot, arm, v] = rows.mean[before, arm, v]
             elif t <= rules.first_rounds and (state.starts[v] or not rules.shared_start):

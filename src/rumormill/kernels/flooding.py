@@ -174,10 +174,8 @@ def append_origins(count: int, when: int, w: int, word: np.uint64, in_flight: In
 @part
 def defer_forwarding(t: int, b: int, links: Links, in_flight: InFlight) -> None:
     """Agent b is absent in round t: the bitmasks it has to forward are kept, one round older."""
-    now, later = (
-        in_flight.out[t % in_flight.out.shape[0], b],
-        in_flight.out[(t + 1) % in_flight.out.shape[0], b],
-    )
+    out, slots = in_flight.out, in_flight.out.shape[0]
+    now, later = out[t % slots, b], out[(t + 1) % slots, b]
     forwards = 0
     for age in range(links.gamma - 2, 0, -1):
         for w in range(now.shape[1]):

@@ -41,7 +41,7 @@ from rumormill.kernels.state import (
 @cache
 def lossy_block_kernel(features: Features, one_hop: bool) -> Callable[..., None]:
     """Rounds of games with these features; by bitmasks (`one_hop`) or by flooding; ANY: by either."""
-    only, extras, forgets = features
+    only, extras, forgets, _ = features
     any_kind = only == ANY
     deliver = delivery(only, forgets)
 

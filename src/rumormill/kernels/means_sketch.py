@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from rumormill import formulas
+from rumormill.kernels.counter_rng import count_tries
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.means_stored import select
 from rumormill.kernels.simd.masked_add import lowest_bit
@@ -55,13 +56,13 @@ upper_rank = step(formulas.upper_rank)
 
 
 @step
-def deliver_to_sketches(kind: int, t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
+def deliver_to_sketches(kind: int, t: int, k: int, reach: Reach, rules: Rules, memory: Memory) -> None:
     """End of round t: the samples of every learner."""
     ring, constants, sketches = memory.ring, memory.general.constants, memory.general.sketches
     arms, xs = sketches.arms, sketches.xs
     if kind == HUBER_SGD:
         deliver_to_huber(
-            t, reach, ring, memory.state.changed, huber_arms(memory.state.n, constants, sketches)
+            t, k, reach, ring, memory.state.changed, huber_arms(memory.state.n, constants, sketches)
         )
         return
     if kind == MEDIAN_BOUND:
@@ -70,7 +71,7 @@ def deliver_to_sketches(kind: int, t: int, reach: Reach, rules: Rules, memory: M
             ring.need[slot, v] = histogram_bin(ring.x[slot, v], constants.scale)
     values = ring.need if kind == MEDIAN_BOUND else ring.x
     for j in range(reach.learners.shape[0]):
-        count = collect_samples(t, j, reach, memory.general.sources, ring, values, arms, xs)
+        count = collect_samples(t, j, k, reach, memory.general.sources, ring, values, sketches)
         add_to_sketch(kind, count, arms, xs, j, rules, memory)
 
 
@@ -94,12 +95,21 @@ def add_to_sketch(kind: int, count: int, arms: Ids, xs: Floats, j: int, rules: R
 
 @step
 def collect_samples(
-    t: int, j: int, reach: Reach, sources: Sources, ring: MessageRing, values: Floats, arms: Ids, xs: Floats
+    t: int,
+    j: int,
+    k: int,
+    reach: Reach,
+    sources: Sources,
+    ring: MessageRing,
+    values: Floats,
+    now: SketchState,
 ) -> int:
     """The samples of learner j in round t: own first, then the oldest, then by origin. Returns how many."""
     slots = ring.arm.shape[0]
-    v, slot = reach.learners[j], t % slots
-    arms[0], xs[0], count = ring.arm[slot, v], values[slot, v], 1
+    first, slot, arms, xs = reach.learners[j] * k, t % slots, now.arms, now.xs
+    count = count_tries(ring.arm[slot], first, k)
+    for i in range(count):
+        arms[i], xs[i] = ring.arm[slot, first + i], values[slot, first + i]
     for hop in range(min(reach.gamma, t), 0, -1):
         slot = (t - hop + 1) % slots
         for i in range(sources.ptr[j, hop - 1], sources.ptr[j, hop]):
@@ -252,14 +262,17 @@ def add_huber_step(arm: int, j: int, x: float, arms: HuberArms) -> None:
 
 
 @part
-def deliver_to_huber(t: int, reach: Reach, ring: MessageRing, changed: Flags, arms: HuberArms) -> None:
+def deliver_to_huber(
+    t: int, k: int, reach: Reach, ring: MessageRing, changed: Flags, arms: HuberArms
+) -> None:
     """End of round t: own samples, then the farthest hop first, by origin."""
     slots = ring.arm.shape[0]
     slot = t % slots
     for j in range(reach.learners.shape[0]):
-        v = reach.learners[j]
-        changed[ring.arm[slot, v]] = True
-        add_huber_step(ring.arm[slot, v], j, ring.x[slot, v], arms)
+        first = reach.learners[j] * k
+        for v in range(first, first + count_tries(ring.arm[slot], first, k)):
+            changed[ring.arm[slot, v]] = True
+            add_huber_step(ring.arm[slot, v], j, ring.x[slot, v], arms)
     for hop in range(min(reach.gamma, t), 0, -1):
         slot, dense = (t - hop + 1) % slots, reach.dense[hop - 1]
         if dense >= 0:

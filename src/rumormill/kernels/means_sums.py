@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from rumormill import formulas
+from rumormill.kernels.counter_rng import count_tries
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.simd.masked_add import LANES, MOST, add_lanes, lowest_bit
 from rumormill.kernels.simd.own_samples import STRIP, add_strip
@@ -136,20 +137,22 @@ def count_and_add(
 def add_own(
     slot: int,
     next_t: int,
+    k: int,
     learners: Ids,
     trimming: Trimming,
     ring: MessageRing,
     sums: RunningSums,
     calendar: Calendar,
 ) -> None:
-    """Every learner's own sample."""
+    """Every learner's own samples, at most k."""
     n, total, changed = sums
     arms, xs, needs, powers = ring.arm[slot], ring.x[slot], ring.need[slot], ring.power[slot]
     if learners.shape[0] < arms.shape[0]:
         for j in range(learners.shape[0]):
-            v = learners[j]
-            changed[arms[v]] = True
-            count_and_add(arms[v], j, xs[v], needs[v], powers, v, next_t, trimming, n, total, calendar)
+            first = learners[j] * k
+            for v in range(first, first + count_tries(arms, first, k)):
+                changed[arms[v]] = True
+                count_and_add(arms[v], j, xs[v], needs[v], powers, v, next_t, trimming, n, total, calendar)
         return
     for lane in range(0, learners.shape[0], STRIP):
         deferred = add_strip(arms, xs, needs, n, total, changed, lane)

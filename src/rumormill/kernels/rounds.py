@@ -13,17 +13,18 @@ from functools import cache
 import numpy as np
 
 from rumormill.kernels.beliefs import choose_by_beliefs, deliver_to_beliefs
-from rumormill.kernels.counter_rng import draw_rewards
+from rumormill.kernels.counter_rng import count_tries, draw_rewards, draw_rewards_of_tries
 from rumormill.kernels.decide import (
-    best_allowed,
-    best_allowed_index,
     check_priors,
     choose_arms,
     choose_by_table,
     choose_senders,
     combine_indices,
     combine_rows,
+    fill_indices,
+    find_who_ranks,
     publish_sent_rows,
+    rank_arms,
     record_messages,
     start_with_unknown_arms,
 )
@@ -80,8 +81,8 @@ def block_kernel(features: Features) -> Callable[..., None]:
     Branches on them are removed before types are inferred. Parts that take few arguments compile fast;
     inlined steps, or passing all arrays, do not.
     """
-    only, extras, _ = features
-    plain, any_kind = features.are_plain, only == ANY
+    only, extras, _, ranks = features
+    plain, any_kind, draw = features.are_plain, only == ANY, draw_rewards_of_tries if ranks else draw_rewards
 
     @kernel
     def play_block(
@@ -92,13 +93,13 @@ def block_kernel(features: Features) -> Callable[..., None]:
         first_rounds, last_L, slots = rules.first_rounds, rules.L[rules.horizon], ring.arm.shape[0]
         by_arm, some_copy = any_given(reach.dense), any_given(rules.leader_of)
         leader_of, distance = rules.leader_of, rules.leader_distance
-        sums = RunningSums(state.n, state.total, state.changed)
-        trimming = Trimming(rules.u, rules.p, rules.L)
+        sums, trimming = RunningSums(state.n, state.total, state.changed), Trimming(rules.u, rules.p, rules.L)
         kind = rules.kind if any_kind else only
+        k = ring.arm.shape[1] // reach.learner_of.shape[0] if ranks else 1
+        heard = memory.general.reach if ranks else reach
         keeps_actions = output.actions.shape[0] > 0  # known before the rounds: an array's sizes cost a call
         for row in range(draws.shape[0]):
-            t = first + row
-            slot = t % slots
+            t, slot = first + row, (first + row) % slots
             if plain:
                 if t > first_rounds:
                     decide_from_sums(t, last_L, reach, rules, state, memory.rows)
@@ -107,10 +108,12 @@ def block_kernel(features: Features) -> Callable[..., None]:
                     if only == DEFAULT:
                         choose_default(t, memory)
                     else:
-                        decide_any(kind, extras, t, reach, rules, memory)
-                if extras and t <= first_rounds and rules.shared_start:
-                    start_with_unknown_arms(t, reach, rules.allowed, memory)
-            if t <= first_rounds and not rules.shared_start:
+                        decide_any(kind, extras, ranks, t, k, reach, rules, memory)
+                if extras and not ranks and t <= first_rounds and rules.shared_start:
+                    start_with_unknown_arms(t, reach, memory)
+            if ranks:
+                rank_arms(t, k, ranking_index(kind, rules, memory), rules, memory)
+            elif t <= first_rounds and not rules.shared_start:
                 ring.arm[slot] = t - 1
             else:
                 starts, learner_of, action = state.starts, reach.learner_of, state.action
@@ -118,8 +121,8 @@ def block_kernel(features: Features) -> Callable[..., None]:
                     t, t <= first_rounds, some_copy, starts, learner_of, leader_of, distance, action, ring.arm
                 )
             if extras:
-                limit_and_send(kind, t, reach, rules, memory, output)
-            draw_rewards(draws[row], law, ring.arm[slot], ring.x[slot], state.pulls)
+                send(kind, t, k, reach, rules, memory, output)
+            draw(draws[row], law, ring.arm[slot], ring.x[slot], state.pulls)
             if rules.trims:
                 arms, xs, needs, powers = ring.arm[slot], ring.x[slot], ring.need[slot], ring.power[slot]
                 compute_required_ranks(arms, xs, state.sure_x, last_L, trimming, needs, powers)
@@ -135,13 +138,13 @@ def block_kernel(features: Features) -> Callable[..., None]:
                 beliefs, bar = memory.general.sketches.beliefs, memory.general.sketches.level
                 deliver_to_beliefs(t, reach, ring, beliefs, bar, state.changed)
             elif kind > CATONI:
-                deliver_to_sketches(kind, t, reach, rules, memory)
+                deliver_to_sketches(kind, t, k, heard, rules, memory)
             elif kind > RUNNING:
-                deliver_stored(t, kind == MEDIAN_OF_MEANS, reach, memory)
+                deliver_stored(t, k, kind == MEDIAN_OF_MEANS, reach, memory)
             else:
                 next_t = min(t + 1 if rules.shared_start else max(t, first_rounds) + 1, rules.horizon)
                 leaving = rules.trims and (t >= first_rounds or rules.shared_start)
-                deliver_to_sums(t, next_t, leaving, reach, trimming, ring, sums, calendar)
+                deliver_to_sums(t, next_t, leaving, k, heard, trimming, ring, sums, calendar)
 
     return play_block
 
@@ -151,6 +154,7 @@ def deliver_to_sums(
     t: int,
     next_t: int,
     leaving: bool,
+    k: int,
     reach: Reach,
     trimming: Trimming,
     ring: MessageRing,
@@ -161,7 +165,7 @@ def deliver_to_sums(
     slots = ring.arm.shape[0]
     if leaving and remove_expired(t + 1, sums.total, calendar):
         sums.changed[:] = True
-    add_own(t % slots, next_t, reach.learners, trimming, ring, sums, calendar)
+    add_own(t % slots, next_t, k, reach.learners, trimming, ring, sums, calendar)
     for hop in range(min(reach.gamma, t), 0, -1):
         slot, dense = (t - hop + 1) % slots, reach.dense[hop - 1]
         if dense >= 0:
@@ -193,8 +197,10 @@ def decide_from_sums(t: int, last_L: float, reach: Reach, rules: Rules, state: S
 
 
 @step
-def decide_any(kind: int, extras: bool, t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
-    """The arm of every learner in round t, arms without samples aside."""
+def decide_any(
+    kind: int, extras: bool, ranks: bool, t: int, k: int, reach: Reach, rules: Rules, memory: Memory
+) -> None:
+    """The arm of every learner in round t, or what it ranks arms by; arms without samples aside."""
     state = memory.state
     estimate(kind, t, rules, memory)
     if rules.shares_rows:
@@ -206,49 +212,44 @@ def decide_any(kind: int, extras: bool, t: int, reach: Reach, rules: Rules, memo
         select_best_rows(
             t, since, values, state.n, reach, memory.rows, received, state.best_mean, state.best_n
         )
-    choose_all(kind, rules.shares_rows, extras, t, rules, memory)
-    if extras and rules.allowed.shape[0] > 0:
-        choose_allowed(kind, t, reach, rules, memory)
-
-
-@step
-def choose_allowed(kind: int, t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
-    """Replace the arm of every learner by the best of those that are allowed."""
-    state, rows = memory.state, rules.shares_rows
-    allowed = rules.allowed[min(t, rules.allowed.shape[0]) - 1]
-    if rules.has_prior:
-        best_allowed(allowed, reach.learners, memory.general.prior.upper, state.action)
-    elif kind > CLIPPED:
-        upper = state.best_mean if rows else memory.general.sketches.upper
-        best_allowed(allowed, reach.learners, upper, state.action)
+    if ranks:
+        update_rankings(kind, t, k, rules, memory)
     else:
+        choose_all(kind, rules.shares_rows, extras, t, rules, memory)
+
+
+@step
+def update_rankings(kind: int, t: int, k: int, rules: Rules, memory: Memory) -> None:
+    """The indices by which learners rank arms, where the estimator does not compute its own."""
+    state, rows, needs = memory.state, rules.shares_rows, memory.general.needs_mean
+    if rules.has_prior:
+        find_who_ranks(t, k, rules, memory.ring.arm, needs)
+        combine_with_priors(kind, rows, t, rules, memory)
+        needs[:] = True
+    elif kind <= CLIPPED:
         mean, n = (state.best_mean, state.best_n) if rows else (state.mean, state.n)
-        scale, least, powers, exponent = rules.scale[t], rules.least_n[t], rules.powers, rules.exponent
-        best_allowed_index(allowed, reach.learners, scale, least, mean, n, powers, exponent, state.action)
+        index = state.bounds.power
+        fill_indices(rules.scale[t], rules.least_n[t], mean, n, rules.powers, rules.exponent, index)
+    state.changed[:] = False
 
 
 @step
-def keep_to_allowed(t: int, reach: Reach, rules: Rules, memory: Memory) -> None:
-    """Replace the arm of a round-robin start, and copied ones, where they are not allowed."""
-    allowed = rules.allowed[min(t, rules.allowed.shape[0]) - 1]
-    arms = memory.ring.arm[t % memory.ring.arm.shape[0]]
-    for v in range(arms.shape[0]):
-        if t <= rules.first_rounds and not rules.shared_start:
-            while not allowed[v, arms[v]]:
-                arms[v] = (arms[v] + 1) % rules.n_arms
-        elif not allowed[v, arms[v]]:
-            arms[v] = memory.state.action[reach.learner_of[v]]
+def ranking_index(kind: int, rules: Rules, memory: Memory) -> Floats:
+    """The indices by which learners rank arms."""
+    if rules.has_prior:
+        return memory.general.prior.upper
+    if kind <= CLIPPED:
+        return memory.state.bounds.power
+    return memory.state.best_mean if rules.shares_rows else memory.general.sketches.upper
 
 
 @step
-def limit_and_send(kind: int, t: int, reach: Reach, rules: Rules, memory: Memory, output: Output) -> None:
-    """Keep to the arms that are allowed; which agents send, and their rows where these depend on it."""
-    if rules.allowed.shape[0] > 0:
-        keep_to_allowed(t, reach, rules, memory)
-    if rules.quiet >= 0.0:
-        choose_senders(t, reach, rules, memory)
+def send(kind: int, t: int, k: int, reach: Reach, rules: Rules, memory: Memory, output: Output) -> None:
+    """Which samples are sent, and the rows of their agents where these depend on it."""
+    if memory.general.copies.shape[0] > 0:
+        choose_senders(t, k, reach, rules, memory)
     if rules.shares_rows and rows_depend_on_senders(t, rules):
-        publish_sent_rows(t, row_values(kind, rules, memory), rules, memory)
+        publish_sent_rows(t, k, row_values(kind, rules, memory), rules, memory)
     record_messages(t, memory, output)
 
 
@@ -271,7 +272,8 @@ def choose_all(kind: int, rows: bool, extras: bool, t: int, rules: Rules, memory
         value, spread = sketches.upper, sketches.rest
         draw_by_rows(t, rules.width, least, sketches.clip, sketches.draws, state, value, spread)
     elif extras and rules.has_prior:
-        choose_with_priors(kind, rows, t, rules, memory)
+        combine_with_priors(kind, rows, t, rules, memory)
+        choose_by_index(memory.general.prior.upper, state.bounds.first, state.action)
     elif kind > CLIPPED:
         upper = state.best_mean if rows else memory.general.sketches.upper
         choose_by_index(upper, state.bounds.first, state.action)
@@ -283,17 +285,12 @@ def choose_all(kind: int, rows: bool, extras: bool, t: int, rules: Rules, memory
 
 
 @step
-def choose_with_priors(kind: int, rows: bool, t: int, rules: Rules, memory: Memory) -> None:
-    """The arm of every learner, from fresh samples and what is left of its prior."""
+def combine_with_priors(kind: int, rows: bool, t: int, rules: Rules, memory: Memory) -> None:
+    """The indices of every learner, from fresh samples and what is left of its prior."""
     state, prior = memory.state, memory.general.prior
     needs, upper = memory.general.needs_mean, memory.general.sketches.upper
-    L, scale, least, powers, exponent = (
-        rules.L[t],
-        rules.scale[t],
-        rules.least_n[t],
-        rules.powers,
-        rules.exponent,
-    )
+    L, scale, least, powers = rules.L[t], rules.scale[t], rules.least_n[t], rules.powers
+    exponent = rules.exponent
     own_index = kind > CLIPPED
     counts, mean = rules.forget == 0, state.mean
     check_priors(own_index, counts, L, scale, least, powers, exponent, needs, mean, state.n, upper, prior)
@@ -303,7 +300,6 @@ def choose_with_priors(kind: int, rows: bool, t: int, rules: Rules, memory: Memo
     else:
         mean, n = (state.best_mean, state.best_n) if rows else (state.mean, state.n)
         combine_rows(scale, least, powers, exponent, mean, n, prior)
-    choose_by_index(prior.upper, state.bounds.first, state.action)
 
 
 @step
@@ -467,14 +463,14 @@ def sort_by_arm(arms: Ids, sent: Flags, order: Ids, start: Ids) -> None:
 
 
 @step
-def deliver_stored(t: int, prefix_sums: bool, reach: Reach, memory: Memory) -> None:
+def deliver_stored(t: int, k: int, prefix_sums: bool, reach: Reach, memory: Memory) -> None:
     """End of round t, for means that keep every sample: own first, then the oldest, then by origin."""
     state, ring, general = memory.state, memory.ring, memory.general
     slots, sources = ring.arm.shape[0], general.sources
     for j in range(reach.learners.shape[0]):
-        v = reach.learners[j]
-        slot = t % slots
-        store(ring.x[slot, v], ring.arm[slot, v], j, prefix_sums, state, general)
+        first, slot = reach.learners[j] * k, t % slots
+        for v in range(first, first + count_tries(ring.arm[slot], first, k)):
+            store(ring.x[slot, v], ring.arm[slot, v], j, prefix_sums, state, general)
         for hop in range(min(reach.gamma, t), 0, -1):
             slot = (t - hop + 1) % slots
             for i in range(sources.ptr[j, hop - 1], sources.ptr[j, hop]):

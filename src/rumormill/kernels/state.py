@@ -155,7 +155,7 @@ class Rules(NamedTuple):
     width: float
     """Thompson draws about the rows with most samples, so wide (HUBER_SGD); 0: indices."""
     allowed: Flags
-    """[1 or rounds, agent, arm]: which arms may be pulled; empty: all."""
+    """[1 or rounds, agent, arm]: which arms may be pulled; empty: all, and one is pulled."""
     forget: int = 0
 
 
@@ -164,8 +164,10 @@ class Features(NamedTuple):
 
     kind: int
     extras: bool
-    """A shared start, quiet messaging, a prior, or arms that are not always allowed."""
+    """A shared start, quiet messaging, a prior, or rankings."""
     forget: int = 0
+    ranks: bool = False
+    """Arms are ranked: some are not always allowed, or several are tried in a round."""
 
     @property
     def are_plain(self) -> bool:
@@ -174,7 +176,11 @@ class Features(NamedTuple):
 
 
 class MessageRing(NamedTuple):
-    """The samples of the last rounds, [slot, agent]; round t is in slot t mod slots."""
+    """The samples of the last rounds, [slot, agent]; round t is in slot t mod slots.
+
+    Where agents try k arms in a round: [slot, source], source = agent * k + place in its ranking. Places past
+    the last arm that is allowed repeat the first one; they are neither sent nor counted.
+    """
 
     arm: Ids
     x: Floats
@@ -221,7 +227,8 @@ class IndexBounds(NamedTuple):
     """What bounds of the UCB index are computed from: [arm, learner] and, in `first`, [learner]."""
 
     power: Floats
-    """n^-exponent at a count not far below the present one, and in `inverse` one over that count."""
+    """n^-exponent at a count not far below the present one, and in `inverse` one over that count. What arms
+    are ranked by, where they are; in `inverse`, in a start."""
     inverse: Floats
     first: Floats
     """The largest index, of estimators that compute their own."""
@@ -357,6 +364,8 @@ class GeneralState(NamedTuple):
 
     constants: EstimatorConstants
     sources: Sources
+    reach: Reach
+    """Of sources, where agents try several arms in a round."""
     always_sends: Flags
     """Per agent: leaders are never quiet."""
     copies: Ints

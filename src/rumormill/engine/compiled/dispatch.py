@@ -107,7 +107,7 @@ def _message_passing(policy: Any, plan: HopPlan, inputs: LayoutInputs, **given: 
             plan.gamma,
             inputs.n_arms,
             prior=inputs.prior,
-            allowed=inputs.allowed,
+            constraint=inputs.constraint,
             **given,
         )
     return LossyLayout.build_lossy(inputs, policy, plan, **given)
@@ -127,8 +127,8 @@ LAYOUTS: dict[type[Policy], Callable[[Any, Any, LayoutInputs], Layout]] = {
     DDUCB: DelayedLayout,
 }
 
-# Policies whose kernel takes constraints.
-CONSTRAINED = {DecentralizedMPUCB, CentralizedMPUCB, KMPUCB, RobustUCB}
+# Policies whose kernel ranks arms.
+RANKS = {DecentralizedMPUCB, CentralizedMPUCB, KMPUCB, RobustUCB}
 
 
 def unsupported_reason(
@@ -137,10 +137,9 @@ def unsupported_reason(
     """Why the compiled engine cannot run a policy; None if it can."""
     if constraint.propensities:
         return "the compiled engine records no propensities"
-    if constraint.k > 1:
-        return "the compiled engine does not support k > 1"
-    if constraint.allowed is not None and (type(policy) not in CONSTRAINED or not world.plain):
-        return "the compiled engine supports allowed only for message passing by index without faults"
+    ranks = constraint.allowed is not None or constraint.k > 1
+    if ranks and (type(policy) not in RANKS or not world.plain):
+        return "the compiled engine supports allowed and k only for message passing by index without faults"
     if type(world.channel) not in (PerfectChannel, Imperfect):
         return f"the compiled engine does not support the channel {type(world.channel).__name__}"
     if type(policy) not in LAYOUTS:  # a subclass may do something else
@@ -150,8 +149,10 @@ def unsupported_reason(
     if copies and getattr(estimator, "slack", None):
         return "the compiled engine does not support slack with leaders and allowed"
     forgets = getattr(policy, "forget", None) is not None
-    if selects_samples(policy) and constraint.allowed is not None:
-        return "the compiled engine does not support hold, discard or forget with allowed"
+    if selects_samples(policy) and ranks:
+        return "the compiled engine does not support hold, discard or forget with allowed or k"
+    if ranks and isinstance(policy, KMPUCB) and policy.liars(len(world.liars)):
+        return "the compiled engine does not support a guard with allowed or k"
     if estimator is not None:
         known = MEANS.get(type(estimator))
         if known is None:

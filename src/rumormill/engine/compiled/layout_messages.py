@@ -22,7 +22,7 @@ from rumormill.engine.compiled.estimators import (
     sketch_bytes,
 )
 from rumormill.engine.compiled.layout_partitioned import PartitionedTrial
-from rumormill.engine.compiled.reach import build_reach, copies_sent, messages_sent
+from rumormill.engine.compiled.reach import build_reach, copies_sent, messages_sent, several_sources
 from rumormill.engine.compiled.state import (
     CompiledTrial,
     empty_general,
@@ -35,6 +35,7 @@ from rumormill.engine.compiled.state import (
     reserve,
     rounds_for,
 )
+from rumormill.engine.reference import NO_CONSTRAINT, Constraint
 from rumormill.engine.result import Opening, Trial
 from rumormill.engine.workers import ThreadPool
 from rumormill.errors import InputError
@@ -87,6 +88,8 @@ class MessagePassingLayout:
     has_leaders: bool
     prior: Prior | None
     allowed: NDArray[np.bool_] | None = field(default=None, kw_only=True)
+    k: int = field(default=1, kw_only=True)
+    """How many arms agents try in a round."""
     width: float = field(default=0.0, kw_only=True)
     """Of Thompson draws about rows; 0: indices."""
 
@@ -103,15 +106,17 @@ class MessagePassingLayout:
         leader_distance: NDArray[np.int32] | None = None,
         shares_rows: bool = False,
         prior: Prior | None = None,
-        allowed: NDArray[np.bool_] | None = None,
+        constraint: Constraint = NO_CONSTRAINT,
     ) -> MessagePassingLayout:
         """With groups learners receive from their own only; followers that never decide are no learners."""
         n_agents, has_leaders = network.n_agents, leader_of is not None
         leader_of = np.full(n_agents, -1, dtype=np.int32) if leader_of is None else leader_of
         distance = np.zeros(n_agents, dtype=np.int32) if leader_distance is None else leader_distance
         # A follower decides for itself only in rounds K < t <= distance; but a prior, a shared start, quiet
-        # messaging and constraints depend on its own samples.
-        messaging = policy.start_and_quiet
+        # messaging and rankings depend on its own samples.
+        messaging, allowed, k = policy.start_and_quiet, constraint.allowed, constraint.k
+        if k > 1 and allowed is None:
+            allowed = np.ones((1, n_agents, n_arms), dtype=np.bool_)
         decides = (leader_of < 0) | (distance > n_arms)
         if messaging.start == "shared" or any(each is not None for each in (messaging.quiet, prior, allowed)):
             decides[:] = True
@@ -133,6 +138,7 @@ class MessagePassingLayout:
             has_leaders=has_leaders,
             prior=prior,
             allowed=allowed,
+            k=k,
         )
 
     @property
@@ -147,7 +153,7 @@ class MessagePassingLayout:
 
     @property
     def deliveries(self) -> int:
-        return int(self.n_sources.sum()) + len(self.reach.learners)
+        return self.k * (int(self.n_sources.sum()) + len(self.reach.learners))
 
     @property
     def rounds_per_block(self) -> int:
@@ -171,7 +177,7 @@ class MessagePassingLayout:
     def start(self, opening: Opening) -> CompiledTrial:
         self.policy.require_moments_below(opening.source.tail_index)
         rules, constants = self._rules(opening.source, opening.horizon)
-        output = empty_output(self.network.n_agents, opening)
+        output = empty_output(self.network.n_agents, opening, self.k)
         if self._in_parts(rules, opening.thread_pool):
             return PartitionedTrial(
                 self.network, self.gamma, self.reach, self.n_sources, rules, output, opening.thread_pool
@@ -190,17 +196,23 @@ class MessagePassingLayout:
 
     def general(self, features: Features, rules: Rules, constants: EstimatorConstants) -> GeneralState:
         """What running sums on a perfect channel do not need, before the first round."""
-        copies = copies_sent(self.network, 0 if rules.quiet < 0.0 else self.reach.gamma)
+        counts = rules.quiet >= 0.0 or self.k > 1
+        copies = np.repeat(copies_sent(self.network, self.reach.gamma if counts else 0), self.k, axis=1)
         leads = (self.leader_of < 0) & self.has_leaders
+        reach, sources = self.reach, self.sources
+        if self.k > 1:
+            reach, sources = several_sources(reach, sources, self.k)
         return empty_general(
             features,
             self.mean,
             rules,
             constants,
-            self.sources,
+            sources,
             leads,
             copies,
             prior_arrays(self.prior, self.reach.learners, self.policy.zeta),
+            reach,
+            self.k,
         )
 
     def _rules(self, source: RewardSource, horizon: int) -> tuple[Rules, EstimatorConstants]:
@@ -295,7 +307,7 @@ class MessagePassingTrial:
         self.layout, self.features, self.rules, self.output = layout, features, rules, output
         self.lag = 0
         """Samples of so many earlier rounds may arrive late."""
-        self.memory = empty_memory(layout.reach, layout.slots, rules, general)
+        self.memory = empty_memory(layout.reach, layout.slots, rules, general, layout.k)
 
     def advance(self, first: int, draws: NDArray[np.float64], rewards: RewardStream) -> None:
         if self.rules.trims:
@@ -310,16 +322,22 @@ class MessagePassingTrial:
         play(first, draws, law, self.layout.reach, self.rules, self.memory, self.output)
 
     def finish(self) -> Trial:
-        gamma, marks = self.layout.gamma, self.output.marks
-        sent = self.output.messages
-        if self.rules.quiet < 0.0:
-            sent = np.cumsum(messages_sent(self.layout.network, gamma, self.rules.horizon))[marks - 1]
-        return finished(self.output, sent, self.rules.n_arms if self.rules.shares_rows else 0)
+        gamma, marks, horizon, k = self.layout.gamma, self.output.marks, self.rules.horizon, self.layout.k
+        sent, rows = self.output.messages, self.rules.n_arms if self.rules.shares_rows else 0
+        if k == 1:
+            if self.rules.quiet < 0.0:
+                sent = np.cumsum(messages_sent(self.layout.network, gamma, horizon))[marks - 1]
+            return finished(self.output, sent, rows)
+        tried = np.minimum(self.rules.allowed.sum(axis=2), k).sum(axis=1)
+        pulls = np.cumsum(np.broadcast_to(tried, horizon))[marks - 1]
+        arms = self.output.actions.reshape(-1, self.layout.network.n_agents, k)
+        arms[..., 1:][arms[..., 1:] == arms[..., :1]] = -1  # no further arm was allowed
+        return finished(self.output._replace(actions=arms), sent, rows, pulls)
 
     def _reserve_calendar(self, rounds: int) -> None:
         """Entries for the worst case: every delivery of the coming rounds expires."""
         used, n_sources = int(self.memory.calendar.spare[1]), self.layout.n_sources
-        streams = 2 if self.rules.forget == WINDOW else 1
+        streams = 2 if self.rules.forget == WINDOW else self.layout.k
         worst = used + streams * (rounds + self.lag) * int(n_sources.sum() + len(n_sources))
         calendar = reserve(self.memory.calendar, worst, max(worst, 2 * used))
         self.memory = self.memory._replace(calendar=calendar)

@@ -71,6 +71,18 @@ def build_reach(
     return reach, Sources(source_ptr, origin.astype(np.int32))
 
 
+def several_sources(reach: Reach, sources: Sources, k: int) -> tuple[Reach, Sources]:
+    """Every agent has k sources, agent * k + rank, which reach the same learners."""
+    counts, begins = (np.repeat(each, k, axis=1) for each in (np.diff(reach.ptr), reach.ptr[:, :-1]))
+    ends = np.cumsum(counts).reshape(counts.shape)
+    places = np.arange(counts.sum()) + np.repeat(begins - (ends - counts), counts.ravel())
+    ids = (sources.ids[:, None] * k + np.arange(k)).ravel().astype(np.int32)
+    words = np.repeat(reach.words, k, axis=2)
+    ptr = np.concatenate([(ends - counts)[:, :1], ends], axis=1)
+    expanded = reach._replace(words=words, ptr=ptr, receivers=reach.receivers[places])
+    return expanded, Sources(sources.ptr * k, ids)
+
+
 def uses_bitmasks(pairs: int, n_agents: int, n_learners: int) -> bool:
     """Whether so many pairs (origin, receiver) are faster as bitmasks than as CSR lists."""
     words = n_agents * n_words(n_learners)

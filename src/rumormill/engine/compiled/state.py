@@ -14,6 +14,7 @@ from rumormill.arms import RewardStream
 from rumormill.default_rule import NOW, TOP, Beliefs
 from rumormill.engine.compiled.estimators import EstimatorLayout
 from rumormill.engine.compiled.reach import n_words
+from rumormill.engine.reference import NO_CONSTRAINT, Constraint
 from rumormill.engine.result import Opening, Trial
 from rumormill.estimators.clipped import clip_budget
 from rumormill.formulas import CUSUM_BEGIN, CUSUM_REFERENCE, log_confidence, prior_doubt
@@ -66,9 +67,10 @@ def shared_kernels() -> Iterator[None]:
 def features_of(rules: Rules, perfect: bool) -> Features:
     """What a game uses of the kernels; shared ones have more, but for running sums on perfect channels."""
     messaging = rules.shared_start or rules.quiet >= 0.0
-    features = Features(rules.kind, messaging or rules.has_prior or len(rules.allowed) > 0, rules.forget)
+    ranks = len(rules.allowed) > 0
+    features = Features(rules.kind, messaging or rules.has_prior or ranks, rules.forget, ranks)
     if _SHARING[0] and rules.kind != DEFAULT and not (perfect and features.are_plain):
-        return Features(ANY, True, ANY if rules.forget else 0)
+        return Features(ANY, True, ANY if rules.forget else 0, ranks)
     return features
 
 
@@ -82,8 +84,7 @@ class LayoutInputs:
     gamma: int | None
     """The hop budget; None where the policy does not flood."""
     prior: Prior | None = None
-    allowed: NDArray[np.bool_] | None = None
-    """[1 or rounds, agent, arm]; None: all arms."""
+    constraint: Constraint = NO_CONSTRAINT
 
 
 class CompiledTrial(Protocol):
@@ -121,13 +122,13 @@ def law_of(rewards: RewardStream) -> RewardLaw:
     return RewardLaw(rewards.shared, rewards.loc, rewards.scale)
 
 
-def empty_output(n_agents: int, opening: Opening) -> Output:
-    """Arrays for the results of a trial."""
+def empty_output(n_agents: int, opening: Opening, k: int = 1) -> Output:
+    """Arrays for the results of a trial in which agents try k arms in a round."""
     marks, rows = opening.marks, opening.horizon if opening.keep_actions else 0
     return Output(
         marks,
         np.empty((len(marks), n_agents)),
-        np.empty((rows, n_agents), dtype=np.int64),
+        np.empty((rows, n_agents * k), dtype=np.int64),
         np.zeros(len(marks), dtype=np.int64),
         np.zeros(len(marks), dtype=np.int64),
     )
@@ -141,19 +142,20 @@ def finished(
     return Trial(output.agent_regret, messages, messages * wire_size(rows_sent), actions, agent_rounds)
 
 
-def empty_memory(reach: Reach, slots: int, rules: Rules, general: Any) -> Memory:
+def empty_memory(reach: Reach, slots: int, rules: Rules, general: Any, k: int = 1) -> Memory:
     """The arrays of a trial before its first round; `general` is a GeneralState, or () where not needed."""
     n_agents = len(reach.learner_of)
+    n_samples = n_agents * k
     n_arms, n_learners = rules.n_arms, len(reach.learners)
     shape = (n_arms, n_learners)
     ring = MessageRing(
-        arm=np.zeros((slots, n_agents), dtype=np.int32),
-        x=np.zeros((slots, n_agents)),
-        need=np.zeros((slots, n_agents)),
-        power=np.zeros((slots, n_agents)),
-        order=np.zeros((slots, n_agents), dtype=np.int32),
+        arm=np.zeros((slots, n_samples), dtype=np.int32),
+        x=np.zeros((slots, n_samples)),
+        need=np.zeros((slots, n_samples)),
+        power=np.zeros((slots, n_samples)),
+        order=np.zeros((slots, n_samples), dtype=np.int32),
         start=np.zeros((slots, n_arms + 1), dtype=np.int32),
-        sent=np.ones((slots, n_agents), dtype=np.bool_),
+        sent=np.ones((slots, n_samples), dtype=np.bool_),
     )
     best = shape if rules.shares_rows else (1, 1)
     state = State(
@@ -226,18 +228,21 @@ def empty_general(
     always_sends: NDArray[np.bool_],
     copies: NDArray[np.int64],
     prior: PriorArrays,
+    reach: Any = UNUSED,
+    k: int = 1,
 ) -> GeneralState:
     """Before the first round: other estimators than running sums, quiet messaging, faults."""
     n_learners = len(sources.ptr)
     shape = (rules.n_arms, n_learners)
     sketches = UNUSED
-    most_received = 1 + int((sources.ptr[:, -1] - sources.ptr[:, 0]).max(initial=0))
+    most_received = k + int((sources.ptr[:, -1] - sources.ptr[:, 0]).max(initial=0))
     kinds = range(DEFAULT) if features.kind == ANY else [features.kind]
     if features.extras or max(kinds) > CATONI:
         sketches = _empty_sketches(kinds, rules.kind, shape, most_received, constants)
     return GeneralState(
         constants=constants,
         sources=sources,
+        reach=reach if features.ranks else UNUSED,
         always_sends=always_sends,
         copies=copies,
         n_sent=np.zeros(1, dtype=np.int64),
