@@ -302,7 +302,8 @@ def test_shapes(beliefs: Beliefs) -> None:
     """Whether locations rank the arms as means do: sets MEANS and SHAPE.
 
     The arm with most samples (the lowest on ties) is compared with every other. If its law is skewed, mean
-    and location differ by b; if scales differ by a factor e^d, so do differences of locations, by b d.
+    and location differ by b; if scales differ by a factor e^d, so do differences of locations, by b d. Tails
+    that the stored samples cannot tell apart show where means rank another arm first.
     """
     n_arms, room, now = len(beliefs.n), len(beliefs.store[0]), beliefs.now
     most = 0
@@ -311,10 +312,11 @@ def test_shapes(beliefs: Beliefs) -> None:
             most = arm
         locate(beliefs, arm)
     location, m = beliefs.value[most], min(int(beliefs.n[most]), room)
-    bias = 0.0
+    bias, mean = 0.0, 0.0
     if skewed(beliefs):
         update_mean(beliefs, most)
-        bias = abs(beliefs.value[most] - location)
+        mean = beliefs.value[most]
+        bias = abs(mean - location)
     largest, doubt = 0.0, 0.0
     for arm in range(n_arms):
         n = min(int(beliefs.n[arm]), room)
@@ -323,10 +325,12 @@ def test_shapes(beliefs: Beliefs) -> None:
             largest = max(largest, score)
             reach = bias * SCALE_ERROR * (score + SCALE_LEVEL) * math.sqrt(1.0 / n + 1.0 / m)
             gap = location - beliefs.value[arm]
-            if bias > 0.0 and gap < reach:
-                doubt = 2.0
-            elif bias > 0.0 and gap < DOUBT_LEAVE * reach:
-                doubt = max(doubt, 1.0)
+            if bias > 0.0:
+                update_mean(beliefs, arm)
+                if gap < reach or beliefs.value[arm] > mean:
+                    doubt = 2.0
+                elif gap < DOUBT_LEAVE * reach:
+                    doubt = max(doubt, 1.0)
     for arm in range(n_arms):
         beliefs.known[arm] = -1.0
     now[SHAPE] = largest

@@ -175,6 +175,8 @@ class Mind:
                 e = 1.2 * b * (scores[-1] + 2) * math.sqrt(1 / len(x) + 1 / len(self.first[r]))
                 if b > 0:
                     doubts.append((places[r] - places[k]) / e)
+                    if self.averaged(k)[0] > self.averaged(r)[0]:
+                        doubts.append(0.0)
         if max(scores) > 3.5 or min(doubts) < 1:
             self.by_means = True
         elif max(scores) < 2.5 and min(doubts) >= 1.5:
