@@ -32,11 +32,12 @@ from rumormill.text import one_line
 
 # Raised when what is played changes in a way that the small games do not show.
 RULES = 2
-# Rounds and laws: tails and skew, rewards that are bounded and tie, arms of different shapes.
+# Rounds and laws: tails and skew, rewards that are bounded and tie, arms of different shapes and tails.
 SMALL_GAMES: list[tuple[int, list[Arm]]] = [
     (60, [StudentT(df=2.5, loc=0.2), Pareto.with_mean(0.6, tail=1.8), StudentT(df=2.5, loc=0.5)]),
     (200, [Bernoulli().at_mean(mean) for mean in (0.3, 0.7, 0.5)]),
     (200, [LogNormal(sigma=sigma).at_mean(mean) for mean, sigma in ((1.0, 0.5), (1.3, 1.5), (1.1, 1.0))]),
+    (100, [Pareto.with_mean(mean, tail=tail) for mean, tail in ((0.9, 1.5), (0.5, 3.0), (0.4, 2.2))]),
 ]
 
 
