@@ -19,6 +19,7 @@ from rumormill.kernels import (
     consensus,
     counter_rng,
     decide,
+    lossy_delivery,
     means_sketch,
     means_stored,
     means_sums,
@@ -236,6 +237,44 @@ def _on_a_copy(add: Callable[..., Any]) -> Callable[..., Any]:
     return added
 
 
+def _discounts(rng: np.random.Generator, n: int) -> list[Case]:
+    counts, weights, L = rng.exponential(50.0, n), rng.random(n), rng.exponential(8.0, n)
+    return _columns(counts, _sizes(rng, n), weights, _sizes(rng, n), L, rng.exponential(5.0, n), _p(rng, n))
+
+
+def _distances(rng: np.random.Generator, n: int) -> list[Case]:
+    centres = rng.integers(-2, 3, n).astype(float)
+    return _columns(rng.integers(-9, 10, n) / 2.0, centres, rng.integers(0, 4, n) / 2.0)
+
+
+def _references(rng: np.random.Generator, n: int) -> list[Case]:
+    """64 first samples, with ties."""
+    size = formulas.CUSUM_BEGIN + formulas.CUSUM_REFERENCE
+    return [
+        (np.round(rng.standard_cauchy(size), 1), float(rng.normal()), bool(i % 2)) for i in range(n // 40)
+    ]
+
+
+def _cusums(rng: np.random.Generator, n: int) -> list[Case]:
+    """Samples before, at and beyond the 64th, near the alarm too."""
+    found = []
+    for i in range(n // 20):
+        cusum = np.round(rng.standard_cauchy(formulas.CUSUM_BEGIN + formulas.CUSUM_REFERENCE), 1)
+        cusum[1], cusum[3], cusum[4] = rng.exponential(), *rng.uniform(30.0, 42.0, 2)
+        found.append((float(rng.standard_cauchy()), (3, 64, 65, 900)[i % 4], cusum))
+    return found
+
+
+def _with_its_cusum(alarms: Callable[..., Any]) -> Callable[..., Any]:
+    """Whether an alarm is raised and what is left behind, without changing the case."""
+
+    def alarmed(x: float, n: int, cusum: Any) -> list[float]:
+        copy = cusum.copy()
+        return [alarms(x, n, copy), *copy]
+
+    return alarmed
+
+
 def _four(rng: np.random.Generator, n: int) -> list[Case]:
     return _columns(*(rng.exponential(3.0, n) for _ in range(4)))
 
@@ -417,5 +456,14 @@ COMPARISONS = (
     Comparison("prior_mean", decide.prior_mean, formulas.prior_mean, _four),
     Comparison("pooled_index", decide.pooled_index, formulas.pooled_index, _four),
     Comparison("prior_floor", decide.prior_floor, formulas.prior_floor, _two),
+    Comparison("discounted_sum", lossy_delivery.discounted_sum, formulas.discounted_sum, _discounts),
+    Comparison("cusum_step", lossy_delivery.cusum_step, formulas.cusum_step, _distances),
+    Comparison("cusum_middle", lossy_delivery.cusum_middle, formulas.cusum_middle, _references),
+    Comparison(
+        "cusum_alarms",
+        _with_its_cusum(alone(lossy_delivery.cusum_alarms)),
+        _with_its_cusum(formulas.cusum_alarms),
+        _cusums,
+    ),
     Comparison("needs_probe", decide.needs_probe, formulas.needs_probe, _probes),
 )
