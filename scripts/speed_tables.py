@@ -42,10 +42,10 @@ def engine() -> list[str]:
     ]
     dense, dense_narrow = found[next(iter(ENGINE))], narrow[next(iter(ENGINE))]
     draws, slow = (200 * 10_000 / each["million_draws_per_s"] / 1e6 for each in (dense, dense_narrow))
-    deliveries = dense["deliveries_per_round"] * 10_000
-    head = f"| 200 agents, Erdős–Rényi p = 0.7, T = 10,000: {deliveries / 1e8:.1f}·10⁸ deliveries "
+    deliveries = f"{dense['deliveries_per_round'] / 1e4:.1f}·10⁸ deliveries ({processor()})"
+    head = f"| 200 agents, Erdős–Rényi p = 0.7, T = 10,000: {deliveries} "
     rows.insert(3, f"| drawing the rewards, α-stable | {draws:.2f} | | {slow:.2f} | |")
-    columns = f"| {processor()}: s per trial | against the floor | compiled for AVX2: s | against the floor |"
+    columns = "| s per trial | against the floor | s, compiled for AVX2 | against the floor, too |"
     return [head + columns, "|---|---|---|---|---|", *rows]
 
 
