@@ -171,7 +171,8 @@ def select_newest_rows(kept: ForgetState, origins: Origins, best_rows: BestRows)
     for arm in range(best.shape[0]):
         for v in range(best.shape[1]):
             best[arm, v] = 0.0
-            for origin in range(best.shape[1]):
+            for i in range(kept.near_ptr[v], kept.near_ptr[v + 1]):
+                origin = kept.near[i]
                 found = origins.row_n[arm, v, origin]
                 if found > best[arm, v] and kept.taken[v] - kept.heard_at[v, origin] < kept.span:
                     best[arm, v], best_rows.mean[arm, v] = found, origins.row_mean[arm, v, origin]

@@ -355,6 +355,9 @@ class ForgetState(NamedTuple):
     """[arm, learner]: the number of its newest sample (DISCOUNT)."""
     heard_at: Floats
     """[learner, origin]: samples taken in when its newest row came (KMP-UCB)."""
+    near_ptr: Ints
+    near: Ids
+    """Whose rows a learner may hear, ascending: near[near_ptr[j] : near_ptr[j + 1]] (KMP-UCB)."""
     cusum: Floats
     """[arm, learner, .]: centre, scale, offset, both sums, the first samples (RESTART)."""
 

@@ -184,7 +184,8 @@ class LossyTrial(MessagePassingTrial):
         features = features_of(rules, perfect=False)
         general = layout.general(features, rules, constants)
         if rules.forget:
-            kept = forget_state(layout.policy, features, layout.mean, rules, layout.reach, general)
+            near = layout.network.power(layout.plan.gamma if rules.shares_rows else 0)
+            kept = forget_state(layout.policy, features, layout.mean, rules, layout.reach, near, general)
             general = general._replace(forget=kept)
         super().__init__(layout, features, rules, general, output)
         self.lag = layout.slots  # rounds whose samples may arrive late, all at once

@@ -19,6 +19,7 @@ from rumormill.engine.result import Opening, Trial
 from rumormill.estimators.clipped import clip_budget
 from rumormill.formulas import CUSUM_BEGIN, CUSUM_REFERENCE, log_confidence, prior_doubt
 from rumormill.graphs import Network
+from rumormill.graphs.adjacency import Adjacency
 from rumormill.kernels.state import (
     ANY,
     CATONI,
@@ -259,7 +260,13 @@ def empty_general(
 
 
 def forget_state(
-    policy: RobustPolicy, features: Features, mean: EstimatorLayout, rules: Rules, reach: Reach, general: Any
+    policy: RobustPolicy,
+    features: Features,
+    mean: EstimatorLayout,
+    rules: Rules,
+    reach: Reach,
+    near: Adjacency,
+    general: Any,
 ) -> ForgetState:
     """Streams of all learners before the first round, where samples are forgotten."""
     n_agents, n_arms = len(reach.learners), rules.n_arms
@@ -279,6 +286,8 @@ def forget_state(
         present=np.arange(n_agents),
         last=np.zeros((n_arms, n_agents)),
         heard_at=np.zeros((n_agents, n_agents) if rules.shares_rows else (0, 0)),
+        near_ptr=near.indptr.copy(),
+        near=near.indices.copy(),
         cusum=np.zeros((n_arms, n_agents, CUSUM_BEGIN + CUSUM_REFERENCE) if forget.restart else (0, 0, 0)),
     )
 
