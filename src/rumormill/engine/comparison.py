@@ -214,7 +214,7 @@ def compare(
     Parameters
     ----------
     policies : mapping of names to policies, or sequence of policies
-        In a sequence a policy has its label ("KMP"), with its settings where two have the same.
+        A policy, or a group as in `simulate`; in a sequence under its label, with settings if two are alike.
     confidence : float, default 0.95
         Joint confidence of the intervals of all pairs; two policies need at least 6 trials for them.
 
