@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from scripts.arena_page import TABLES, published, table, verdicts
 
-from helpers.real_graphs import needs_real_graphs
+from helpers.real_graphs import FOLDER, needs_real_graphs
 from rumormill.arena.entries import EntryStore, rules_of, shipped_folder
 from rumormill.arena.suite import entry_of, read_suite, shipped_entries
 
@@ -25,6 +25,12 @@ def printed(page: str, name: str) -> str:
 
 def refuse(line: str) -> None:
     pytest.fail(line)
+
+
+@pytest.fixture(autouse=True)
+def _where_the_graphs_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the cells of the real network are left out."""
+    monkeypatch.setenv("RUMORMILL_DATA", str(FOLDER))
 
 
 @each
