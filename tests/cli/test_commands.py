@@ -49,7 +49,8 @@ def test_tables_of_eighty_columns_do_not_break_words(
 def test_help_names_every_command(cli: Any) -> None:
     answer = cli("--help")
     assert answer.code == 0
-    assert "..." not in answer.out.partition("Commands:")[2]  # every line is whole
+    for shown in (answer, cli("mesh", "--help")):
+        assert "..." not in shown.out.partition("Commands:")[2]  # every line is whole
     for command in COMMANDS:
         assert f"\n  {command} " in answer.out
         assert cli(command, "--help").code == 0
@@ -58,6 +59,7 @@ def test_help_names_every_command(cli: Any) -> None:
 def test_without_a_command_the_help_is_printed(cli: Any) -> None:
     assert cli() == cli("--help")
     assert cli("--debug") == cli("--help")
+    assert cli("mesh") == cli("mesh", "--help")
 
 
 def test_a_command_is_a_function_of_its_name_in_a_file_that_names_it() -> None:

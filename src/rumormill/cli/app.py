@@ -86,7 +86,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with stoppable() as stop:
         try:
             app = app_for(plain)
-            code = app(args=plain or ["--help"], prog_name="rumormill", standalone_mode=False)
+            words = [*plain, "--help"] if plain in ([], ["mesh"]) else plain  # alone: what there is
+            code = app(args=words, prog_name="rumormill", standalone_mode=False)
             if code == INTERRUPTED:  # typer's answer to Ctrl-C; older versions raise Abort
                 raise typer.Abort
         except (Exception, KeyboardInterrupt) as error:

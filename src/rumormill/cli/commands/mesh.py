@@ -24,9 +24,7 @@ from rumormill.text import plural
 if TYPE_CHECKING:
     from rumormill.mesh.file import Mesh
 
-mesh = typer.Typer(
-    name="mesh", help="Make a mesh of live nodes, change it, export its log.", no_args_is_help=True
-)
+mesh = typer.Typer(name="mesh", help="Make a mesh of live nodes, change it, export its log.")
 
 File = Annotated[Path, typer.Option("--mesh", help="The mesh file.")]
 FILE = Path("mesh.toml")
@@ -143,7 +141,7 @@ def adopt(
     game: Annotated[str | None, typer.Option(help="With --from: which game, if not all.")] = None,
     mesh: File = FILE,
 ) -> None:
-    """Complete a file of `rumormill advise --write`: ids, addresses, keys and a plan.
+    """Complete a file of `advise --write`: ids, addresses, keys, plan.
 
     With --from the new revision begins with what the nodes of this mesh have observed: n1.data n2.data.
     """
@@ -171,7 +169,7 @@ def adopt(
 def plan(
     mesh: File = FILE, seed: Annotated[int, typer.Option(min=0, help="For a random network.")] = 0
 ) -> None:
-    """Compute links, hop budgets, cliques and leaders, and write them into the file."""
+    """Compute links, hop budgets, cliques and leaders into the file."""
     from rumormill.mesh.edit import plan as work_out
 
     made = work_out(mesh, seed)
@@ -214,9 +212,9 @@ def watch(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Show the status of running nodes; of a single node also the streams it knows. Ctrl-C ends it.
+    """Show the status of running nodes until Ctrl-C.
 
-    Every node also has a page of its own at the same address; --http serves one page for several.
+    Of a single node also its streams. Every node has a page at its address; --http serves one for several.
     A token is taken from RUMORMILL_TOKEN.
     """
     from rumormill.live.io import client as live
@@ -269,9 +267,9 @@ def verdict(
     every: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2.0,
     json: Json = False,
 ) -> None:
-    """Say which arm is proven best, at 95 % whenever it is asked; exit code 3 if none is yet.
+    """Say which arm is proven best; exit code 3 if none is yet.
 
-    Confidence sequences over all samples that the node holds, under the moments of the mesh file.
+    At 95 % whenever it is asked: confidence sequences under the moments of the mesh file.
     """
     from rumormill.live.io import client as live
 
@@ -301,9 +299,10 @@ def export(
     ] = False,
     mesh: File = FILE,
 ) -> None:
-    """Write the observations of nodes: time, agent, arm, reward (or cost if it is minimised), propensity.
+    """Write the observations of nodes as a log.
 
-    The propensity only where nodes recorded it; `rumormill evaluate` reads it.
+    Time, agent, arm, reward (or cost, if it is minimised), and the propensity where nodes recorded it, which
+    `rumormill evaluate` reads.
     """
     from rumormill.live.io.folder import export as write
 
