@@ -11,8 +11,9 @@ import pytest
 
 import rumormill as rm
 from helpers.synthetic_logs import log_of
+from rumormill.advice import mesh_output
 from rumormill.advice.advise import advise
-from rumormill.advice.mesh_output import mesh_of, read_setting
+from rumormill.advice.mesh_output import mesh_of, read_setting, recheck
 from rumormill.advice.problem import Candidate
 from rumormill.advice.replay import OFFSET_SURELY, Knowledge, Offsets, offsets_of
 from rumormill.advice.report_text import LogAdvice, findings
@@ -141,3 +142,23 @@ def test_the_mesh_file_has_them(advice: LogAdvice, tmp_path: Path) -> None:
         assert game.prior is not None
         means = np.array([part.mean for part in game.prior.nodes.values()])
         assert np.ptp(means, axis=0).max() < 2.0  # raw means are 55 apart
+
+
+def test_a_mesh_is_asked_about_with_its_own_offsets(
+    advice: LogAdvice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those of the file, not what the new log shows: here doubled, of another sign, or one left out."""
+    monkeypatch.setattr(mesh_output, "advise", lambda *args, **kwargs: advice)
+    asked, path = mesh_of(advice), tmp_path / "mesh.toml"
+    given = asked.games[0].offsets
+
+    def above(**offsets: float) -> float:
+        asked.games[0].offsets = offsets
+        write_mesh(path, asked)
+        return recheck(read_setting(path), advice.log, jobs=1).excess.estimate
+
+    right = above(**given)
+    assert right == pytest.approx(0.0, abs=0.02)
+    assert above(**{name: 2 * value for name, value in given.items()}) > right + 0.02
+    assert above(**{name: -value for name, value in given.items()}) > right + 0.02
+    assert above(**{**given, "agent4": 0.0}) > right

@@ -81,6 +81,7 @@ def test_what_advice_writes_is_what_was_recommended(tmp_path: Path) -> None:
         if known is not None and advice.prior is not None:
             wanted = np.array(advice.prior.of(v).mean, float)
             np.testing.assert_allclose(np.array(known.mean, float), wanted, rtol=1e-7)
+            assert known.weights == advice.prior.of(v).weights
     for group in advice.groups:
         for v in group:
             assert set(given.network.neighbours(v).tolist()) <= set(group)

@@ -19,7 +19,7 @@ import numpy as np
 from rumormill.advice.advise import advise
 from rumormill.advice.problem import DEFAULT, LABELS, Candidate, for_nodes
 from rumormill.advice.reading.log import Log
-from rumormill.advice.replay import LogProblem
+from rumormill.advice.replay import LogProblem, Offsets
 from rumormill.advice.report_text import LogAdvice, compared
 from rumormill.advice.search import MARGIN
 from rumormill.arms import Moments
@@ -87,7 +87,7 @@ def _prior_part(advice: LogAdvice, names: Sequence[str]) -> PriorPart | None:
     mean, n = advice.log.sign * np.asarray(advice.prior.mean), np.asarray(advice.prior.n)
     rows = [[float(f"{value:.8g}") for value in row] for row in mean]
     nodes = {name: PriorPart(mean=rows[v], n=n[v].tolist()) for v, name in enumerate(names)}
-    return PriorPart(arms=list(advice.log.arms), nodes=nodes)
+    return PriorPart(arms=list(advice.log.arms), cap=advice.prior.cap, nodes=nodes)
 
 
 def read_setting(path: str | Path) -> MeshSetting:
@@ -162,7 +162,7 @@ def recheck(
 ) -> Recheck:
     """Play the candidate of the mesh on its own network, and fresh advice, after the first part of the log.
 
-    A mesh with a prior is played with what the first part knows: its own prior is about another time.
+    It takes off its own offsets. With a prior it is played with what the first part knows: its own is old.
     """
     if sorted(log.arms) != sorted(given.game.arms):
         raise DataError(
@@ -175,10 +175,11 @@ def recheck(
     if table.n_agents != network.n_agents:
         raise DataError("some nodes of the mesh have too few values in the log to be replayed")
     networks, cut = {"old": network, **advice.networks}, advice.rounds[0]
+    own = np.array([given.game.offsets.get(node.name, 0.0) for node in given.mesh.file.nodes])
 
-    def problem(moments: Moments) -> LogProblem:
+    def problem(moments: Moments, offsets: Offsets | None = None) -> LogProblem:
         """Two problems with the same seed have the same resamples, so outcomes are paired."""
-        known = replace(advice.known, moments=moments, _priors={}, _kept={}).part(slice(None, cut))
+        known = replace(advice.known.part(slice(None, cut)), moments=moments, known_offsets=offsets)
         return LogProblem(
             table.values[cut:],
             log.objective,
@@ -195,7 +196,8 @@ def recheck(
             on_play=on_play,
         )
 
-    then, today = problem(given.moments), problem(advice.model.moments)
+    then = problem(given.moments, Offsets(own, np.zeros(len(own))))
+    today = problem(advice.model.moments)
     (was,) = then.play([replace(given.setting, network="old", warm=given.game.prior is not None)])
     now, lone = today.play([advice.setting, advice.start.cold.candidate])
     margin = MARGIN * max(lone.mean, abs(float(now.paid.mean())))  # to change a mesh must be worth 5 %

@@ -84,13 +84,15 @@ class Knowledge:
     sign: float
     """-1 where less is better."""
     moments: Moments
+    known_offsets: Offsets | None = None
+    """Those of a mesh that runs; None: estimated."""
     _priors: dict[str, Prior] = field(default_factory=dict, repr=False)
     _kept: dict[str, NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def offsets(self) -> Offsets:
         """By how much agents differ with every arm alike."""
-        return offsets_of(self.values, self.recorded)
+        return self.known_offsets or offsets_of(self.values, self.recorded)
 
     @cached_property
     def less_offsets(self) -> Knowledge:

@@ -140,15 +140,15 @@ def _finalists(ranked: Sequence[Outcome]) -> list[Candidate]:
         if each.messages < least and each.score <= 2 * ranked[0].score:
             found.append(each)
             least = each.messages
-    return [candidate for each in found for candidate in _with_constants(each.candidate)]
+    return [candidate for each in found for candidate in _scaled(each.candidate, 0, CAREFUL)]
 
 
-def _with_constants(candidate: Candidate) -> list[Candidate]:
-    """The candidate, and the same with the next larger constants."""
+def _scaled(candidate: Candidate, less: int, more: int) -> list[Candidate]:
+    """The candidate with its constant, and with as many smaller and larger ones."""
     if candidate.zeta is None:
         return [candidate]
     place = LADDER.index(candidate.zeta)
-    return [replace(candidate, zeta=zeta) for zeta in LADDER[place : place + CAREFUL + 1]]
+    return [replace(candidate, zeta=zeta) for zeta in LADDER[max(0, place - less) : place + more + 1]]
 
 
 def _others(problem: Problem, kind: str) -> list[Candidate]:
@@ -167,19 +167,11 @@ def _others(problem: Problem, kind: str) -> list[Candidate]:
     return [*found, Candidate(DEFAULT, max(1, diameter), network=kind, offsets=leaders[0].offsets)]
 
 
-def _beside(candidate: Candidate) -> list[Candidate]:
-    """The candidate with its constant, and the next smaller and larger ones."""
-    if candidate.zeta is None:
-        return [candidate]
-    place = LADDER.index(candidate.zeta)
-    return [replace(candidate, zeta=zeta) for zeta in LADDER[max(0, place - 1) : place + 2]]
-
-
 def _extend(problem: Problem, kind: str) -> None:
     """While the best ζ of a kind has a neighbour on the ladder that was not tried with it, try that."""
     for _ in LADDER:
         leader = next(each.candidate for each in _ranked(problem, kind) if each.candidate.zeta is not None)
-        beside = _beside(leader)
+        beside = _scaled(leader, 1, 1)
         if all(candidate in problem.played for candidate in beside):
             return
         problem.play(beside, look=True)
@@ -266,7 +258,7 @@ def _start(problem: Problem, liked: Candidate, alone: Candidate) -> Start | None
     if later is None:
         return None
     warm_ones = {
-        each: [] if each.estimator is None else [replace(one, warm=True) for one in _with_constants(each)]
+        each: [] if each.estimator is None else [replace(one, warm=True) for one in _scaled(each, 0, CAREFUL)]
         for each in (liked, alone)
     }
     settings = [*warm_ones, *(one for several in warm_ones.values() for one in several)]
