@@ -4,6 +4,9 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# A file stays with one worker, and its fixtures are made once.
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+
 # Tests that play every kernel with a vector loop.
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
 	tests/policies/test_golden_actions.py tests/engine/test_fast_equals_reference.py tests/engine/test_constraints.py
@@ -65,29 +68,29 @@ arena: $(VENV)/.lab
 docs: $(VENV)/.docs
 	$(BIN)/python -m scripts.docs
 
-# The quick tests of every room, for the inner loop: 80 CPU seconds, a minute on two cores, once the kernels
-# are compiled (the first run compiles them: a minute more).
+# The quick tests of every room, for the inner loop: no game here needs a kernel that takes long to compile
+# but the one of all means.
 in = $(addprefix tests/$(1)/test_,$(addsuffix .py,$(2)))
 FAST := $(call in,.,house core seat bad_input machine checks) tests/protocol \
 	$(call in,conformance,laws networks channels samples) $(call in,arms,bandit bad_laws replay objective) \
 	$(call in,estimators,golden radius) $(call in,graphs,network cover leaders) \
-	$(call in,policies,golden_actions imperfect_golden order_of_arrival hostile_messages unreliable_channels) \
+	$(call in,policies,golden_actions order_of_arrival hostile_messages unreliable_channels) \
 	$(call in,kernels,keyed choosing small_games last_round) $(call in,engine,trace) \
 	$(call in,theory,bounds lower) $(call in,experiments,specs bad_specs store manifest) \
 	$(call in,figures,agents_and_messages network_picture published) $(call in,report,report) \
-	$(call in,advice,logs mesh) $(call in,arena,score suite) $(call in,live,node journal light mesh_file http) \
+	$(call in,advice,logs) $(call in,arena,score suite) $(call in,live,node journal light mesh_file http) \
 	$(call in,cli,words data progress figure watch) $(call in,docs,references)
 
 test-fast: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto -m "not slow" $(FAST)
+	$(PYTEST) -m "not slow" -k "not several_arms" $(FAST)
 
 test: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto -m "not slow"
+	$(PYTEST) -m "not slow"
 
 # Also the site followed to the letter in a fresh environment, and 300 small faults at random places of the
 # whole tree: what share do the ordinary tests notice?
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest -n auto -m slow
+	$(PYTEST) -m slow
 	$(BIN)/python -m scripts.newcomer
 	$(BIN)/python scripts/mutants.py --sample 300 --seed 1 --thorough
 
@@ -106,11 +109,11 @@ $(LOWEST)/.done: pyproject.toml scripts/lowest.py
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check -c $(LOWEST)/lowest.txt -e ".[lab,node]"
 	touch $@
 
-# Known faults, planted one at a time: a test must notice each. About an hour and a half on two cores.
 # Tables of README and docs that are older than the code they measure, measured again; MINUTES=N: up to N minutes each.
 numbers: $(VENV)/.dev
 	$(BIN)/python -m scripts.measured_tables $(if $(MINUTES),--minutes $(MINUTES))
 
+# Known faults, planted one at a time: a test must notice each. About an hour and a half on two cores.
 mutants: $(VENV)/.dev
 	$(BIN)/python scripts/mutants.py
 

@@ -1,9 +1,11 @@
 """Makes `helpers` importable from every folder of tests, and compiles kernels once for all workers."""
 
+import fcntl
+import hashlib
 import importlib.util
 import os
 import sys
-import time
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,27 +14,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-MANY_TESTS = 2_000  # a selection below this compiles what it needs
 # The environment of the router's example has no compiler.
 COMPILES = importlib.util.find_spec("numba") is not None and "NUMBA_DISABLE_JIT" not in os.environ
-LONGEST_WAIT = 300.0  # seconds; whoever waits in vain compiles for itself
-
-
-def compile_kernels(number: int, count: int) -> None:
-    """Play short games of one share: every kernel is used by one of these policies."""
-    import rumormill as rm
-
-    network, two_way = rm.Network.ring(5), rm.Imperfect(p=0.5, symmetric=True)
-    games: list[list[Any]] = [
-        [rm.DecentralizedMPUCB(), {"channel": two_way}, rm.OriginMedianUCB(), {}],
-        [rm.KMPUCB(estimator=rm.MedianOfMeans()), {}],
-        [rm.ConsensusUCB(), {}, rm.ConsensusUCB(), {"channel": two_way}, rm.DDUCB(), {}],
-        [rm.DecentralizedMPUCB(), {}, rm.CentralizedMPUCB(), {}, rm.KMPUCB(), {"k": 2}],
-    ]
-    bandit = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=1.0)])
-    for share in games[number::count]:
-        for policy, faults in zip(share[::2], share[1::2], strict=True):
-            rm.simulate(bandit, network, policy, horizon=5, rng=0, engine="fast", **faults)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -48,19 +31,31 @@ def shared_kernels() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def compiled_kernels(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, shared_kernels: None
-) -> None:
-    """With several workers each compiles a share of the kernels; the others load them from the disk cache."""
-    worker = getattr(request.config, "workerinput", None)
-    if worker is None or request.session.testscollected < MANY_TESTS or not COMPILES:
+def compiled_once(tmp_path_factory: pytest.TempPathFactory, shared_kernels: None) -> Iterator[None]:
+    """Of several workers that need a kernel one compiles it; the others wait, and load it from the disk."""
+    if not COMPILES or "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
         return
-    number, count = int(worker["workerid"].removeprefix("gw")), worker["workercount"]
-    if number >= count:  # in place of a worker that crashed
-        return
-    compile_kernels(number, count)
-    shared = tmp_path_factory.getbasetemp().parent
-    (shared / f"compiled{number}").touch()
-    began = time.monotonic()
-    while len(list(shared.glob("compiled*"))) < count and time.monotonic() - began < LONGEST_WAIT:
-        time.sleep(0.2)
+    from numba.core.caching import NullCache
+    from numba.core.dispatcher import Dispatcher
+
+    from rumormill.kernels.jit import closure_key
+
+    locks, compiling = tmp_path_factory.getbasetemp().parent, threading.local()
+    compile_kernel = Dispatcher.compile
+
+    def compile_once(kernel: Any, signature: Any) -> Any:
+        if isinstance(kernel._cache, NullCache) or getattr(compiling, "now", False):  # a part of a kernel
+            return compile_kernel(kernel, signature)
+        name = hashlib.sha256(repr(closure_key(kernel.py_func)).encode()).hexdigest()
+        with (locks / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            compiling.now = True
+            try:
+                return compile_kernel(kernel, signature)
+            finally:
+                compiling.now = False
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Dispatcher, "compile", compile_once)
+        yield

@@ -14,6 +14,7 @@ from helpers import oracle
 from helpers.oracle import World
 from helpers.oracle_adapters import Game, actions_in, graph_of, played, rules_of, ties_against_oracle
 from rumormill.engine.compiled.reach import build_reach
+from rumormill.engine.reference import constraint_of
 from rumormill.errors import ContractError, InputError
 from rumormill.policies.forgetting import Forget
 
@@ -55,6 +56,15 @@ def mask_of(rng: np.random.Generator, *shape: int) -> NDArray[np.bool_]:
     mask = rng.random(shape) < 0.5
     np.put_along_axis(mask, rng.integers(0, shape[-1], (*shape[:-1], 1)), True, axis=-1)
     return mask
+
+
+@pytest.mark.parametrize("shape", [(2,), (3, 2), (4, 3, 2)])
+def test_masks_of_all_shapes_have_one_kernel(shape: tuple[int, ...]) -> None:
+    """Arrays of another order in memory would be another type to the compiler."""
+    mask = constraint_of(np.ones(shape, dtype=np.bool_), 1, False, 2, 3, 4).allowed
+    assert mask is not None
+    assert mask.flags.c_contiguous
+    assert mask.flags.writeable
 
 
 def table_of(rng: np.random.Generator, T: int, M: int) -> NDArray[np.float64]:

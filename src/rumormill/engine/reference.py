@@ -128,7 +128,7 @@ def constraint_of(
     if not given.any(axis=-1).all():
         raise InputError("allowed leaves an agent without an arm in some round: allow at least one")
     rounds = given.shape[0] if given.ndim == 3 else 1
-    return Constraint(np.array(np.broadcast_to(given, (rounds, n_agents, n_arms))), k, propensities)
+    return Constraint(np.broadcast_to(given, (rounds, n_agents, n_arms)).copy(), k, propensities)
 
 
 @dataclass(frozen=True)
