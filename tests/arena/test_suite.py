@@ -34,7 +34,7 @@ def test_a_missing_network_is_left_out_and_named(tmp_path: Path, monkeypatch: py
         "ba/gauss/perfect",
         "ring/gauss/perfect",
     ]
-    assert [line.partition(": ")[0] for line in found.left_out] == ["gnutella/gauss/perfect"]
+    assert list(found.left_out) == ["gnutella/gauss/perfect"]
 
 
 def test_tuning_and_published_seeds_differ_everywhere() -> None:
@@ -75,7 +75,9 @@ def test_what_determines_a_game_is_in_its_key(suite_file: Path) -> None:
         ('law = "gaussian"', 'law = "gausian"', r"cell ring/gauss/perfect: arms.law = 'gausian'"),
         ('kind = "ring"', 'kind = "rung"', r"cell ring/gauss/perfect: network.kind = 'rung'"),
         ("horizon = 40", "horizon = 0", "horizon"),
-        ("trials = 6", "trails = 6", "trails"),
+        ("trials = 6", "trails = 6", "unknown field trails .*did you mean 'trials'"),
+        ("[networks.ring]", "[network.ring]", "unknown field network: did you mean 'networks'"),
+        ("[worlds.perfect]", '[logs.gauss]\nfile = "a.csv"\n[worlds.perfect]', "logs.gauss is a law too"),
         ("[scale.quick]", "[scale.slow]", "has no scale 'quick'"),
     ],
 )
@@ -83,6 +85,41 @@ def test_mistakes_in_a_suite_are_named(suite_file: Path, old: str, new: str, mes
     assert old in SUITE
     suite_file.write_text(SUITE.replace(old, new))
     with pytest.raises(rm.InputError, match=message):
+        read_suite(str(suite_file), "quick", "published")
+
+
+LOG = '\n[logs.mirrors]\nfile = "mirrors.csv"\n'
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "message"),
+    [
+        (60, "", 'cell ring/mirrors/perfect: .*say so with objective = "minimise"'),
+        (20, 'objective = "minimise"', "cell ring/mirrors/perfect: the log has 20 rounds"),
+        (60, 'objectiv = "minimise"', "cell ring/mirrors/perfect: .*did you mean 'objective'"),
+        (0, 'objective = "minimise"', "cell ring/mirrors/perfect: .*mirrors.csv is empty"),
+    ],
+)
+def test_mistakes_in_a_log_are_named(suite_file: Path, rows: int, keys: str, message: str) -> None:
+    lines = "".join(f"{t},c{v},{20 + v + t % 3},{22 + t % 5}\n" for t in range(rows) for v in range(3))
+    (suite_file.parent / "mirrors.csv").write_text("time,client,near_latency_ms,far_latency_ms\n" + lines)
+    suite_file.write_text(SUITE + LOG + keys)
+    with pytest.raises((rm.InputError, rm.DataError), match=message):
+        read_suite(str(suite_file), "quick", "published")
+
+
+def test_what_a_log_lacks_is_said(suite_file: Path) -> None:
+    lines = "".join(f"{t},c{v},{'near' if t % 2 else 'far'},{20 + v}\n" for t in range(80) for v in range(3))
+    (suite_file.parent / "mirrors.csv").write_text("time,client,mirror,latency_ms\n" + lines)
+    suite_file.write_text(SUITE + LOG + 'objective = "minimise"')
+    notes = read_suite(str(suite_file), "quick", "published").notes
+    assert notes[-1].startswith("logs.mirrors: 80 rounds, 3 agents, 2 arms; 50 % of the rewards")
+    assert not [note for note in notes if "--" in note]
+
+
+def test_a_suite_that_is_no_text_is_refused(suite_file: Path) -> None:
+    suite_file.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(rm.InputError, match="codec can't decode"):
         read_suite(str(suite_file), "quick", "published")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rumormill.arms import RewardSource
 
 # Files are written at most this often, and at the end.
-WRITE_EVERY_S = 2.0
+WRITE_EVERY_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -136,22 +136,15 @@ def play_suite(
     )
     try:
         if todo:
-            executor.run(range(total), PlayTodo(tuple(todo)), keep)
+            executor.run(range(total), partial(_play, tuple(todo)), keep)
     except KeyboardInterrupt:
-        flush()
         raise RunInterrupted(store.folder, done, total, "trials") from None
     finally:
         flush()
 
 
-@dataclass(frozen=True)
-class PlayTodo:
-    """The trials of a suite as work, for any executor."""
-
-    todo: tuple[Todo, ...]
-
-    def __call__(self, number: int, tick: Tick = no_tick) -> list[Played]:
-        return play_todo(self.todo[number], tick)
+def _play(todo: tuple[Todo, ...], number: int, tick: Tick = no_tick) -> list[Played]:
+    return play_todo(todo[number], tick)
 
 
 def _todo(suite: Suite, entries: Sequence[Entry]) -> tuple[list[Todo], list[list[int]]]:

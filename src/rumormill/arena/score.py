@@ -263,6 +263,7 @@ def as_plain(board: Leaderboard) -> dict[str, Any]:
         "trials": suite.trials,
         "cells": {cell.name: cell.key for cell in suite.cells},
         "left_out": suite.left_out,
+        "notes": suite.notes,
         "leader": board.leader,
         "common_cells": len(board.common),
         "entries": [_plain_entry(each, board) for each in board.entries],
@@ -323,7 +324,7 @@ def page_html(plain: dict[str, Any], command: str) -> str:
     """
     entries = plain["entries"]
     refused = sum(len(each["not_played"]) for each in entries)
-    notes = [f"Left out: {line}" for line in _by_reason(plain["left_out"])]
+    notes = [*plain["notes"], *(f"Left out: {line}" for line in by_reason(plain["left_out"]))]
     if refused:
         notes.append(
             "Some entries do not play in every cell (the reasons are below): their score is that of the "
@@ -342,16 +343,12 @@ def page_html(plain: dict[str, Any], command: str) -> str:
     )
 
 
-def _by_reason(left_out: list[str]) -> list[str]:
-    """Cells that are left out for the same reason, in one line."""
-    reasons: dict[str, list[str]] = {}
-    for line in left_out:
-        name, _, why = line.partition(": ")
-        reasons.setdefault(why, []).append(name)
-    return [
-        f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: {why}"
-        for why, names in reasons.items()
-    ]
+def by_reason(reasons: Mapping[str, str]) -> list[str]:
+    """Cells that are not played for the same reason, in one line."""
+    cells: dict[str, list[str]] = {}
+    for name, why in reasons.items():
+        cells.setdefault(why, []).append(name)
+    return [f"{plural(len(names), 'cell')} (as {names[0]}): {why}" for why, names in cells.items()]
 
 
 def _part(name: str) -> str:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import numpy as np
@@ -32,12 +33,12 @@ from rumormill.advice.reading.log import read_log
 from rumormill.advice.replay import block_length, resampled
 from rumormill.advice.reward_table import build_reward_table, for_agents, with_support
 from rumormill.arms import Bandit, Empirical, Objective, Replay
-from rumormill.errors import InputError
+from rumormill.errors import DataError, InputError
 from rumormill.experiments.spec.nesting import PARTS, SIZES
 from rumormill.experiments.spec.reading import decode, encode
 from rumormill.experiments.spec.schema import Count, Name, ScaleName, Settings, Spec
 from rumormill.graphs.datasets import MissingDataError, find
-from rumormill.text import nearest
+from rumormill.text import nearest, plural
 
 
 class LogTable(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,47 +67,59 @@ class LogGame:
     objective: Objective
     block: int
     sha256: str
-
-    @property
-    def rounds(self) -> int:
-        return int(self.values.shape[0])
-
-    @property
-    def agents(self) -> int:
-        return int(self.values.shape[1])
-
-    @property
-    def n_arms(self) -> int:
-        return int(self.values.shape[2])
+    notes: list[str] = field(repr=False)
+    """Its size, and what was filled in or left out."""
 
     def bandit(self) -> Bandit:
         """The arms as laws: the values of the whole log."""
-        arms = [Empirical(self.values[:, :, k].ravel()) for k in range(self.n_arms)]
+        arms = [Empirical(column) for column in self.values.reshape(-1, self.values.shape[2]).T]
         return Bandit(arms, objective=self.objective)
 
     def replay(self, rng: np.random.Generator) -> Replay:
         """The rewards of one trial."""
-        rows = resampled(self.rounds, self.block, 1.0, rng)
+        rows = resampled(len(self.values), self.block, 1.0, rng)
         return Replay(self.values[rows], self.values.mean(axis=(0, 1)), self.objective)
 
 
 def read_log_game(table: Mapping[str, Any], folder: Path | None, agents: int) -> LogGame:
     """The game of a log; one without agents is read by so many agents, each from another place."""
-    try:
-        given = msgspec.convert(table, LogTable, strict=True)
-    except msgspec.ValidationError as error:
-        raise InputError(str(error).replace("`", "")) from None
+    given = _convert(table, LogTable)
     path = Path(given.file) if folder is None else folder / given.file
     roles = (given.time, given.agent, given.arm, given.reward)
     columns = Columns(*roles, tuple(given.arms), tuple(given.ignore), given.status, tuple(given.ok))
     cost: Any = given.failure_cost
     log = read_log(path, columns, objective=given.objective, failure_cost=cost)
     rng = np.random.default_rng(0)
-    made, _, _ = with_support(build_reward_table(log, rng), False, rng)
+    made, _, borrowed = with_support(build_reward_table(log, rng), False, rng)
     values = for_agents(made, agents, made.rounds // 2, rng)
     sha256 = hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()
     block = block_length(len(values)) if given.remembers else 1
-    return LogGame(values, log.objective, block, f"{sha256} {block}")
+    shape = zip(("round", "agent", "arm"), values.shape, strict=True)
+    size = ", ".join(plural(count, thing) for thing, count in shape)
+    if not made.recorded.all():
+        size += f"; {100 * made.recorded.mean():.0f} % of the rewards were recorded, others fill the gaps"
+    notes = [*log.notes, *made.notes, *borrowed, size]
+    return LogGame(values, log.objective, block, f"{sha256} {block}", notes)
+
+
+def _as_keys(text: str) -> str:
+    """Options of the command line as keys of a suite."""
+    ways = re.sub("--(minimise|maximise)", r'objective = "\1"', text)
+    return re.sub("--(time|agent|arm|reward|status)-column|--(ignore|ok)", lambda m: m[1] or m[2], ways)
+
+
+Form = TypeVar("Form", bound=Struct)
+
+
+def _convert(raw: Mapping[str, Any], form: type[Form]) -> Form:
+    """Tables as a form; a mistake in one line, with the keys there are."""
+    try:
+        return msgspec.convert(raw, form, strict=True)
+    except msgspec.ValidationError as error:
+        text = str(error)
+        unknown, place = re.search("unknown field `(.*?)`", text), SuiteScale if "`$.scale" in text else form
+        keys = nearest(unknown[1], place.__struct_fields__) if unknown else ""
+        raise InputError(text.replace("`", "") + keys) from None
 
 
 Seeds = Literal["tuning", "published"]
@@ -172,11 +185,17 @@ class Suite:
     seeds: Seeds
     trials: int
     cells: list[ArenaCell]
-    left_out: list[str]
+    left_out: dict[str, str]
     """Cells that cannot be played here, and why."""
     entries: dict[str, Settings]
     folder: Path | None
     """Where own classes are looked for."""
+
+    @property
+    def notes(self) -> list[str]:
+        """How its logs were read."""
+        logs = {cell.name.split("/")[1]: cell.log for cell in self.cells if cell.log is not None}
+        return [f"logs.{name}: {_as_keys(line)}" for name, log in logs.items() for line in log.notes]
 
 
 def checksum(value: Any) -> str:
@@ -197,16 +216,19 @@ def read_suite(
         trials: instead of those of the scale.
     """
     if source in SHIPPED:
-        text, folder = (resources.files("rumormill.arena") / f"{source}.toml").read_text("utf-8"), None
+        text, folder = (resources.files("rumormill.arena") / f"{source}.toml").read_bytes(), None
     else:
         path = Path(source)
         if not path.is_file():
             raise InputError(f"--suite {source!r}: there is no such file{nearest(source, SHIPPED)}")
-        text, folder = path.read_text("utf-8-sig"), path.resolve().parent
+        text, folder = path.read_bytes(), path.resolve().parent
     try:
-        file = msgspec.convert(tomllib.loads(text), SuiteFile, strict=True)
-    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise InputError(f"{source}: {str(error).replace('`', '')}") from None
+        file = _convert(tomllib.loads(text.decode("utf-8-sig")), SuiteFile)
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError, InputError) as error:
+        raise InputError(f"{source}: {error}") from None
+    for name in file.logs:
+        if name in file.laws:
+            raise InputError(f"{source}: logs.{name} is a law too: give one of them another name")
     if folder is not None and file.name in SHIPPED:
         raise InputError(f"{source}: name = {file.name!r} is that of the shipped suite: choose another")
     if scale not in file.scale:
@@ -244,8 +266,8 @@ def entry_of(name: str, settings: Mapping[str, Any], folder: Path | None) -> Spe
 
 def _cells(
     file: SuiteFile, size: SuiteScale, seeds: Seeds, patterns: Sequence[str], folder: Path | None
-) -> tuple[list[ArenaCell], list[str]]:
-    cells, left_out, logs = [], [], {}
+) -> tuple[list[ArenaCell], dict[str, str]]:
+    cells, left_out, logs = [], {}, {}
     for network in file.networks:
         for law in (*file.laws, *file.logs):
             for world in file.worlds:
@@ -257,9 +279,10 @@ def _cells(
                         logs[law] = read_log_game(file.logs[law], folder, size.n)
                     cells.append(_cell(file, size, seeds, (network, law, world), folder, logs.get(law)))
                 except MissingDataError as error:
-                    left_out.append(f"{name}: {error}")
-                except InputError as error:
-                    raise InputError(f"cell {name}: {error}") from None
+                    left_out[name] = str(error)
+                except (InputError, DataError) as error:
+                    kind = DataError if isinstance(error, DataError) else InputError
+                    raise kind(f"cell {name}: {_as_keys(str(error))}") from None
     return cells, left_out
 
 
@@ -278,8 +301,8 @@ def _cell(
             raise InputError(f"worlds.{world}.{key}: unknown key{nearest(key, WORLD_KEYS)}")
     horizon, agents = size.horizon, size.n
     if log is not None:
-        horizon, agents = log.rounds, log.agents
-        arms: Settings = {"law": "gaussian", "K": log.n_arms, "objective": log.objective}
+        horizon, agents, n_arms = log.values.shape
+        arms: Settings = {"law": "gaussian", "K": n_arms, "objective": log.objective}
         if "changes" in around:
             raise MissingDataError("a log brings its own changes")
     else:

@@ -8,7 +8,7 @@ const make = (tag, text, cls) => {
 };
 const digits = (x) => x === null || x === undefined ? "–" : x >= 1000 ? Math.round(x).toLocaleString("en")
   : x >= 100 ? x.toFixed(0) : x >= 10 ? x.toFixed(1) : x.toFixed(2);
-const range = (low, high) => low === null || high === null ? "too few trials" : `${digits(low)} – ${digits(high)}`;
+const range = (low, high) => low === null || high === null ? "no interval" : `${digits(low)} – ${digits(high)}`;
 
 // Bars on a logarithmic axis.
 const bars = document.getElementById("bars");

@@ -70,17 +70,19 @@ def arena(
 
     Only what is not stored yet is played; Ctrl-C keeps what is done, and the same command goes on.
     """
+    from rumormill.arena.entries import EntryStore, shipped_folder
     from rumormill.arena.play import play_suite
-    from rumormill.arena.score import as_plain, leaderboard
+    from rumormill.arena.score import as_plain, by_reason, leaderboard
     from rumormill.arena.suite import read_suite
     from rumormill.experiments.run.executors import executor_of
 
     if quick and full:
         raise InputError("--quick and --full were both given: choose one")
     ready = read_suite(suite, "full" if full else "quick", seeds.value, tuple(cells or ()), trials)
-    for line in ready.left_out[:1]:
-        note(f"left out: {plural(len(ready.left_out), 'cell')}, as {line}")
-    store = _store(ready, out)
+    for line in [*(f"left out: {each}" for each in by_reason(ready.left_out)), *ready.notes]:
+        note(line)
+    folder = out / f"{ready.name}-{ready.scale}-{ready.seeds}"
+    store = EntryStore(folder, shipped_folder(ready), note)
     chosen = _entries(ready, store, policy or [], entries)
     play_suite(ready, chosen, store, executor_of(executor.value, jobs), _progress())
     known = {each.label for each in chosen}
@@ -93,13 +95,6 @@ def arena(
     _print(plain)
     for path in written:
         note(f"written: {path}")
-
-
-def _store(suite: Suite, out: Path) -> EntryStore:
-    from rumormill.arena.entries import EntryStore, shipped_folder
-
-    folder = out / f"{suite.name}-{suite.scale}-{suite.seeds}"
-    return EntryStore(folder, shipped_folder(suite), note)
 
 
 def _entries(suite: Suite, store: EntryStore, own: list[str], wanted: list[str] | None) -> list[Entry]:
@@ -169,6 +164,8 @@ def _write(plain: dict[str, Any], folder: Path, page: bool) -> list[Path]:
 
 
 def _print(plain: dict[str, Any]) -> None:
+    from rumormill.arena.score import by_reason
+
     rows = [_row(each, plain["leader"]) for each in plain["entries"]]
     print_table(
         rows,
@@ -176,15 +173,14 @@ def _print(plain: dict[str, Any]) -> None:
         f"{plural(len(plain['cells']), 'cell')}, {plural(plain['trials'], 'trial')} each",
     )
     for each in plain["entries"]:
-        for why in dict.fromkeys(each["not_played"].values()):
-            names = [name for name, reason in each["not_played"].items() if reason == why]
-            say(f"{each['entry']}: not played in {plural(len(names), 'cell')} (as {names[0]}): {why}")
+        for line in by_reason(each["not_played"]):
+            say(f"{each['entry']}: not played in {line}")
     say(f"sha256 of its trials: {plain['sha256']}")
 
 
 def _row(each: dict[str, Any], leader: str) -> dict[str, Any]:
     low, high = each["against_leader_low"], each["against_leader_high"]
-    against = "leader" if each["entry"] == leader else "too few trials"
+    against = "leader" if each["entry"] == leader else "no interval"
     if low is not None and high is not None:
         decided = "" if low > 1 or high < 1 else " (not decided)"
         against = f"{number(low)} – {number(high)}{decided}"
