@@ -3,15 +3,22 @@
 import math
 from dataclasses import replace
 from typing import Any
+from unittest import mock
 
+import numpy as np
 import pytest
+from msgspec import structs
 
 import rumormill as rm
 from rumormill.counter_rng import DISCARD, key_of, key_with, uniform
+from rumormill.engine.reference import Game, seats
 from rumormill.policies.averaging import ConsensusPart
 from rumormill.policies.centralized import LeaderPart
 from rumormill.policies.decentralized import CliquePart
+from rumormill.policies.forgetting import Forget
 from rumormill.policies.message_passing_policy import HopPart
+from rumormill.protocol import PerfectCarrier, Relay
+from rumormill.protocol.message import Heard, Line, SentRound, checked_rows
 
 MOMENTS = rm.Moments(eps=1.0, u=100.0, rho=1.0)
 PLAIN: dict[str, Any] = {"gamma": 1, "zeta": 1e-6, "moments": MOMENTS}
@@ -173,3 +180,95 @@ def test_discarding_draws_by_origin_and_round() -> None:
             agent.receive(told)
             used += sum(uniform(seed, DISCARD, v, w, t) < share for w in part.origins)
         assert sum(n for _, n in agent.samples.estimates(200)) == used
+
+
+def test_a_round_that_comes_twice_or_late_counts_once() -> None:
+    agent: Any = rm.DecentralizedMPUCB(clique_filter=False, **PLAIN).agent(seat(CliquePart(1, None, **REACH)))
+    line, counts = Line([1, 2]), []
+    for number, now in ((1, 1), (1, 1), (3, 3), (3, 3), (2, 3), (4, 4), (5, 5), (5, 5)):
+        agent.choose(now)
+        sent = SentRound.of([[rm.Message(v, number, 0, 0.5)] for v in range(3)], number, K)
+        assert sent is not None
+        agent.receive(Heard(sent, line))
+        counts.append(sum(n for _, n in agent.samples.estimates(now)))
+    assert counts == [2, 2, 4, 4, 6, 8, 10, 10]
+
+
+class OneByOne(PerfectCarrier):
+    """Perfect too, but another type: every receiver looks at each message."""
+
+
+def odd_batches(m: rm.Message) -> list[Any]:
+    """What may be sent in place of a message: mostly what no honest agent sends."""
+    changes: list[dict[str, Any]] = [
+        {"arm": bool(m.arm)},
+        {"arm": K},
+        {"arm": -1},
+        {"round": 1},
+        {"round": float(m.round)},
+        {"origin": 3},
+        {"origin": float(m.origin)},
+        {"reward": math.nan},
+        {"reward": 1e101},
+        {"reward": 7},
+        {"rows": ((0.0, 1e9), (0.0, 1.0))},
+        {"rows": checked_rows(((0.0, 1e9), (0.0, 1.0)))},
+        {"rows": checked_rows(((0.0, 1.0),))},
+    ]
+    return [[], [m, m], *([structs.replace(m, **each)] for each in changes)]
+
+
+class Odd:
+    """An agent that sends something odd in one round."""
+
+    def __init__(self, inner: Any, which: int) -> None:
+        self.inner, self.which = inner, which
+        self.choose, self.observe = inner.choose, inner.observe
+        self.receive, self.state = inner.receive, inner.state
+
+    def outgoing(self, t: int) -> Any:
+        sent = list(self.inner.outgoing(t))
+        return odd_batches(sent[0])[self.which] if sent and t == 7 else sent
+
+
+ODDITIES = len(odd_batches(rm.Message(0, 1, 0, 0.0)))
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        rm.DecentralizedMPUCB(clique_filter=False, **PLAIN),
+        rm.DecentralizedMPUCB(**PLAIN),
+        rm.DecentralizedMPUCB(hold=2, **PLAIN),
+        rm.CentralizedMPUCB(**PLAIN),
+        rm.KMPUCB(**PLAIN),
+        rm.KMPUCB(guard=1, **PLAIN),
+        rm.KMPUCB(forget=Forget(window=20), **PLAIN),
+        rm.KMPUCB(quiet=0.5, **PLAIN),
+        rm.Default(gamma=1),
+    ],
+    ids=lambda policy: type(policy).__name__,
+)
+@pytest.mark.parametrize("who", [range(4, 5), range(9)], ids=["one", "all"])
+def test_a_round_checked_at_once_is_what_its_messages_are_one_by_one(policy: rm.Policy, who: range) -> None:
+    """Nine agents, some of them odd once: all know the same, and refused as many."""
+    network, rounds = rm.Network.erdos_renyi(9, 0.5, rng=2), 9
+    source, seed = rm.Bandit([rm.Gaussian(loc=0.0), rm.Gaussian(loc=0.5)]), np.random.SeedSequence(3)
+    plan = policy.plan(network)
+
+    def game(carrier: PerfectCarrier, which: int) -> Game:
+        agents: list[Any] = [policy.agent(x) for x in seats(policy, plan, source, network, rounds, seed)]
+        agents = [Odd(agent, which) if v in who else agent for v, agent in enumerate(agents)]
+        return Game(agents, network, source.stream(seed, 9, rounds), carrier, rounds)
+
+    for which in range(ODDITIES):
+        whole, single, at_once = game(PerfectCarrier(), which), game(OneByOne(), which), 0
+        for t in range(1, rounds + 1):
+            with mock.patch.object(Relay, "accept", autospec=True, side_effect=Relay.accept) as accept:
+                assert whole.play_round(t).arms == single.play_round(t).arms
+            at_once += sum(type(call.args[1]) is Heard for call in accept.call_args_list)
+            if t < 7:  # looking at a state writes down what is left to be written
+                continue
+            for one, other in zip(whole.agents, single.agents, strict=True):
+                assert one.state() == other.state(), (which, t)  # type: ignore[attr-defined]
+        assert at_once >= 9

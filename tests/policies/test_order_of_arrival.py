@@ -73,8 +73,8 @@ def watch(
         owner[id(self)].append((round((abs(reward) - t) * 64), t))
         original(self, arm, reward)
 
-    def add_all(self: Samples, news: Sequence[tuple[int, float]]) -> None:
-        for arm, reward in news:
+    def add_all(self: Samples, arms: Sequence[int], rewards: Sequence[float]) -> None:
+        for arm, reward in zip(arms, rewards, strict=True):
             self.add(arm, reward)
 
     original = Samples.add

@@ -22,7 +22,7 @@ from rumormill.graphs import Network
 from rumormill.policies import Agent, HopPart, Plan, Policy, Prior, Seat
 from rumormill.policies.base import ranked_arms
 from rumormill.protocol import Carrier, Conditions, Message, PerfectCarrier
-from rumormill.protocol.message import wire_size
+from rumormill.protocol.message import Heard, Line, SentRound, wire_size
 from rumormill.seeds import private_generator, stream_seed
 from rumormill.text import shown
 from rumormill.validate import refused, truth, whole
@@ -148,6 +148,7 @@ class Game:
     ) -> None:
         self._agents, self._rewards, self._carrier, self._horizon = agents, rewards, carrier, horizon
         self._neighbours = [network.neighbours(v).tolist() for v in range(network.n_agents)]
+        self._lines = [Line(near) for near in self._neighbours]
         self._loc, self._scale = rewards.loc.tolist(), rewards.scale.tolist()
         self._n_arms = len(self._loc)
         self.constraint = NO_CONSTRAINT
@@ -169,9 +170,12 @@ class Game:
         batches = [checked_batch(agent.outgoing(t), v, t) for v, agent in enumerate(self._agents)]
         played = PlayedRound(arms, *self._sent(batches))
         if type(self._carrier) is PerfectCarrier:  # nothing can happen on the way
-            boxes = [[message for w in near for message in batches[w]] for near in self._neighbours]
-            for agent, box in zip(self._agents, boxes, strict=True):
-                agent.receive(box)
+            sent = SentRound.of(batches, t, self._n_arms)
+            for agent, line in zip(self._agents, self._lines, strict=True):
+                if sent is not None:
+                    agent.receive(Heard(sent, line))
+                else:
+                    agent.receive([message for w in line.origins for message in batches[w]])
             return played
         for v, batch in enumerate(batches):
             for w in self._neighbours[v]:

@@ -190,6 +190,7 @@ class OnlineTrimmed(_RankedStream):
         super().__init__(u, p, last_L=last_L)
         self._pending: list[tuple[float, int, float]] = []
         self._patience = self._PATIENCE
+        self._certain = 0.0  # no sample of this size, or smaller, ever leaves
 
     @property
     def stored(self) -> int:
@@ -199,14 +200,14 @@ class OnlineTrimmed(_RankedStream):
         self.extend((x,))
 
     def extend(self, xs: Sequence[float]) -> None:
-        count, p, u = self._count, self._p, self._u
-        size = min(certain_size(count + 1, u, p, self._last_L), LARGEST_REWARD)
+        count, p, u, size = self._count, self._p, self._u, self._certain
         for x in xs:
-            if type(x) is float and -size <= x <= size:
-                h = math.inf  # it never leaves: no power has to be computed
-            else:
+            h = math.inf  # it never leaves: no power has to be computed
+            if type(x) is not float or not -size <= x <= size:
                 x = check_sample(x)
-                h = leaving_level(power_of_size(x, p), count + 1, u)
+                size = min(certain_size(count + 1, u, p, self._last_L), LARGEST_REWARD)
+                self._certain = size  # of later ranks it is larger
+                h = h if abs(x) <= size else leaving_level(power_of_size(x, p), count + 1, u)
             self._count = count = count + 1
             if h >= self._level:  # else it fails on arrival, whatever the next question
                 self._pending.append((h, count, x))
@@ -219,13 +220,14 @@ class OnlineTrimmed(_RankedStream):
         while heap and heap[0][0] < L:
             self._sum -= heapq.heappop(heap)[2]
         if self._pending:
-            last_L = self._last_L
+            last_L, total = self._last_L, self._sum
             for entry in self._pending:
-                h = entry[0]
+                h, _, x = entry
                 if h >= L:
-                    self._sum += entry[2]
+                    total += x
                     if h < last_L:
                         heapq.heappush(heap, entry)
+            self._sum = total
             self._pending.clear()
             self._patience = self._PATIENCE
         return self._sum / self._count if self._count else math.inf

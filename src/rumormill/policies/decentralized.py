@@ -32,6 +32,7 @@ from rumormill.policies.message_passing_policy import (
     RobustPolicy,
 )
 from rumormill.protocol import Message
+from rumormill.protocol.message import columns
 from rumormill.protocol.relay import in_order
 from rumormill.validate import refused, truth, whole
 
@@ -83,29 +84,6 @@ class DecentralizedMPUCB(MessagePassingPolicy):
         many.
     hold : int, default 1
         A sample of round s is used from the end of round s + hold - 1 on; 1: at once.
-    estimator : Estimator, default TrimmedMean()
-        Robust mean that the index is built on.
-    c : float | "theory" | None, default None
-        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
-    zeta : float | None, default None
-        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
-        given.
-    confidence : "paper" | "anytime", default "paper"
-        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
-        bound of the proofs holds.
-    moments : Moments | None, default None
-        Bounds on the moments; by default those of the seat.
-    forget : Forget | "restart" | None, default None
-        Which samples are forgotten, for rewards that change: {"window": W}, {"discount": phi} (both count
-        the samples taken in), "restart" (on an alarm), or None.
-    gamma : int | "half-diameter", default "half-diameter"
-        Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
-    quiet : float | None, default None
-        Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times
-        the samples of another arm; 1/4 is a good choice, None sends every pull.
-    start : "round-robin" | "shared", default "round-robin"
-        In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide
-        the arms and pull only those without a sample ("shared").
 
     Examples
     --------
@@ -197,7 +175,7 @@ class DecentralizedAgent(MessagePassingAgent):
 
     def use_all(self, news: Sequence[Message]) -> None:
         near = self.clique
-        self.samples.add_all([(m.arm, m.reward) for m in news if near is None or m.origin in near])
+        self.samples.add_all(*columns(news if near is None else [m for m in news if m.origin in near]))
 
 
 class HoldingAgent(DecentralizedAgent):
@@ -243,24 +221,6 @@ class RobustUCB(RobustPolicy):
 
     Index mean_k + m^(1/p) (c L_t / n)^(eps/p) over the agent's own samples: Algorithm 1 with γ = 0.
     Group regret O(M K Δ^(-1/eps) ln T): the baseline that cooperation must beat.
-
-    Parameters
-    ----------
-    estimator : Estimator, default TrimmedMean()
-        Robust mean that the index is built on.
-    c : float | "theory" | None, default None
-        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
-    zeta : float | None, default None
-        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
-        given.
-    confidence : "paper" | "anytime", default "paper"
-        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
-        bound of the proofs holds.
-    moments : Moments | None, default None
-        Bounds on the moments; by default those of the seat.
-    forget : Forget | "restart" | None, default None
-        Which samples are forgotten, for rewards that change: {"window": W}, {"discount": phi} (both count
-        the samples taken in), "restart" (on an alarm), or None.
 
     Examples
     --------

@@ -35,7 +35,7 @@ from rumormill.policies.message_passing_policy import (
 from rumormill.policies.origin_median import Count, OriginSamples
 from rumormill.policies.prior import Prior
 from rumormill.protocol import Message
-from rumormill.protocol.message import checked_rows, plain_rows, rows_from_plain
+from rumormill.protocol.message import Heard, checked_rows, columns, plain_rows, rows_from_plain
 from rumormill.validate import is_whole, refused
 
 # How the guard keeps samples apart by origin.
@@ -52,29 +52,6 @@ class KMPUCB(MessagePassingPolicy):
     guard : int | "auto", default "auto"
         Number of adversaries to withstand; "auto": the number declared in the plan (default 0). With
         a guard the estimator is that of `OriginMedianUCB`.
-    estimator : Estimator, default TrimmedMean()
-        Robust mean that the index is built on.
-    c : float | "theory" | None, default None
-        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
-    zeta : float | None, default None
-        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
-        given.
-    confidence : "paper" | "anytime", default "paper"
-        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
-        bound of the proofs holds.
-    moments : Moments | None, default None
-        Bounds on the moments; by default those of the seat.
-    forget : Forget | "restart" | None, default None
-        Which samples are forgotten, for rewards that change: {"window": W}, {"discount": phi} (both count
-        the samples taken in), "restart" (on an alarm), or None.
-    gamma : int | "half-diameter", default "half-diameter"
-        Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
-    quiet : float | None, default None
-        Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times
-        the samples of another arm; 1/4 is a good choice, None sends every pull.
-    start : "round-robin" | "shared", default "round-robin"
-        In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide
-        the arms and pull only those without a sample ("shared").
 
     Examples
     --------
@@ -124,6 +101,7 @@ class KMPAgent(MessagePassingAgent):
         self.heard: dict[int, Message] = {}  # per origin, its newest message
         self.heard_at: dict[int, int] = {}
         """How many samples were taken in then, where some are forgotten."""
+        self._origins: list[int] = []  # of `heard`, sorted
         self.nothing: Rows = ((0.0, 0.0),) * seat.n_arms
         self.rows = self.nothing
 
@@ -141,7 +119,9 @@ class KMPAgent(MessagePassingAgent):
 
     def best_informed(self) -> list[tuple[float, float]]:
         """For every arm the row with the largest count: the own on ties, then that of the smallest origin."""
-        origins = sorted(self.heard)
+        if len(self._origins) != len(self.heard):
+            self._origins = sorted(self.heard)
+        origins = self._origins
         if self.samples.clock is not None:
             origins = [origin for origin in origins if not self.forgotten(origin)]
         heard = [self.heard[origin].rows for origin in origins]
@@ -168,7 +148,10 @@ class KMPAgent(MessagePassingAgent):
         if self.samples.clock is not None:  # rows are stored with the number of samples so far
             super().use_all(news)
             return
-        self.samples.add_all([(m.arm, m.reward) for m in news])
+        self.samples.add_all(*columns(news))
+        if type(news) is Heard and self.validator.claims_hold(news):
+            self.heard.update(zip(news.line.origins, news, strict=True))
+            return
         for message in news:
             if self.validator.overclaims(message):
                 self.relay.refused += 1
@@ -191,7 +174,7 @@ class KMPAgent(MessagePassingAgent):
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         heard = [Message.from_plain(each) for each in state["heard"]]
-        self.heard = {message.origin: message for message in heard}
+        self.heard, self._origins = {message.origin: message for message in heard}, []
         self.heard_at = {int(origin): int(taken) for origin, taken in state.get("heard_at", ())}
         self.rows = rows_from_plain(state["rows"])
 

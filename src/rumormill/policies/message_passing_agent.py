@@ -136,14 +136,14 @@ class Samples:
         if self.prior is not None:
             self.prior.taken += 1
 
-    def add_all(self, news: Sequence[tuple[int, float]]) -> None:
-        """Further samples, as (arm, reward)."""
-        if self.clock is not None or self.prior is not None or len(news) < len(self._arms):
-            for arm, reward in news:
+    def add_all(self, arms: Sequence[int], rewards: Sequence[float]) -> None:
+        """Further samples."""
+        if self.clock is not None or self.prior is not None or len(arms) < len(self._arms):
+            for arm, reward in zip(arms, rewards, strict=True):
                 self.add(arm, reward)
             return
         by_arm: list[list[float]] = [[] for _ in self._arms]
-        for arm, reward in news:
+        for arm, reward in zip(arms, rewards, strict=True):
             by_arm[arm].append(reward)
         for stream, rewards in zip(self._arms, by_arm, strict=True):
             if rewards:

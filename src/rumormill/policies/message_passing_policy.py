@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -67,6 +69,10 @@ class StartAndQuiet:
     quiet: float | None = None
 
 
+PARAMETERS = "Parameters\n----------"
+DESCRIBED = re.compile(r"^(\w+) : .*(?:\n .*)*", re.MULTILINE)
+
+
 @dataclass(frozen=True, kw_only=True)
 class RobustPolicy(Policy):
     """Parameters of every policy with a robust mean.
@@ -75,22 +81,45 @@ class RobustPolicy(Policy):
     on it, c = zeta^(p/eps). `c="theory"` takes the constant of the estimator's concentration lemma.
     Neither given means zeta = 1. An estimator that brings its own index takes neither. Moments not given
     come from the seat; not every estimator needs them.
+
+    They are described once, here: the docstring of a policy is given what it inherits.
+
+    Parameters
+    ----------
+    estimator : Estimator, default TrimmedMean()
+        Robust mean that the index is built on.
+    c : float | "theory" | None, default None
+        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
+    zeta : float | None, default None
+        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
+        given.
+    confidence : "paper" | "anytime", default "paper"
+        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
+        bound of the proofs holds.
+    moments : Moments | None, default None
+        Bounds on the moments; by default those of the seat.
+    forget : Forget | "restart" | None, default None
+        Which samples are forgotten, for rewards that change: {"window": W}, {"discount": phi} (both count
+        the samples taken in), "restart" (on an alarm), or None.
     """
 
     takes_prior: ClassVar[bool] = True
     estimator: Estimator = field(default_factory=TrimmedMean)
-    """Robust mean that the index is built on."""
     c: float | Literal["theory"] | None = None
-    """Constant of the radius: a number, or "theory" for that of the estimator's lemma."""
     zeta: float | None = None
-    """The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is given."""
     confidence: Confidence = "paper"
-    """Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union bound
-    of the proofs holds."""
     moments: Moments | None = None
-    """Bounds on the moments; by default those of the seat."""
     forget: Forget | Literal["restart"] | None = None
-    """Which samples are forgotten: {window = W}, {discount = phi}, "restart", or None."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if cls.__doc__:
+            above, title, below = inspect.cleandoc(cls.__doc__).partition("\n\nExamples\n")
+            above += "" if PARAMETERS in above else f"\n\n{PARAMETERS}"
+            known = {*vars(cls), *(found[1] for found in DESCRIBED.finditer(above))}
+            inherited = [e for base in cls.__bases__ for e in DESCRIBED.finditer(inspect.getdoc(base) or "")]
+            above = "\n".join([above, *(found[0] for found in inherited if found[1] not in known)])
+            cls.__doc__ = above + title + below
 
     def __post_init__(self) -> None:
         if not isinstance(self.estimator, Estimator):
@@ -191,14 +220,22 @@ class FloodingPolicy(Policy):
 
 @dataclass(frozen=True, kw_only=True)
 class MessagePassingPolicy(FloodingPolicy, RobustPolicy):
-    """A robust policy whose messages travel `gamma` hops."""
+    """A robust policy whose messages travel `gamma` hops.
+
+    Parameters
+    ----------
+    gamma : int | "half-diameter", default "half-diameter"
+        Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
+    quiet : float | None, default None
+        Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times
+        the samples of another arm; 1/4 is a good choice, None sends every pull.
+    start : "round-robin" | "shared", default "round-robin"
+        In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide
+        the arms and pull only those without a sample ("shared").
+    """
 
     quiet: float | None = None
-    """Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times the samples
-    of another arm; 1/4 is a good choice, None sends every pull."""
     start: Start = "round-robin"
-    """In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide the arms
-    and pull only those without a sample ("shared")."""
 
     def __post_init__(self) -> None:
         RobustPolicy.__post_init__(self)

@@ -140,27 +140,6 @@ class OriginMedianUCB(MessagePassingPolicy):
     count : "all" | "cautious" | "trimmed", default "all"
         What the radius counts: "all" samples, or fewer where groups differ in size: "trimmed",
         "cautious".
-    c : float | "theory" | None, default None
-        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
-    zeta : float | None, default None
-        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
-        given.
-    confidence : "paper" | "anytime", default "paper"
-        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime"), for which the union
-        bound of the proofs holds.
-    moments : Moments | None, default None
-        Bounds on the moments; by default those of the seat.
-    forget : Forget | "restart" | None, default None
-        Which samples are forgotten, for rewards that change: {"window": W}, {"discount": phi} (both count
-        the samples taken in), "restart" (on an alarm), or None.
-    gamma : int | "half-diameter", default "half-diameter"
-        Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
-    quiet : float | None, default None
-        Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times
-        the samples of another arm; 1/4 is a good choice, None sends every pull.
-    start : "round-robin" | "shared", default "round-robin"
-        In the first K rounds all agents pull arm t - 1 ("round-robin", the paper), or agents divide
-        the arms and pull only those without a sample ("shared").
 
     Examples
     --------

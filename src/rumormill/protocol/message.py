@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-import operator
 import struct
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ from rumormill.validate import LARGEST_REWARD, is_whole
 
 _HEAD = struct.Struct("<IIHHd")  # origin, round, arm, number of rows, reward
 _ROW = struct.Struct("<dd")
-_count = operator.itemgetter(1)
+_count = itemgetter(1)
 
 
 class Message(Struct, frozen=True):
@@ -139,6 +139,58 @@ def rows_from_plain(rows: Sequence[Sequence[Any]]) -> tuple[tuple[float, float],
 Rows = tuple[tuple[float, float], ...]
 
 
+class SentRound:
+    """The messages of a round in which every agent sent its own: checked once, not by every receiver."""
+
+    def __init__(self, t: int, n_arms: int, messages: list[Message]) -> None:
+        self.t, self.n_arms, self.messages = t, n_arms, messages
+        self.arms, self.rewards = [m.arm for m in messages], [m.reward for m in messages]
+        rows = [m.rows for m in messages]
+        self.shares_rows = rows.count(()) < len(rows)
+        self.sound = (
+            [m.origin for m in messages] == list(range(len(messages)))
+            and [m.round for m in messages].count(t) == len(messages)
+            and {type(field) for m in messages for field in (m.origin, m.round, m.arm)} == {int}
+            and 0 <= min(self.arms) <= max(self.arms) < n_arms
+            and sum(map(abs, self.rewards)) <= LARGEST_REWARD
+            and (not self.shares_rows or {(type(row), len(row)) for row in rows} == {(CheckedRows, n_arms)})
+        )
+        checked: list[Any] = rows if self.sound and self.shares_rows else []
+        self.claims: list[float] = [each.claim for each in checked]
+
+    @classmethod
+    def of(cls, batches: Sequence[Sequence[Message]], t: int, n_arms: int) -> SentRound | None:
+        """The round, if every agent sent one message, its own, and all are valid."""
+        try:
+            made = cls(t, n_arms, [message for (message,) in batches])
+        except (TypeError, ValueError, OverflowError):  # not one message, or fields that are no numbers
+            return None
+        return made if made.sound else None
+
+
+class Line:
+    """Some origins, ascending, and what they have in a column that has all agents."""
+
+    def __init__(self, origins: Sequence[int]) -> None:
+        self.origins = tuple(origins)
+        self.of: Any = itemgetter(*origins) if len(origins) > 1 else lambda all_: [all_[v] for v in origins]
+
+
+class Heard(list[Message]):
+    """The messages of a line in a `SentRound`."""
+
+    def __init__(self, sent: SentRound, line: Line) -> None:
+        super().__init__(line.of(sent.messages))
+        self.sent, self.line = sent, line
+
+
+def columns(news: Sequence[Message]) -> tuple[Sequence[int], Sequence[float]]:
+    """The arms and the rewards."""
+    if type(news) is Heard:
+        return news.line.of(news.sent.arms), news.line.of(news.sent.rewards)
+    return [m.arm for m in news], [m.reward for m in news]
+
+
 @dataclass(frozen=True, kw_only=True)
 class MessageValidator:
     """What an agent knows of the messages it may receive; None: not known."""
@@ -173,6 +225,16 @@ class MessageValidator:
         except (TypeError, ValueError, OverflowError):  # not even numbers
             return False
 
+    def accepts_round(self, sent: SentRound, now: int) -> bool:
+        """Whether every message of a round is valid at the end of round `now`, if its origin is in reach."""
+        rows = self.rows is not False if sent.shares_rows else not self.rows
+        return rows and sent.t == now > 0 != self.oldest and sent.n_arms == self.n_arms
+
+    def in_reach(self, origins: Sequence[int]) -> bool:
+        """Whether all these are known origins."""
+        known = self.origins
+        return all(map(self._may_be, origins) if known is None else [origin in known for origin in origins])
+
     def _may_be(self, origin: int) -> bool:
         return origin >= 0 and (self.n_agents is None or origin < self.n_agents)
 
@@ -180,6 +242,12 @@ class MessageValidator:
         if self.rows is False or len(rows) != self.n_arms:
             return False
         return type(rows) is CheckedRows or sound(rows, -LARGEST_REWARD if self.signed_counts else 0.0)
+
+    def claims_hold(self, heard: Heard) -> bool:
+        """Whether no message overclaims."""
+        line, sent, known = heard.line, heard.sent, self.origins
+        claims = zip(line.origins, line.of(sent.claims), strict=True)
+        return type(known) is not dict or all([claim <= sent.t * known[v] for v, claim in claims])  # noqa: C419
 
     def overclaims(self, message: Message) -> bool:
         """Whether a row claims more samples than its origin can have.

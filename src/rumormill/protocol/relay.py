@@ -6,7 +6,7 @@ import operator
 from collections.abc import Iterable
 from typing import Any
 
-from rumormill.protocol.message import Message, MessageValidator
+from rumormill.protocol.message import Heard, Message, MessageValidator
 from rumormill.validate import is_whole
 
 
@@ -44,6 +44,8 @@ class Relay:
         self._gamma = gamma
         self._seen = _Seen()
         self._to_send: list[Message] = []
+        self._line: tuple[int, ...] = ()
+        """Origins in reach from which one message arrives in every round, or did."""
         self.refused = 0
         """Number of messages that the validator rejected."""
 
@@ -65,6 +67,14 @@ class Relay:
         In this order every sample follows those that its choice depended on. Messages that the validator
         rejects at the end of round `now` are counted in `refused`, not stored and not forwarded.
         """
+        if type(messages) is Heard and self._gamma == 1 and validator is not None and not self._several:
+            origins = messages.line.origins
+            if origins is not self._line and self._agent not in origins and validator.in_reach(origins):
+                self._line = origins
+            valid = origins is self._line and validator.accepts_round(messages.sent, now)
+            if valid and self._seen.add_next(origins, now):
+                return messages
+        self._seen.settle()
         if self._several:
             together: dict[tuple[int, int], dict[int, Message]] = {}
             for m in messages:
@@ -79,7 +89,8 @@ class Relay:
         else:
             news = self._new(messages, validator, now)
         news = in_order(news)
-        self._to_send.extend(news)
+        if self._gamma > 1:
+            self._to_send.extend(news)
         return news
 
     def _new(
@@ -140,6 +151,23 @@ class _Seen:
     def __init__(self) -> None:
         self.all_up_to: dict[int, int] = {}
         self.beyond: dict[int, set[int]] = {}
+        self._line: tuple[tuple[int, ...], int] = (), 0
+        """Origins and a round, up to which all of theirs are accepted, once `settle` has been called."""
+
+    def add_next(self, origins: tuple[int, ...], round_: int) -> bool:
+        """Add this round of several origins, if it is the next of each."""
+        line, last = self._line
+        if line is not origins or last != round_ - 1:
+            self.settle()
+            if self.beyond or any(self.all_up_to.get(origin, 0) != round_ - 1 for origin in origins):
+                return False
+        self._line = origins, round_
+        return True
+
+    def settle(self) -> None:
+        """Write down what `add_next` left to be written."""
+        self.all_up_to.update(dict.fromkeys(*self._line))
+        self._line = (), 0
 
     def has_beyond(self, origin: int, round_: int) -> bool:
         """Whether the pair was accepted after a gap; False for fields that are not numbers."""
@@ -161,11 +189,12 @@ class _Seen:
             del self.beyond[origin]
 
     def state(self) -> list[list[Any]]:
+        self.settle()
         origins = sorted({*self.all_up_to, *self.beyond})
         return [[v, self.all_up_to.get(v, 0), sorted(self.beyond.get(v, ()))] for v in origins]
 
     def restore(self, state: Iterable[Iterable[Any]]) -> None:
-        self.all_up_to, self.beyond = {}, {}
+        self.all_up_to, self.beyond, self._line = {}, {}, ((), 0)
         for origin, floor, beyond in state:
             self.all_up_to[origin] = floor
             if beyond:

@@ -9,6 +9,7 @@ import math
 import tomllib
 from collections import Counter
 from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from functools import cache
 from os import PathLike
 from pathlib import Path
@@ -225,7 +226,10 @@ def _with_scale(raw: Mapping[str, Any]) -> dict[str, Any]:
         )
     for key in ("horizon", "trials"):
         if key not in single:
-            raise InputError(f"{key}: missing; a run needs horizon and trials")
+            near = get_close_matches(key, raw, n=1)
+            raise InputError(
+                f"{key}: missing{f', is it {near[0]}?' if near else ''}; a run needs horizon and trials"
+            )
     # Checked here, so that a mistake is reported under the key that the file has.
     sizes = {key: whole(key, value) for key, value in single.items()}
     return {**{key: value for key, value in raw.items() if key not in single}, "scale": {"custom": sizes}}

@@ -137,7 +137,7 @@ def learned_prior(policy: Policy, seat: Seat, news: Sequence[tuple[int, float]],
     if not isinstance(policy, RobustPolicy):
         raise InputError(f"{policy_name(policy)} has no estimator: write its prior into the file by hand")
     samples = Samples(policy, seat)
-    samples.add_all(news)
+    samples.add_all([arm for arm, _ in news], [reward for _, reward in news])
     L = samples.L(t)
     mean = [_mean_at(samples.stream(arm), L) for arm in range(seat.n_arms)]
     n = [count if math.isfinite(each) else 0.0 for each, count in zip(mean, samples.counts, strict=True)]

@@ -37,23 +37,6 @@ class CoopSE(MessagePassingPolicy):
     ----------
     estimator : Estimator, default TrimmedMean()
         Robust mean; of one that brings its own index the radius is index - mean, on both sides.
-    c : float | "theory" | None, default None
-        Constant of the radius: a number, or "theory" for that of the estimator's lemma.
-    zeta : float | None, default None
-        The same constant as a factor on the radius, c = zeta^(p/eps); 1 if neither c nor zeta is
-        given.
-    confidence : "paper" | "anytime", default "paper"
-        Schedule L_t = ln(1/delta_t): 2 ln t ("paper"), or ln(M t³) ("anytime").
-    moments : Moments | None, default None
-        Bounds on the moments; by default those of the seat.
-    gamma : int | "half-diameter", default "half-diameter"
-        Hop budget of messages; "half-diameter" is ⌈diameter/2⌉.
-    quiet : float | None, default None
-        Send a pull only if it is not of the own best arm, or if that arm has at most `quiet` times
-        the samples of another arm; None sends every pull.
-    start : "round-robin" | "shared", default "round-robin"
-        In the first K rounds all agents pull arm t - 1 ("round-robin"), or agents divide the arms and
-        pull only those without a sample ("shared").
 
     Examples
     --------
