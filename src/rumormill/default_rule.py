@@ -23,7 +23,8 @@ LARGE, WEIGHT, LEAST_WEIGHT = 4, 1.5, 0.1
 SHAPE_FROM = 8
 SHAPE_ENTER, SHAPE_LEAVE = 3.5, 2.5
 SKEWED, SCALE_ERROR, SCALE_LEVEL, DOUBT_LEAVE = 6.0, 1.2, 2.0, 1.5
-EXCEEDING, OMEGA, MEAN_GROWTH = 4.0, 16.0, 1.02
+LARGEST_INDEX, TAIL_PART = 0.8, 0.5
+OMEGA, MEAN_GROWTH = 16.0, 1.02
 
 # Places in Beliefs.now.
 FITTED, CLIP, NEXT_FIT, MEANS, POOLED_SQUARE, POOLED_INSIDE, SHAPE, BOUNDED = 0, 1, 2, 3, 4, 5, 6, 7
@@ -313,7 +314,8 @@ def test_shapes(beliefs: Beliefs) -> None:
         locate(beliefs, arm)
     location, m = beliefs.value[most], min(int(beliefs.n[most]), room)
     bias, mean = 0.0, 0.0
-    if skewed(beliefs):
+    pooled, single = skewed(beliefs)
+    if pooled:
         update_mean(beliefs, most)
         mean = beliefs.value[most]
         bias = abs(mean - location)
@@ -334,26 +336,29 @@ def test_shapes(beliefs: Beliefs) -> None:
     for arm in range(n_arms):
         beliefs.known[arm] = -1.0
     now[SHAPE] = largest
-    if largest > SHAPE_ENTER or doubt == 2.0:
+    if ((pooled or single) and largest > SHAPE_ENTER) or doubt == 2.0:
         now[MEANS] = 1.0
-    elif largest < SHAPE_LEAVE and doubt == 0.0:
+    elif (not (pooled or single) or largest < SHAPE_LEAVE) and doubt == 0.0:
         now[MEANS] = 0.0
 
 
-def skewed(beliefs: Beliefs) -> bool:
-    """Whether the stored samples are skewed: the mean of the arms' octile skewness, weighted by samples.
+def skewed(beliefs: Beliefs) -> tuple[bool, bool]:
+    """Whether the stored samples are skewed, by the arms' mean octile skewness; whether an arm is.
 
     (Q(7/8) + Q(1/8) - 2 median) / (Q(7/8) - Q(1/8)) has a standard deviation of about 1/√n for Gaussian
     and 2/√n for Cauchy samples.
     """
-    room, count, total = len(beliefs.store[0]), 0.0, 0.0
+    room, count, total, single = len(beliefs.store[0]), 0.0, 0.0, False
     for arm in range(len(beliefs.n)):
         n, store = min(int(beliefs.n[arm]), room), beliefs.store[arm]
         low, high = store[(n - 1) // 8], store[n - 1 - (n - 1) // 8]
         count += n
+        skewness = 1.0
         if high > low:
-            total += n * ((high + low - 2.0 * median_of(store, n)) / (high - low))
-    return abs(total) > SKEWED * math.sqrt(count)
+            skewness = (high + low - 2.0 * median_of(store, n)) / (high - low)
+            total += n * skewness
+        single = single or abs(skewness) * math.sqrt(n) > SKEWED
+    return abs(total) > SKEWED * math.sqrt(count), single
 
 
 def aligned_score(a: Any, n: int, b: Any, m: int) -> float:
@@ -373,14 +378,14 @@ def aligned_score(a: Any, n: int, b: Any, m: int) -> float:
 
 
 def smooth_score(a: Any, n: int, b: Any, m: int, shift: float) -> float:
-    """Neyman's smooth test of two sorted samples, the second shifted: the largest of three scores.
+    """Neyman's smooth test of two sorted samples, the second shifted: the largest of four scores.
 
-    The mean over the first sample of the orthonormal Legendre polynomials of order 2, 3, 4 of its ranks among
+    The mean over the first sample of the orthonormal Legendre polynomials of order 1 to 4 of its ranks among
     all, in standard deviations; equal numbers have their middle rank.
     """
     i, j = 0, 0
     count = float(n + m)
-    second, third, fourth = 0.0, 0.0, 0.0
+    first, second, third, fourth = 0.0, 0.0, 0.0, 0.0
     while i < n:
         x = a[i] - shift
         ties_a, ties_b = 0, 0
@@ -391,13 +396,15 @@ def smooth_score(a: Any, n: int, b: Any, m: int, shift: float) -> float:
         while j + ties_b < m and b[j + ties_b] == x:
             ties_b += 1
         u = (i + j + 0.5 * (ties_a + ties_b)) / count
+        first += ties_a * (2.0 * u - 1.0)
         second += ties_a * (1.0 + u * (6.0 * u - 6.0))
         third += ties_a * (u * (12.0 + u * (20.0 * u - 30.0)) - 1.0)
         fourth += ties_a * (1.0 + u * (u * (90.0 + u * (70.0 * u - 140.0)) - 20.0))
         i += ties_a
         j += ties_b
-    second, third, fourth = 5.0 * second * second, 7.0 * third * third, 9.0 * fourth * fourth
-    return math.sqrt(max(second, third, fourth) * (count / (m * float(n))))
+    first, second = 3.0 * first * first, 5.0 * second * second
+    third, fourth = 7.0 * third * third, 9.0 * fourth * fourth
+    return math.sqrt(max(first, second, third, fourth) * (count / (m * float(n))))
 
 
 def update_value(beliefs: Beliefs, arm: int) -> None:
@@ -416,7 +423,7 @@ def locate(beliefs: Beliefs, arm: int) -> None:
     beliefs.value[arm] = location_value(beliefs.centre[arm], beliefs.psi[arm], n, inside, pooled)
     square = beliefs.now[POOLED_SQUARE]
     beliefs.spread[arm] = location_spread(beliefs.square[arm], n, inside, square, pooled)
-    beliefs.share[arm] = SHARE
+    beliefs.share[arm] = SHARE_OF_SHAPES * LEAST_WEIGHT if beliefs.now[BOUNDED] > 0.0 else SHARE
     beliefs.known[arm] = n
 
 
@@ -436,11 +443,14 @@ def location_spread(square: float, n: float, inside: float, pooled_square: float
 def update_mean(beliefs: Beliefs, arm: int) -> None:
     """The mean of an arm, clipped below and hardly above, its standard deviation and its share."""
     n, top, filled = beliefs.n[arm], beliefs.top[arm], beliefs.filled[arm]
-    low, unseen = sketch_root(top, filled, beliefs.squares[arm], EXCEEDING), 0.0
-    if low == 0.0:  # hardly a sample differs from the median: as if one more were as large as any
-        low = math.inf
+    low, unseen = math.inf, 0.0
+    if filled <= LARGE or top[LARGE] == 0.0:
+        # Hardly a sample differs from the median: as if one more were as large as any.
         for other in range(len(beliefs.n)):
             unseen = max(unseen, abs(beliefs.top[other][0]))
+    else:
+        low = sketch_root(top, filled, beliefs.squares[arm], float(LARGE))
+        unseen = tail_error(top, min(filled, int(2.0 * math.sqrt(n))))
     total = sketch_clipsum(top, filled, beliefs.rest[arm], low, OMEGA * low)
     square = sketch_clipsquares(top, filled, beliefs.squares[arm], low, OMEGA * low)
     beliefs.value[arm] = beliefs.origin[arm] + total / n
@@ -453,6 +463,23 @@ def update_mean(beliefs: Beliefs, arm: int) -> None:
     weight = 0.0 if beliefs.now[BOUNDED] > 0.0 else weight
     beliefs.share[arm] = SHARE_OF_SHAPES * min(1.0, max(LEAST_WEIGHT, WEIGHT * weight))
     beliefs.known[arm] = n
+
+
+def tail_error(top: Any, k: int) -> float:
+    """Half of n times the error of the mean if the samples beyond the k-th |y| are of a Pareto law (Hill).
+
+    Until the rare large rewards of an arm have come its mean is too low, and so is its spread.
+    """
+    edge: float = abs(top[k - 1])
+    count, logs = 0.0, 0.0
+    if edge == 0.0:
+        return 0.0
+    for i in range(k):
+        if top[i] > 0.0:
+            count += 1.0
+            logs += math.log(top[i] / edge)
+    index = min(logs / max(count, 1.0), LARGEST_INDEX)
+    return TAIL_PART * math.sqrt(count) * edge * index / ((1.0 - index) * (1.0 - index))
 
 
 def pilot_arm(t: int, agent: int, counts: Any, pilot: int) -> int:

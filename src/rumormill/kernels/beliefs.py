@@ -66,6 +66,7 @@ update_mean = linked(
     sketch_root=sketch_root,
     sketch_clipsum=sketch_clipsum,
     sketch_clipsquares=sketch_clipsquares,
+    tail_error=part(rule.tail_error),
 )
 update_value = linked(rule.update_value, update_mean=update_mean, locate=locate)
 test_shapes = linked(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -121,20 +122,10 @@ class BeliefSamples:
         return tuple(zip(self.beliefs.value, self.beliefs.n, strict=True))
 
     def state(self) -> list[dict[str, Any]]:
-        return [{name: list(map(_plain, values)) for name, values in self.beliefs._asdict().items()}]
+        return [deepcopy(self.beliefs._asdict())]
 
     def restore(self, state: Sequence[dict[str, Any]]) -> None:
-        self.beliefs = Beliefs(
-            **{name: [_numbers(each) for each in values] for name, values in state[0].items()}
-        )
-
-
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, list) else value
-
-
-def _numbers(value: Any) -> Any:
-    return [float(x) for x in value] if isinstance(value, list) else value
+        self.beliefs = Beliefs(**deepcopy(state[0]))
 
 
 def empty_beliefs(n_arms: int) -> Beliefs:

@@ -164,8 +164,13 @@ class Mind:
     def compare(self) -> None:
         r = max(self.part, key=lambda k: (self.n[k], -k))
         places = {k: self.located(k)[0] for k in self.part}
-        skew = sum(len(self.first[k]) * octile_skewness(self.first[k]) for k in self.part)
-        skewed = abs(skew) > 6 * math.sqrt(sum(len(self.first[k]) for k in self.part))
+        sizes = [len(self.first[k]) for k in self.part]
+        skews = [octile_skewness(self.first[k]) for k in self.part]
+        skew = sum(n * (S or 0.0) for n, S in zip(sizes, skews, strict=True))
+        skewed = abs(skew) > 6 * math.sqrt(sum(sizes))
+        lopsided = skewed or any(
+            abs(1.0 if S is None else S) > 6 / math.sqrt(n) for n, S in zip(sizes, skews, strict=True)
+        )
         b = abs(self.averaged(r)[0] - places[r]) if skewed else 0.0
         scores, doubts = [0.0], [math.inf]
         for k in self.part:
@@ -177,9 +182,9 @@ class Mind:
                     doubts.append((places[r] - places[k]) / e)
                     if self.averaged(k)[0] > self.averaged(r)[0]:
                         doubts.append(0.0)
-        if max(scores) > 3.5 or min(doubts) < 1:
+        if (lopsided and max(scores) > 3.5) or min(doubts) < 1:
             self.by_means = True
-        elif max(scores) < 2.5 and min(doubts) >= 1.5:
+        elif (not lopsided or max(scores) < 2.5) and min(doubts) >= 1.5:
             self.by_means = False
 
     # ---- values ------------------------------------------------------------------------------------------
@@ -188,7 +193,7 @@ class Mind:
         n, (total, square, inside) = self.n[k], self.sums[k]
         value = self.a[k] + total / (n * max(0.2, (inside + 5 * self.h) / (n + 5)))
         size = math.sqrt((square + 10 * self.p2) / (n + 10) / n)
-        return value, size / max(0.1, (inside + 10 * self.h) / (n + 10)), 8.0
+        return value, size / max(0.1, (inside + 10 * self.h) / (n + 10)), 1.6 if self.bounded else 8.0
 
     def averaged(self, k: int) -> tuple[float, float, float]:
         y, n = self.ys[k], self.n[k]
@@ -196,6 +201,8 @@ class Mind:
         J, M = 0.0, solve(by_size)
         if M is None:
             J, M = max(abs(each) for other in self.part for each in self.ys[other]), INF
+        else:
+            J = beyond(sorted(y, key=abs, reverse=True)[: min(64, int(2 * math.sqrt(n)))])
         least = by_size[63] if len(y) >= 64 else 0.0  # the sketch clips nothing below
         low, high = max(M, least), max(16 * M, least)
         clipped = [clip(each, -low, high) for each in y]
@@ -229,9 +236,18 @@ def solve(sizes: list[float]) -> float | None:
     raise AssertionError(sizes)
 
 
-def octile_skewness(x: list[float]) -> float:
+def beyond(largest: list[float]) -> float:
+    """J of the k largest |y|."""
+    u, above = abs(largest[-1]), [each for each in largest if each > 0]
+    if u == 0 or not above:
+        return 0.0
+    xi = min(0.8, sum(math.log(each / u) for each in above) / len(above))
+    return 0.5 * math.sqrt(len(above)) * u * xi / (1 - xi) ** 2
+
+
+def octile_skewness(x: list[float]) -> float | None:
     low, high = x[(len(x) - 1) // 8], x[len(x) - 1 - (len(x) - 1) // 8]
-    return (high + low - 2 * median(x)) / (high - low) if high > low else 0.0
+    return (high + low - 2 * median(x)) / (high - low) if high > low else None
 
 
 def score(x: list[float], other: list[float]) -> float:
@@ -249,8 +265,8 @@ def smooth(x: list[float], other: list[float]) -> float:
     both, n, m = np.sort(np.concatenate([x, other])), len(x), len(other)
     u = (np.searchsorted(both, x, "left") + np.searchsorted(both, x, "right")) / 2 / (n + m)
     v = 2 * u - 1  # Legendre's polynomials on [-1, 1]
-    sums = ((3 * v**2 - 1) / 2, (5 * v**3 - 3 * v) / 2, (35 * v**4 - 30 * v**2 + 3) / 8)
-    largest = max((2 * j + 5) * float(each.sum()) ** 2 for j, each in enumerate(sums))
+    sums = (v, (3 * v**2 - 1) / 2, (5 * v**3 - 3 * v) / 2, (35 * v**4 - 30 * v**2 + 3) / 8)
+    largest = max((2 * j + 3) * float(each.sum()) ** 2 for j, each in enumerate(sums))
     return math.sqrt(largest * (n + m) / (n * m))
 
 
