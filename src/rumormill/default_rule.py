@@ -23,7 +23,7 @@ LARGE, WEIGHT, LEAST_WEIGHT = 4, 1.5, 0.1
 SHAPE_FROM = 8
 SHAPE_ENTER, SHAPE_LEAVE = 3.5, 2.5
 SKEWED, SCALE_ERROR, SCALE_LEVEL, DOUBT_LEAVE = 6.0, 1.2, 2.0, 1.5
-LARGEST_INDEX, TAIL_PART = 0.8, 0.5
+LARGEST_INDEX, TAIL_PART = 0.8, 0.25
 OMEGA, MEAN_GROWTH = 16.0, 1.02
 
 # Places in Beliefs.now.
@@ -466,7 +466,7 @@ def update_mean(beliefs: Beliefs, arm: int) -> None:
 
 
 def tail_error(top: Any, k: int) -> float:
-    """Half of n times the error of the mean if the samples beyond the k-th |y| are of a Pareto law (Hill).
+    """A quarter of n times the error of the mean if beyond the k-th |y| there is a Pareto tail (Hill).
 
     Until the rare large rewards of an arm have come its mean is too low, and so is its spread.
     """

@@ -242,7 +242,7 @@ def beyond(largest: list[float]) -> float:
     if u == 0 or not above:
         return 0.0
     xi = min(0.8, sum(math.log(each / u) for each in above) / len(above))
-    return 0.5 * math.sqrt(len(above)) * u * xi / (1 - xi) ** 2
+    return 0.25 * math.sqrt(len(above)) * u * xi / (1 - xi) ** 2
 
 
 def octile_skewness(x: list[float]) -> float | None:
