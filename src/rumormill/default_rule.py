@@ -72,11 +72,6 @@ def pilot_size(n_arms: int) -> int:
     return max(2, min(5, (29 + n_arms) // n_arms))
 
 
-def clip_both(y: float, c: float) -> float:
-    """y, but at least -c and at most c."""
-    return min(max(y, -c), c)
-
-
 def insert_sorted(store: Any, filled: int, x: float) -> None:
     """Put x into its place among the first `filled` sorted numbers."""
     place, end = 0, filled  # behind all that are not larger
@@ -101,7 +96,7 @@ def add_sample(beliefs: Beliefs, arm: int, x: float) -> None:
     beliefs.n[arm] = n + 1.0
     if fitted:
         y, c = x - beliefs.centre[arm], beliefs.now[CLIP]
-        clipped = clip_both(y, c)
+        clipped = min(max(y, -c), c)
         beliefs.psi[arm] += clipped
         beliefs.square[arm] += clipped * clipped
         if clipped == y:
@@ -402,9 +397,8 @@ def smooth_score(a: Any, n: int, b: Any, m: int, shift: float) -> float:
         fourth += ties_a * (1.0 + u * (u * (90.0 + u * (70.0 * u - 140.0)) - 20.0))
         i += ties_a
         j += ties_b
-    first, second = 3.0 * first * first, 5.0 * second * second
-    third, fourth = 7.0 * third * third, 9.0 * fourth * fourth
-    return math.sqrt(max(first, second, third, fourth) * (count / (m * float(n))))
+    largest = max(3.0 * first * first, 5.0 * second * second, 7.0 * third * third, 9.0 * fourth * fourth)
+    return math.sqrt(largest * (count / (m * float(n))))
 
 
 def update_value(beliefs: Beliefs, arm: int) -> None:

@@ -36,7 +36,6 @@ sketch_clipsum = part(formulas.sketch_clipsum)
 sketch_clipsquares = part(formulas.sketch_clipsquares)
 sketch_root = part(formulas.sketch_root)
 
-clip_both = part(rule.clip_both)
 insert_sorted = part(rule.insert_sorted)
 median_of = part(rule.median_of)
 middle_distance = part(rule.middle_distance)
@@ -44,9 +43,7 @@ pilot_size = part(rule.pilot_size)
 pilot_arm = part(rule.pilot_arm)
 scarce_arm = part(rule.scarce_arm)
 add_to_sketch = linked(rule.add_to_sketch, sketch_add=sketch_add)
-add_sample = linked(
-    rule.add_sample, insert_sorted=insert_sorted, clip_both=clip_both, add_to_sketch=add_to_sketch
-)
+add_sample = linked(rule.add_sample, insert_sorted=insert_sorted, add_to_sketch=add_to_sketch)
 numbers_within = part(rule.numbers_within)
 pooled_scale = linked(
     rule.pooled_scale, median_of=median_of, middle_distance=middle_distance, huber_scale=huber_scale
