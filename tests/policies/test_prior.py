@@ -95,6 +95,20 @@ def test_a_prior_of_no_samples_changes_nothing() -> None:
     np.testing.assert_array_equal(actions_in(plain), actions_in(born))
 
 
+@pytest.mark.parametrize("engine", ["reference", "fast"])
+@pytest.mark.parametrize("horizon", [3, 20])
+def test_a_lemma_counts_the_samples_of_a_prior(horizon: int, engine: Any) -> None:
+    """16 L + 2 samples are more than the game has, but in round 2 not more than with those of the prior."""
+    policy = rm.RobustUCB(
+        estimator=rm.MedianOfMeans(), c="theory", moments=rm.Moments(eps=1.0, u=2.0, rho=1.0)
+    )
+    rewards = rm.Replay(np.tile([0.0, 1.0], (horizon, 1, 1)))
+    prior = rm.Prior(mean=[0.0, 1.0], n=[30, 30])
+    size: dict[str, Any] = {"horizon": horizon, "rng": 1, "actions": True, "engine": engine}
+    actions = actions_in(rm.simulate(rewards, rm.Network.complete(1), policy, prior=prior, **size))
+    assert actions.ravel().tolist() == [1, 1] + [0] * (horizon - 2)
+
+
 @pytest.mark.filterwarnings("ignore:.*reference engine")
 def test_a_prior_on_some_arms_plays_the_first_rounds() -> None:
     table, graph, rules, prior = a_game(2, "kmp", "trimmed")

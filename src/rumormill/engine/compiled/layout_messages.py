@@ -234,7 +234,8 @@ class MessagePassingLayout:
         scale, least, powers = np.zeros(len(levels)), np.ones(len(levels)), 1
         if not estimator.brings_index:
             radius = policy.radius(bounds)
-            scale, least = radius_scales(radius, levels), least_samples(radius, levels, most_samples)
+            known = most_samples + (0 if self.prior is None else self.prior.cap)
+            scale, least = radius_scales(radius, levels), least_samples(radius, levels, known)
             powers = min(most_samples + 1, POWERS_TABULATED)
         if forget == DISCOUNT:  # counts are not whole; below 1/2 there is no mean
             least = np.full(len(levels), 0.5)
