@@ -246,3 +246,14 @@ def test_what_is_refused() -> None:
             rm.simulate(bandit, ring, other, **given, **options, engine="fast")
     with pytest.raises(ContractError, match="no rank"), pytest.warns(rm.SlowEngineNotice):
         rm.simulate(bandit, ring, "dducb", **given, allowed=[True, False])
+
+
+@pytest.mark.filterwarnings("ignore:.*reference engine")
+def test_a_liar_passes_on_all_that_one_agent_tried() -> None:
+    """A path with a liar in the middle: the ends send 2 each and the liar 1 to both, and from round 2 on the
+    liar passes on 4 to both, the ends the liar's."""
+    bandit = rm.Bandit([rm.Gaussian(loc=mean) for mean in MEANS])
+    liar = rm.Byzantine(agents=(1,))
+    size: dict[str, Any] = {"horizon": 10, "rng": 1, "k": 2, "byzantine": liar}
+    result = rm.simulate(bandit, rm.Network.path(3), rm.DecentralizedMPUCB(**LIKE), **size)
+    assert result.messages[0, -1] == 10 * 6 + 9 * (2 * 4 + 2)

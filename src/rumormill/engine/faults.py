@@ -20,9 +20,9 @@ ABSENT = -1
 class Liar:
     """An adversary: relays messages of others unchanged and sends the same false sample in every round."""
 
-    def __init__(self, agent: int, gamma: int, lie: FalseReport, with_rows: bool) -> None:
+    def __init__(self, agent: int, gamma: int, lie: FalseReport, with_rows: bool, tries: int) -> None:
         self._agent, self._lie, self._with_rows = agent, lie, with_rows
-        self._relay = Relay(agent, gamma)
+        self._relay = Relay(agent, gamma, several=tries > 1)
 
     def choose(self, t: int) -> int:
         return ABSENT
@@ -50,6 +50,7 @@ class ImperfectGame(Game):
         *,
         gamma: int | None,
         shares_rows: bool,
+        tries: int = 1,
     ) -> None:
         self._conditions = conditions
         self._corruption = conditions.world.corruption
@@ -58,7 +59,7 @@ class ImperfectGame(Game):
         if lie is not None:
             assert gamma is not None
             agents = [
-                Liar(v, gamma, lie, shares_rows) if conditions.lies[v] else agent
+                Liar(v, gamma, lie, shares_rows, tries) if conditions.lies[v] else agent
                 for v, agent in enumerate(agents)
             ]
         self._true: dict[int, dict[int, Message]] = {}  # by round and origin, the uncorrupted message

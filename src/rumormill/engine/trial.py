@@ -305,7 +305,9 @@ def reference_game(
     carrier = carry(conditions)
     game = Game(agents, network, rewards, carrier, horizon)
     if not conditions.even:
-        rows = policy.shares_rows
-        game = ImperfectGame(agents, conditions, rewards, carrier, gamma=contender.gamma, shares_rows=rows)
+        rows, k = policy.shares_rows, contender.constraint.k
+        game = ImperfectGame(
+            agents, conditions, rewards, carrier, gamma=contender.gamma, shares_rows=rows, tries=k
+        )
     game.constraint = contender.constraint
     return game
