@@ -29,7 +29,12 @@ REPLACED = [
         "name = 'Tiny Run' is not allowed: expected small letters, digits and . _ - only",
     ),
     ('"tiny"', "3", "name = 3 is not allowed: expected str, got int"),
-    ("horizon = 50", "horizn = 50", "horizon: missing; a run needs horizon and trials"),
+    (
+        "horizon = 50",
+        "horizn = 50",
+        "horizn: unknown key: did you mean 'horizon'? a run needs horizon and trials",
+    ),
+    ("horizon = 50", "", "horizon: missing; a run needs horizon and trials"),
     ("horizon = 50", "horizon = 0", "horizon = 0 is not allowed: a whole number >= 1"),
     ("trials = 2", "trials = true", "trials = True is not allowed: a whole number >= 1"),
     ("trials = 2\n", "", "trials: missing; a run needs horizon and trials"),

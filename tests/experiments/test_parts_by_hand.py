@@ -30,7 +30,7 @@ from rumormill.experiments.run.manifest import (
     run_key,
     write_manifest,
 )
-from rumormill.experiments.run.store import MARK, FinishedCell, Parts
+from rumormill.experiments.run.store import MARK, FinishedCells, Parts
 from rumormill.experiments.spec.reading import at_scale, encode, parse_spec
 from rumormill.experiments.spec.schema import Spec
 from rumormill.files import StoreError
@@ -70,10 +70,11 @@ def test_cells_are_read_back_in_order_by_their_own_run_alone(parts: Parts, tmp_p
     for each in (parts, Parts(tmp_path, "key")):
         assert {*each.done} == {*cells}
         read = each.read()
-        assert [one.cell for one in read] == cells
-        assert [one.notes["note"] for one in read] == ["0", "2000", "10000"]
-        assert [one.frame["trial"][0] for one in read] == [1, 0, 0]
-        assert [one.cell for one in each.read(trials=1)] == cells[1:]
+        assert read.cells == cells
+        assert [notes["note"] for notes in read.notes] == ["0", "2000", "10000"]
+        assert read.heights == [2, 2, 2]
+        assert read.frame["trial"].to_list() == [1, 1, 0, 0, 0, 0]
+        assert each.read(trials=1).cells == cells[1:]
     assert not Parts(tmp_path, "other key").done
 
 
@@ -95,17 +96,20 @@ def test_what_comes_after_damage_counts(parts: Parts, tmp_path: Path) -> None:
     left.append(Cell(0, 0), rows("Robust", 0), {})
     left.close()
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["0001.cells", "0002.cells"]
-    assert [one.cell for one in Parts(tmp_path, "key").read()] == [Cell(0, 0), Cell(0, 1)]
+    assert Parts(tmp_path, "key").read().cells == [Cell(0, 0), Cell(0, 1)]
 
 
 def test_files_are_begun_anew_when_they_are_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store_module, "FULL", 1)
+    monkeypatch.setattr(store_module, "TOGETHER", 2)
     made = Parts(tmp_path, "key")
     for trial in range(3):
         made.append(Cell(0, trial), rows("Robust", trial), {})
     made.close()
     assert len(list(tmp_path.iterdir())) == 3
-    assert [one.cell.trial for one in Parts(tmp_path, "key").read()] == [0, 1, 2]
+    read = Parts(tmp_path, "key").read()
+    assert [cell.trial for cell in read.cells] == [0, 1, 2]
+    assert read.frame["trial"].to_list() == [0, 0, 1, 1, 2, 2]
 
 
 def test_files_without_a_finished_cell_are_deleted(parts: Parts, tmp_path: Path) -> None:
@@ -134,16 +138,12 @@ def test_a_folder_of_other_things_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_table_is_sorted_by_point_and_by_the_order_of_the_spec(tmp_path: Path) -> None:
-    finished = [
-        FinishedCell(
-            Cell(point, trial),
-            pl.concat([rows("Robust", trial)[::-1], rows("Alone", trial)]).with_columns(
-                pl.lit(5 - point).alias("gamma")
-            ),
-            {},
-        )
-        for point, trial in ((1, 0), (0, 1), (0, 0))
+    cells = [Cell(1, 0), Cell(0, 1), Cell(0, 0)]
+    frames = [
+        pl.concat([rows("Robust", trial)[::-1], rows("Alone", trial)]).with_columns(gamma=pl.lit(5 - point))
+        for point, trial in cells
     ]
+    finished = FinishedCells(cells, [frame.height for frame in frames], [{}] * 3, pl.concat(frames))
     made = store.assemble(tmp_path, manifest_of(policies=["Robust", "Alone"]), finished)
     expected = [
         (5 - point, policy, trial, t)
@@ -154,7 +154,7 @@ def test_the_table_is_sorted_by_point_and_by_the_order_of_the_spec(tmp_path: Pat
     ]
     assert made.select("gamma", "policy", "trial", "t").rows() == expected
     with pytest.raises(DataError, match="has no finished cell yet"):
-        store.assemble(tmp_path, manifest_of(), [])
+        store.assemble(tmp_path, manifest_of(), FinishedCells([], [], [], pl.DataFrame()))
 
 
 def test_the_rows_of_a_cell_by_hand() -> None:

@@ -187,8 +187,8 @@ class _Session:
         self.manifest.results_sha256 = store.write_results(self.path, frame)
         self.manifest.games_sha256 = store.write_games(self.path, self.manifest, parts)
         self.manifest.status = "done"
-        kernel_s = sum(float(part.notes["kernel_s"]) for part in parts)
-        prepare_s = sum(float(part.notes["prepare_s"]) for part in parts)
+        kernel_s = sum(float(notes["kernel_s"]) for notes in parts.notes)
+        prepare_s = sum(float(notes["prepare_s"]) for notes in parts.notes)
         self.manifest.timings = Timings(
             kernel_s=round(kernel_s, 3),
             prepare_s=round(prepare_s + described_s, 3),

@@ -21,7 +21,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Iterator, KeysView, Sequence
+from collections.abc import Iterator, KeysView
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -60,16 +60,19 @@ HEAD = struct.Struct("<4sIIQ16s")  # mark, point, trial, length of the rest, che
 FULL = 64 << 20
 """Bytes after which a new file is begun: none has to be read that does not fit the memory."""
 SYNC_S = 1.0
+TOGETHER = 1_000
+"""Cells whose rows become one table while they are read: a table of its own takes 10 kB, however small."""
 _read_record = msgspec.msgpack.Decoder(tuple[dict[str, str], bytes]).decode
 
 
 @dataclass(frozen=True, eq=False)
-class FinishedCell:
-    """The rows of a cell as read back, and the notes written with them."""
+class FinishedCells:
+    """Cells as read back, in order: how many rows each has, its notes, and the rows of all."""
 
-    cell: Cell
+    cells: list[Cell]
+    heights: list[int]
+    notes: list[dict[str, str]]
     frame: pl.DataFrame
-    notes: dict[str, str]
 
 
 class Parts:
@@ -161,26 +164,29 @@ class Parts:
             if entry not in kept and not entry.is_dir():
                 entry.unlink()
 
-    def read(self, *, trials: int | None = None) -> list[FinishedCell]:
-        """All finished cells, or those of the first trials, in order."""
+    def read(self, *, trials: int | None = None) -> FinishedCells:
+        """All finished cells, or those of the first trials."""
         import polars as pl
 
-        found: list[FinishedCell] = []
-        by_file: dict[Path, list[tuple[Cell, int, int]]] = {}
-        for cell, (path, start, stop) in self._places.items():
-            if trials is None or cell.trial < trials:
-                by_file.setdefault(path, []).append((cell, start, stop))
-        for path, records in by_file.items():
-            if path.suffix != ENDING:
-                found.append(
-                    FinishedCell(records[0][0], pl.read_parquet(path), pl.read_parquet_metadata(path))
-                )
-                continue
-            with _mapped(path) as data:
-                for cell, start, stop in records:
-                    notes, rows = _read_record(data[start:stop])
-                    found.append(FinishedCell(cell, pl.read_ipc_stream(io.BytesIO(rows)), notes))
-        return sorted(found, key=lambda one: one.cell)
+        places = sorted(each for each in self._places.items() if trials is None or each[0].trial < trials)
+        heights, notes, tables, frames = [], [], [], []
+        with contextlib.ExitStack() as opened:
+            files = {path for _, (path, _, _) in places if path.suffix == ENDING}
+            data = {path: opened.enter_context(_mapped(path)) for path in files}
+            for number, (_, (path, start, stop)) in enumerate(places, 1):
+                if path in data:
+                    note, rows = _read_record(data[path][start:stop])
+                    frames.append(pl.read_ipc_stream(io.BytesIO(rows)))
+                else:
+                    note = pl.read_parquet_metadata(path)
+                    frames.append(pl.read_parquet(path))
+                notes.append(note)
+                heights.append(frames[-1].height)
+                if len(frames) == TOGETHER or number == len(places):
+                    tables.append(pl.concat(frames, rechunk=True))
+                    frames.clear()
+        table = pl.concat(tables) if tables else pl.DataFrame()
+        return FinishedCells([cell for cell, _ in places], heights, notes, table)
 
 
 @contextmanager
@@ -360,15 +366,15 @@ def refuse_foreign(path: Path) -> None:
 # --- tables -------------------------------------------------------------------------------------------
 
 
-def assemble(path: Path, manifest: Manifest, parts: Sequence[FinishedCell]) -> pl.DataFrame:
+def assemble(path: Path, manifest: Manifest, finished: FinishedCells) -> pl.DataFrame:
     """The table of these cells, sorted by (sweep point, policy, trial, t)."""
     import polars as pl
 
-    if not parts:
+    if not finished.cells:
         raise DataError(f"{path} has no finished cell yet: run it again to go on")
     order = {label: number for number, label in enumerate(manifest.policies)}
-    points = np.repeat([one.cell.point for one in parts], [one.frame.height for one in parts])
-    table = pl.concat([one.frame for one in parts]).with_columns(
+    points = np.repeat([cell.point for cell in finished.cells], finished.heights)
+    table = finished.frame.with_columns(
         pl.col("policy").replace_strict(order, return_dtype=pl.Int64).alias("__policy"),
         pl.Series("__point", points),
     )
@@ -380,13 +386,13 @@ def write_results(path: Path, frame: pl.DataFrame) -> str:
     return _write_table(path / RESULTS, frame.rechunk())
 
 
-def write_games(path: Path, manifest: Manifest, parts: Sequence[FinishedCell]) -> str:
+def write_games(path: Path, manifest: Manifest, finished: FinishedCells) -> str:
     """The table of games, from the notes of the cells; returns its checksum."""
     rows = [
         row
-        for one in parts
-        if "game" in one.notes and one.cell.point < len(manifest.points)
-        for row in game_rows(manifest.points[one.cell.point], one.cell.trial, one.notes["game"])
+        for cell, notes in zip(finished.cells, finished.notes, strict=True)
+        if "game" in notes and cell.point < len(manifest.points)
+        for row in game_rows(manifest.points[cell.point], cell.trial, notes["game"])
     ]
     return _write_table(path / GAMES, frame_of(rows)) if rows else ""
 

@@ -226,10 +226,9 @@ def _with_scale(raw: Mapping[str, Any]) -> dict[str, Any]:
         )
     for key in ("horizon", "trials"):
         if key not in single:
-            near = get_close_matches(key, raw, n=1)
-            raise InputError(
-                f"{key}: missing{f', is it {near[0]}?' if near else ''}; a run needs horizon and trials"
-            )
+            near = get_close_matches(key, {*raw} - {*Spec.__struct_fields__}, n=1)
+            typo = f"{near[0]}: unknown key: did you mean {key!r}?" if near else f"{key}: missing;"
+            raise InputError(f"{typo} a run needs horizon and trials")
     # Checked here, so that a mistake is reported under the key that the file has.
     sizes = {key: whole(key, value) for key, value in single.items()}
     return {**{key: value for key, value in raw.items() if key not in single}, "scale": {"custom": sizes}}
