@@ -25,7 +25,7 @@ from typing import Any, ClassVar, Literal
 from rumormill.errors import InputError
 from rumormill.policies.base import Seat
 from rumormill.policies.forgetting import Forget
-from rumormill.policies.message_passing_agent import MessagePassingAgent, Rows, by_fewest_out
+from rumormill.policies.message_passing_agent import MessagePassingAgent, by_fewest_out
 from rumormill.policies.message_passing_policy import (
     FloodingPolicy,
     HopPart,
@@ -35,7 +35,7 @@ from rumormill.policies.message_passing_policy import (
 from rumormill.policies.origin_median import Count, OriginSamples
 from rumormill.policies.prior import Prior
 from rumormill.protocol import Message
-from rumormill.protocol.message import Heard, checked_rows, columns, plain_rows, rows_from_plain
+from rumormill.protocol.message import Heard, Rows, checked_rows, columns, plain_rows, rows_from_plain
 from rumormill.validate import is_whole, refused
 
 # How the guard keeps samples apart by origin.

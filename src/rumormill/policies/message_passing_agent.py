@@ -215,9 +215,6 @@ class Samples:
             arm.load(each)
 
 
-Rows = tuple[tuple[float, float], ...]
-
-
 def prior_state(policy: RobustPolicy, seat: Seat) -> PriorState | None:
     """The prior of a seat at the start of a game."""
     if seat.prior is None or not any(seat.prior.weights):

@@ -24,9 +24,9 @@ from typing import Any, ClassVar
 
 from rumormill.policies.base import Seat, mixed
 from rumormill.policies.centralized import CentralizedAgent, CentralizedMPUCB, LeaderPart
-from rumormill.policies.message_passing_agent import OwnDraws, Rows, first_best, ranked
+from rumormill.policies.message_passing_agent import OwnDraws, first_best, ranked
 from rumormill.protocol import Message
-from rumormill.protocol.message import plain_rows, rows_from_plain
+from rumormill.protocol.message import Rows, plain_rows, rows_from_plain
 
 
 @dataclass(frozen=True, kw_only=True)
