@@ -94,11 +94,11 @@ class Place:
 
     def run(self, out: str, *words: str) -> str:
         """What it printed on standard error."""
-        running = self.start(out, *words)
-        try:
-            _, err = running.communicate(timeout=240)
-        finally:
-            running.kill()
+        with self.start(out, *words) as running:
+            try:
+                _, err = running.communicate(timeout=600)
+            finally:
+                running.kill()
         assert running.returncode == 0, err
         return err
 
