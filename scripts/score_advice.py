@@ -1,42 +1,57 @@
 """Advice on the first half of real logs, scored on their second half against simple ways of choosing.
 
-    RUMORMILL_DATA=... python scripts/score_advice.py [NAME ...]      # the logs of $RUMORMILL_DATA/logs
+    RUMORMILL_DATA=... python scripts/score_advice.py [NAME ...]     # the logs of $RUMORMILL_DATA/logs
+    RUMORMILL_DATA=... python scripts/score_advice.py --leave-out    # constants from logs of other sources
 
 `NAME.csv` is the first half, `NAME.npz` holds both halves as tables [round, client, option], the README the
 options of the command line. Costs are ratios of mean outcomes (second half): recommended over the other way,
 or the other way round where more is better, so that less than 1 is a gain. Intervals: 95 %, paired, block
-bootstrap over the rounds.
+bootstrap over the rounds. Where a log is refused every agent keeps its own best arm, as without advice.
+
+`--leave-out` scores every source with the constants (cap and probe of a prior, what a kept arm has to gain)
+that did best on the logs of the others: fewest logs surely 5 % worse than agents alone, then the least cost
+over keeping the best.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 
-from rumormill.advice.advise import advise
+from rumormill.advice import replay
+from rumormill.advice.advise import advise, log_problem, no_progress
+from rumormill.advice.problem import Candidate
 from rumormill.advice.reading.columns import Columns
 from rumormill.advice.reading.log import Log, read_log
-from rumormill.advice.replay import LogProblem, block_length
+from rumormill.advice.replay import LogProblem, block_length, interval_of_differences
 from rumormill.advice.report_text import LogAdvice
+from rumormill.advice.search import Start, start_of
 from rumormill.errors import RumormillError
+from rumormill.policies import Prior
+from rumormill.seeds import root_seed
 
 Array = NDArray[np.float64]
 Actions = NDArray[np.int64]
 WAYS = ("alone", "keep-best", "grid", "UCB1", "eps-greedy", "uniform")
 RESAMPLES, EPSILON, SEEDS = 400, 0.1, 8
+CAPS, PROBES, BARS = (30, 300), (100, 300), (0.01, 0.05, 0.2)
+Row = dict[str, tuple[float, float, float]]
 ROW = re.compile(
     r"\| (\w+) \| (.*?) \| (\w+) \| .* \| (?P<way>minimise|maximise) \| (?P<unit>.*?) \| `(?P<options>.*)` \|"
 )
@@ -153,8 +168,15 @@ def stage_after(advice: LogAdvice, values: Array) -> LogProblem:
     )
 
 
-def ways_of(halves: Halves, advice: LogAdvice) -> dict[str, Array]:
-    """The outcome of every round of the second half, way by way."""
+def chosen_at(start: Start, sign: float, bar: float) -> Candidate:
+    """What is recommended where a kept arm has to gain this share of its outcome."""
+    more = interval_of_differences(sign * (start.best_fixed.paid - start.learner.paid))
+    costly = more.low > 0 and more.estimate > bar * abs(float(start.best_fixed.paid.mean()))
+    return (start.best_fixed if costly else start.learner).candidate
+
+
+def ways_of(halves: Halves, advice: LogAdvice, chosen: Sequence[Candidate]) -> list[dict[str, Array]]:
+    """The outcome of every round of the second half, way by way, for each that may be recommended."""
     log = advice.log
     names = list(halves.log.agents or ())
     values = np.ascontiguousarray(halves.later[:, [names.index(name) for name in log.agents or ()]])
@@ -168,8 +190,7 @@ def ways_of(halves: Halves, advice: LogAdvice) -> dict[str, Array]:
     signed = log.sign * log.value
     random = [outcome(values, eps_greedy(rewards, seed)) for seed in range(SEEDS)]
     fixed = np.broadcast_to(keep_best(log), values.shape[:2])
-    return {
-        "recommended": played(advice.chosen),
+    others = {
         "alone": played(advice.start.cold.candidate),
         "keep-best": outcome(values, fixed),
         "grid": max(tried, key=lambda each: log.sign * float(each.mean())),
@@ -177,6 +198,7 @@ def ways_of(halves: Halves, advice: LogAdvice) -> dict[str, Array]:
         "eps-greedy": np.mean(random, axis=0),
         "uniform": values.mean(axis=(1, 2)),
     }
+    return [{"recommended": played(each), **others} for each in chosen]
 
 
 # --- comparison -----------------------------------------------------------------------------------------
@@ -196,13 +218,82 @@ def ratio(one: Array, other: Array, sign: float) -> tuple[float, float, float]:
     return middle, float(low), float(high)
 
 
+def summary(title: str, rows: Sequence[Row], refused: int = 0) -> str:
+    """Geometric means, and how many logs are surely more than 5 % worse."""
+    means = [math.exp(float(np.mean([math.log(row[way][0]) for row in rows]))) for way in WAYS]
+    surely = [sum(row[way][1] > 1.05 for row in rows) for way in WAYS]
+    shown = "  ".join(f"{mean:5.3f} ({n} > 5 %)" for mean, n in zip(means, surely, strict=True))
+    kept = means[WAYS.index("keep-best")] ** (len(rows) / (len(rows) + refused))
+    also = f"   with {refused} refused: keep-best {kept:.3f}" if refused else ""
+    return f"{title + f', {len(rows)}':15} {shown}{also}"
+
+
+def line(name: str, row: Row, also: str = "") -> str:
+    """The costs of one log with their intervals."""
+    shown = "  ".join(f"{row[way][0]:5.3f} ({row[way][1]:.2f}-{row[way][2]:.2f})" for way in WAYS)
+    return f"{name:9} {shown}  {also}"
+
+
+def rows_of(halves: Halves, advice: LogAdvice, chosen: Sequence[Candidate]) -> list[Row]:
+    """The costs of what is recommended over those of every way."""
+    found = ways_of(halves, advice, chosen)
+    return [{way: ratio(one["recommended"], one[way], halves.log.sign) for way in WAYS} for one in found]
+
+
+def restarted(halves: Halves, advice: LogAdvice, cap: int, probe: int) -> list[Row]:
+    """The costs with these constants, for every share that a kept arm may have to gain."""
+    table, model, network, root = advice.table, advice.model, advice.network, root_seed(advice.seed)
+    known = replace(advice.known, _priors={})
+    with patch.object(replay, "Prior", partial(Prior, cap=cap, probe=probe)):
+        first = log_problem(table, model, network, known.values, advice.rounds[0], root, 1, no_progress)
+        start = start_of(first, advice.choice.chosen.candidate, advice.choice.alone.candidate)
+        assert start is not None
+        chosen = [chosen_at(start, halves.log.sign, bar) for bar in BARS]
+        return rows_of(halves, replace(advice, known=known), chosen)
+
+
+def left_out(several: Sequence[Halves]) -> None:
+    """Every source with the constants that did best on the other sources."""
+    found: dict[str, dict[tuple[int, int, float], Row]] = {}
+    source, refused = {halves.name: halves.source for halves in several}, 0
+    for halves in several:
+        try:
+            advice = advise(halves.log, jobs=1)
+        except RumormillError:
+            refused += 1
+            continue
+        drifts = advice.model.drift.drifts
+        for cap, probe in itertools.product(CAPS, PROBES):
+            rows = restarted(halves, advice, cap, probe)
+            for bar, row in zip(BARS, rows, strict=True):
+                found.setdefault(halves.name, {})[cap, probe, bar] = row
+                print(line(halves.name, row, f"{cap} {probe} {bar:g} {'drifts' * drifts}"), flush=True)
+    scored: dict[str, Row] = {}
+    for name, rows_by in found.items():
+        others = [rows for other, rows in found.items() if source[other] != source[name]]
+
+        def cost(given: tuple[int, int, float], others: Any = others) -> tuple[int, float]:
+            worse = sum(rows[given]["alone"][1] > 1.05 for rows in others)
+            return worse, sum(math.log(rows[given]["keep-best"][0]) for rows in others)
+
+        best = min(rows_by, key=cost)
+        scored[name] = rows_by[best]
+        print(line(name, scored[name], f"cap {best[0]}, probe {best[1]}, bar {best[2]:g}"))
+    print(summary("left out", list(scored.values()), refused))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("names", nargs="*")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--leave-out", action="store_true", help="constants from the logs of other sources")
     given = parser.parse_args()
+    several = list(halves_of(Path(os.environ["RUMORMILL_DATA"]) / "logs", given.names))
+    if given.leave_out:
+        left_out(several)
+        return
     found: list[dict[str, Any]] = []
-    for halves in halves_of(Path(os.environ["RUMORMILL_DATA"]) / "logs", given.names):
+    for halves in several:
         before = time.process_time()
         try:
             advice = advise(halves.log, jobs=1)
@@ -210,19 +301,12 @@ def main() -> None:
             print(f"{halves.name:9} refused: {str(error)[:90]}", flush=True)
             continue
         spent = time.process_time() - before
-        ways = ways_of(halves, advice)
-        row = {way: ratio(ways["recommended"], ways[way], halves.log.sign) for way in WAYS}
-        found.append(
-            {"name": halves.name, "source": halves.source, "drift": advice.model.drift.drifts, **row}
-        )
-        shown = "  ".join(f"{row[way][0]:5.3f} ({row[way][1]:.2f}-{row[way][2]:.2f})" for way in WAYS)
-        drift = "drift" if advice.model.drift.drifts else ""
-        print(f"{halves.name:9} {drift:5} {shown}  {spent:4.1f} s  {advice.chosen}", flush=True)
-    for title, rows in (("all", found), ("no drift", [each for each in found if not each["drift"]])):
-        means = [math.exp(float(np.mean([math.log(each[way][0]) for each in rows]))) for way in WAYS]
-        surely = [sum(each[way][1] > 1.05 for each in rows) for way in WAYS]
-        shown = "  ".join(f"{mean:5.3f} ({n} > 5 %)" for mean, n in zip(means, surely, strict=True))
-        print(f"{title + f', {len(rows)}':15} {shown}")
+        (row,) = rows_of(halves, advice, [advice.chosen])
+        drifts = advice.model.drift.drifts
+        found.append({"name": halves.name, "source": halves.source, "drift": drifts, **row})
+        print(line(halves.name, row, f"{spent:4.1f} s  {'drift, ' * drifts}{advice.chosen}"), flush=True)
+    print(summary("all", found, len(several) - len(found)))
+    print(summary("no drift", [each for each in found if not each["drift"]]))
     if given.json:
         given.json.write_text(json.dumps(found))
 

@@ -280,11 +280,11 @@ def _failures(advice: LogAdvice) -> list[Finding]:
     most, least = int(shares.argmax()), int(shares.argmin())
     if count:
         span = f"{shares[least]:.1%} to {shares[most]:.1%}"
-        text = f"{plural(count, 'outcome')} of {int(failures.tries.sum()):,} are missing, "
+        text = f"Missing outcomes: {count:,} of {int(failures.tries.sum()):,}, "
         text += (
             f"{shares[most]:.1%} of {log.arms[most]} and {shares[least]:.1%} of {log.arms[least]}; "
             if failures.differ
-            else "about as many of every arm; "
+            else "no arm surely more than others; "
         )
         if failures.cost is not None:
             verdict, text = "counted", f"{text}each counts as {log.amount(failures.cost)}."
@@ -542,7 +542,8 @@ def _more(advice: LogAdvice, one: Outcome, other: Outcome) -> float:
 
 def _by(advice: LogAdvice, more: float) -> str:
     """An amount in the direction of worse or better."""
-    return f"{advice.log.amount(abs(more))} per request {'worse' if more > 0 else 'better'}"
+    amount = f"{advice.log.amount(abs(more))} per request"
+    return f"{amount} {'worse' if more > 0 else 'better'}" if more else "no different"
 
 
 def _messages(advice: LogAdvice) -> list[str]:

@@ -211,7 +211,7 @@ def choose(problem: Problem, finals: Mapping[str, Sequence[Outcome]]) -> Recomme
         next(iter(against.items()), None),
         rejected,
         _restart(problem, liked) if problem.drifts else None,
-        _start(problem, liked.candidate, alone.candidate),
+        start_of(problem, liked.candidate, alone.candidate),
     )
 
 
@@ -247,7 +247,7 @@ def _worse(rest: Problem, chosen: Outcome, alone: Outcome) -> bool:
     return loss.low > 0 or paid.low > 0 or (loss.estimate > 0 and paid.estimate > 0)
 
 
-def _start(problem: Problem, liked: Candidate, alone: Candidate) -> Start | None:
+def start_of(problem: Problem, liked: Candidate, alone: Candidate) -> Start | None:
     """Warm or cold, with messages or without, or fixed arms.
 
     A warm start is the rule. Messages, which have proved themselves in cold starts, stay unless these games
