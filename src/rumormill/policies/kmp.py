@@ -149,7 +149,7 @@ class KMPAgent(MessagePassingAgent):
             super().use_all(news)
             return
         self.samples.add_all(*columns(news))
-        if type(news) is Heard and self.validator.claims_hold(news):
+        if type(news) is Heard and type(self).hear is KMPAgent.hear and self.validator.claims_hold(news):
             self.heard.update(zip(news.line.origins, news, strict=True))
             return
         for message in news:
