@@ -243,6 +243,7 @@ ODDITIES = len(odd_batches(rm.Message(0, 1, 0, 0.0)))
         rm.CentralizedMPUCB(**PLAIN),
         rm.KMPUCB(**PLAIN),
         rm.KMPUCB(guard=1, **PLAIN),
+        rm.HTHMUCB(**PLAIN),
         rm.KMPUCB(forget=Forget(window=20), **PLAIN),
         rm.KMPUCB(quiet=0.5, **PLAIN),
         rm.Default(gamma=1),
