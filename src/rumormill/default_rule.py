@@ -302,6 +302,10 @@ def test_shapes(beliefs: Beliefs) -> None:
     that the stored samples cannot tell apart show where means rank another arm first.
     """
     n_arms, room, now = len(beliefs.n), len(beliefs.store[0]), beliefs.now
+    pooled, single = skewed(beliefs)
+    if not (pooled or single):  # locations of symmetric laws are means, whatever their shapes
+        now[MEANS] = 0.0
+        return
     most = 0
     for arm in range(n_arms):
         if beliefs.n[arm] > beliefs.n[most]:
@@ -309,7 +313,6 @@ def test_shapes(beliefs: Beliefs) -> None:
         locate(beliefs, arm)
     location, m = beliefs.value[most], min(int(beliefs.n[most]), room)
     bias, mean = 0.0, 0.0
-    pooled, single = skewed(beliefs)
     if pooled:
         update_mean(beliefs, most)
         mean = beliefs.value[most]
@@ -331,9 +334,9 @@ def test_shapes(beliefs: Beliefs) -> None:
     for arm in range(n_arms):
         beliefs.known[arm] = -1.0
     now[SHAPE] = largest
-    if ((pooled or single) and largest > SHAPE_ENTER) or doubt == 2.0:
+    if largest > SHAPE_ENTER or doubt == 2.0:
         now[MEANS] = 1.0
-    elif (not (pooled or single) or largest < SHAPE_LEAVE) and doubt == 0.0:
+    elif largest < SHAPE_LEAVE and doubt == 0.0:
         now[MEANS] = 0.0
 
 
