@@ -26,8 +26,8 @@ SKEWED, SCALE_ERROR, SCALE_LEVEL, DOUBT_LEAVE = 6.0, 1.2, 2.0, 1.5
 LARGEST_INDEX, TAIL_PART = 0.8, 0.25
 OMEGA, MEAN_GROWTH = 16.0, 1.02
 
-# Places in Beliefs.now.
-FITTED, CLIP, NEXT_FIT, MEANS, POOLED_SQUARE, POOLED_INSIDE, SHAPE, BOUNDED = 0, 1, 2, 3, 4, 5, 6, 7
+# Places in Beliefs.now; 6 is free, saved states have it.
+FITTED, CLIP, NEXT_FIT, MEANS, POOLED_SQUARE, POOLED_INSIDE, BOUNDED = 0, 1, 2, 3, 4, 5, 7
 NOW = 8
 
 
@@ -295,7 +295,7 @@ def join(beliefs: Beliefs, arm: int) -> None:
 
 
 def test_shapes(beliefs: Beliefs) -> None:
-    """Whether locations rank the arms as means do: sets MEANS and SHAPE.
+    """Whether locations rank the arms as means do: sets MEANS.
 
     The arm with most samples (the lowest on ties) is compared with every other. If its law is skewed, mean
     and location differ by b; if scales differ by a factor e^d, so do differences of locations, by b d. Tails
@@ -333,7 +333,6 @@ def test_shapes(beliefs: Beliefs) -> None:
                     doubt = max(doubt, 1.0)
     for arm in range(n_arms):
         beliefs.known[arm] = -1.0
-    now[SHAPE] = largest
     if largest > SHAPE_ENTER or doubt == 2.0:
         now[MEANS] = 1.0
     elif largest < SHAPE_LEAVE and doubt == 0.0:
