@@ -301,12 +301,11 @@ def test_shapes(beliefs: Beliefs) -> None:
     and location differ by b; if scales differ by a factor e^d, so do differences of locations, by b d. Tails
     that the stored samples cannot tell apart show where means rank another arm first.
     """
-    n_arms, room, now = len(beliefs.n), len(beliefs.store[0]), beliefs.now
+    n_arms, room, now, most = len(beliefs.n), len(beliefs.store[0]), beliefs.now, 0
     pooled, single = skewed(beliefs)
     if not (pooled or single):  # locations of symmetric laws are means, whatever their shapes
         now[MEANS] = 0.0
         return
-    most = 0
     for arm in range(n_arms):
         if beliefs.n[arm] > beliefs.n[most]:
             most = arm
