@@ -4,8 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-# A file stays with one worker, and its fixtures are made once.
+# A file stays with one worker, and its fixtures are made once. Examples of properties are the same in every
+# run; `make test-slow` draws others.
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile
+SAME := --hypothesis-profile=ci
 
 # Tests that play every kernel with a vector loop.
 PLAIN_SIMD := $(addprefix tests/kernels/test_,lanes.py keyed.py choosing.py averages.py small_games.py last_round.py) \
@@ -82,15 +84,16 @@ FAST := $(call in,.,house core seat bad_input machine checks) tests/protocol \
 	$(call in,cli,words data progress figure watch) $(call in,docs,references)
 
 test-fast: $(VENV)/.dev
-	$(PYTEST) -m "not slow" -k "not several_arms" $(FAST)
+	$(PYTEST) $(SAME) -m "not slow" -k "not several_arms" $(FAST)
 
 test: $(VENV)/.dev
-	$(PYTEST) -m "not slow"
+	$(PYTEST) $(SAME) -m "not slow"
 
 # Also the site followed to the letter in a fresh environment, and 300 small faults at random places of the
 # whole tree: what share do the ordinary tests notice?
 test-slow: $(VENV)/.dev
 	$(PYTEST) -m slow
+	$(PYTEST) -m "not slow" $$(grep -rl --include='test_*.py' 'from hypothesis' tests)
 	$(BIN)/python -m scripts.newcomer
 	$(BIN)/python scripts/mutants.py --sample 300 --seed 1 --thorough
 
