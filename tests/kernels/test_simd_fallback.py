@@ -112,8 +112,9 @@ def test_parts_are_optimised_in_the_kernel_alone(monkeypatch: pytest.MonkeyPatch
     (compiled,) = half.overloads.values()
     assert type(compiled.library).__name__ == "LinkedLibrary"
     monkeypatch.delattr("numba.core.codegen.JITCodeLibrary")
-    assert jit.linked_only() == {}
-    monkeypatch.setattr(jit, "_LINKED_ONLY", {})
+    assert jit.compilers() == ({}, {})
+    monkeypatch.setattr(jit, "_WHOLE", {})
+    monkeypatch.setattr(jit, "_LINKED", {})
     half = jit.part(lambda x: 0.5 * x)
     whole = jit.kernel(lambda x: half(x) + half(x))
     assert whole(5.0) == 5.0

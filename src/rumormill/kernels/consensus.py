@@ -113,14 +113,8 @@ def choose_by_consensus(t: int, rules: ConsensusRules, state: ConsensusState) ->
     """
     n_arms, action, workspace, place = rules.n_arms, state.action, state.workspace, state.place
     n_agents = action.shape[0]
-    total, count, n_eff, best, second, slack = (
-        workspace[0],
-        workspace[1],
-        workspace[2],
-        workspace[3],
-        workspace[4],
-        workspace[5],
-    )
+    total, count, n_eff = workspace[0], workspace[1], workspace[2]
+    best, second, slack = workspace[3], workspace[4], workspace[5]
     scale, drift, exponent = rules.scale[t], rules.drift[t], rules.exponent
     best[:] = -np.inf
     second[:] = -np.inf

@@ -38,7 +38,7 @@ _FROM_KERNELS = {**_FROM_PYTHON, "no_cpython_wrapper": True}
 
 def kernel(function: F) -> F:
     """Compile on first use and keep the machine code on disk."""
-    compiled: Any = numba.njit(cache=_CACHES, **_FROM_PYTHON)(function)
+    compiled: Any = numba.njit(cache=_CACHES, **_WHOLE, **_FROM_PYTHON)(function)
     if _CACHES and hasattr(compiled, "py_func"):
         # numba checks the age of the file a function stands in, but not of the files whose functions were
         # compiled into it: a stamp of all kernels' text makes stale code impossible. As part of the version
@@ -63,7 +63,7 @@ def closure_key(function: Any) -> tuple[Any, ...]:
 
 def part(function: F) -> F:
     """A part of a kernel, compiled into its callers. Cheap to compile if it takes no more than it needs."""
-    return _only_from_kernels(numba.njit(**_LINKED_ONLY, **_FROM_KERNELS)(function))
+    return _only_from_kernels(numba.njit(**_LINKED, **_FROM_KERNELS)(function))
 
 
 def step(function: F) -> F:
@@ -107,17 +107,66 @@ def alone(function: F) -> F:
 # --- private names of numba: used where they exist ----------------------------------------------------------
 
 
-def linked_only() -> dict[str, Any]:
-    """Options of functions that are only ever linked into others; none if this numba has other names.
+def compilers() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of kernels and of parts: numba's compiler without what costs most; none if this numba has
+    other names.
 
-    By itself numba optimises every function, translates it to machine code, and does so again inside of each
-    caller. Parts are left as they are: the kernel that they are linked into is optimised once, as a whole.
+    For every block of a step that numba inlines it copies all names of the step, and for every call whose
+    type it looks up it reads all flags by name. By itself it optimises every function, translates it to
+    machine code, and does so again inside of each caller: parts are left as they are, and the kernel that
+    they are linked into is optimised once, as a whole.
     """
     try:
         from numba.core.codegen import JITCodeLibrary
-        from numba.core.compiler import Compiler
+        from numba.core.compiler import Compiler, DefaultPassBuilder, Flags
+        from numba.core.compiler_machinery import register_pass
+        from numba.core.inline_closurecall import InlineWorker
+        from numba.core.ir import Block
+        from numba.core.untyped_passes import InlineInlinables
     except ImportError:
-        return {}
+        return {}, {}
+
+    class OwnBlock(Block):  # type: ignore[misc]
+        """A block of a step that was read for one call: no other call needs a copy."""
+
+        def __deepcopy__(self, memo: object) -> OwnBlock:
+            return self
+
+    class Worker(InlineWorker):  # type: ignore[misc]
+        def run_untyped_passes(self, *given: Any) -> Any:
+            found = super().run_untyped_passes(*given)
+            for block in found.blocks.values():
+                block.__class__ = OwnBlock
+            return found
+
+    @register_pass(mutates_CFG=True, analysis_only=False)
+    class InlineSteps(InlineInlinables):  # type: ignore[misc]
+        def _do_work(self, *given: Any) -> Any:
+            given[-1].__class__, given[-1]._compiler_pipeline = Worker, untyped
+            return super()._do_work(*given)
+
+    def with_steps(found: Any) -> Any:
+        swap = {InlineInlinables: InlineSteps}
+        found.passes = [(swap.get(each, each), why) for each, why in found.passes]
+        found.finalize()
+        return found
+
+    def untyped(state: Any) -> Any:
+        return with_steps(DefaultPassBuilder.define_untyped_pipeline(state))
+
+    class SameFlags(Flags):  # type: ignore[misc]
+        __slots__, __hash__ = (), Flags.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            return self._values == other._values if type(other) is SameFlags else super().__eq__(other)
+
+    class KernelCompiler(Compiler):  # type: ignore[misc]
+        def __init__(self, *given: Any) -> None:
+            *others, flags, types = given
+            super().__init__(*others, SameFlags(flags), types)
+
+        def define_pipelines(self) -> list[Any]:
+            return [with_steps(each) for each in super().define_pipelines()]
 
     class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
         """LLVM code that callers link, without machine code."""
@@ -136,13 +185,11 @@ def linked_only() -> dict[str, Any]:
         def get_pointer_to_function(self, name: str) -> int:
             return 0  # as numba says it of a symbol that is not defined
 
-    class LinkedCompiler(Compiler):  # type: ignore[misc]
-        """numba's compiler, with a library of this kind."""
-
+    class PartCompiler(KernelCompiler):
         def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
             super().__init__(typing, target, library or LinkedLibrary(target.codegen(), "part"), *rest)
 
-    return {"pipeline_class": LinkedCompiler}
+    return {"pipeline_class": KernelCompiler}, {"pipeline_class": PartCompiler}
 
 
 def _nothing() -> None:
@@ -174,12 +221,12 @@ def caches(dispatcher: Any) -> bool:
     return stamped and callable(getattr(cache, "_index_key", None))
 
 
-_CACHES, _LINKED_ONLY = True, linked_only()
+_CACHES, (_WHOLE, _LINKED) = True, compilers()
 if not numba.config.DISABLE_JIT:
     if not has_options(_FROM_PYTHON):
         _FROM_PYTHON = dict(_PUBLIC)
     if not (has_options(_FROM_KERNELS) and refuses_python(numba.njit(_nothing))):
-        _FROM_KERNELS, _LINKED_ONLY = dict(_FROM_PYTHON), {}
+        _FROM_KERNELS, _LINKED = dict(_FROM_PYTHON), {}
     if not caches(numba.njit(cache=True)(_nothing)):
         _CACHES = False
         notice = f"the cache of numba {numba.__version__} is unknown: kernels are compiled in every process"

@@ -189,12 +189,8 @@ def select_samples(
         ):
             x = corrupted_value(x, now.drawn[slot, origin], corruption.way, corruption.amount)
             need, power = rank_by_rules(kind, x, arm, rules, memory)
-        in_flight.arm[used], in_flight.x[used], in_flight.need[used], in_flight.power[used] = (
-            arm,
-            x,
-            need,
-            power,
-        )
+        in_flight.arm[used], in_flight.x[used] = arm, x
+        in_flight.need[used], in_flight.power[used] = need, power
         in_flight.source[used] = origin
         used += 1
     return used

@@ -191,12 +191,8 @@ def deliver(
 def estimate_tile(low: int, high: int, partition: Partition, fewest: Floats) -> None:
     """The means and counts of a tile, and the fewest samples in it."""
     for arm in range(partition.n.shape[0]):
-        n, total, mean, count = (
-            partition.n[arm],
-            partition.total[arm],
-            partition.mean[arm],
-            partition.counts[arm],
-        )
+        n, total = partition.n[arm], partition.total[arm]
+        mean, count = partition.mean[arm], partition.counts[arm]
         for lane in range(high - low):
             mean[lane] = total[low + lane] / n[low + lane]
         least = fewest[arm]

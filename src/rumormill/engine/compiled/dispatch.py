@@ -101,15 +101,8 @@ def selects_samples(policy: Any) -> bool:
 def _message_passing(policy: Any, plan: HopPlan, inputs: LayoutInputs, **given: Any) -> Layout:
     """On a perfect channel arrivals depend on distance only; otherwise they are simulated."""
     if inputs.world.plain and not selects_samples(policy):
-        return MessagePassingLayout.build(
-            policy,
-            inputs.network,
-            plan.gamma,
-            inputs.n_arms,
-            prior=inputs.prior,
-            constraint=inputs.constraint,
-            **given,
-        )
+        given |= {"prior": inputs.prior, "constraint": inputs.constraint}
+        return MessagePassingLayout.build(policy, inputs.network, plan.gamma, inputs.n_arms, **given)
     return LossyLayout.build_lossy(inputs, policy, plan, **given)
 
 

@@ -202,18 +202,8 @@ class MessagePassingLayout:
         reach, sources = self.reach, self.sources
         if self.k > 1:
             reach, sources = several_sources(reach, sources, self.k)
-        return empty_general(
-            features,
-            self.mean,
-            rules,
-            constants,
-            sources,
-            leads,
-            copies,
-            prior_arrays(self.prior, self.reach.learners, self.policy.zeta),
-            reach,
-            self.k,
-        )
+        prior, mean = prior_arrays(self.prior, self.reach.learners, self.policy.zeta), self.mean
+        return empty_general(features, mean, rules, constants, sources, leads, copies, prior, reach, self.k)
 
     def _rules(self, source: RewardSource, horizon: int) -> tuple[Rules, EstimatorConstants]:
         policy, reach, messaging = self.policy, self.reach, self.policy.start_and_quiet
