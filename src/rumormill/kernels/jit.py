@@ -107,24 +107,17 @@ def alone(function: F) -> F:
 # --- private names of numba: used where they exist ----------------------------------------------------------
 
 
-def compilers() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of kernels and of parts: numba's compiler without what costs most; none if this numba has
-    other names.
+def fast_compiler() -> Any:
+    """numba's compiler without two things that cost much of a first game's time.
 
     For every block of a step that numba inlines it copies all names of the step, and for every call whose
-    type it looks up it reads all flags by name. By itself it optimises every function, translates it to
-    machine code, and does so again inside of each caller: parts are left as they are, and the kernel that
-    they are linked into is optimised once, as a whole.
+    type it looks up it reads all flags by name.
     """
-    try:
-        from numba.core.codegen import JITCodeLibrary
-        from numba.core.compiler import Compiler, DefaultPassBuilder, Flags
-        from numba.core.compiler_machinery import register_pass
-        from numba.core.inline_closurecall import InlineWorker
-        from numba.core.ir import Block
-        from numba.core.untyped_passes import InlineInlinables
-    except ImportError:
-        return {}, {}
+    from numba.core.compiler import Compiler, DefaultPassBuilder, Flags
+    from numba.core.compiler_machinery import register_pass
+    from numba.core.inline_closurecall import InlineWorker
+    from numba.core.ir import Block
+    from numba.core.untyped_passes import InlineInlinables
 
     class OwnBlock(Block):  # type: ignore[misc]
         """A block of a step that was read for one call: no other call needs a copy."""
@@ -168,6 +161,22 @@ def compilers() -> tuple[dict[str, Any], dict[str, Any]]:
         def define_pipelines(self) -> list[Any]:
             return [with_steps(each) for each in super().define_pipelines()]
 
+    return KernelCompiler
+
+
+def compilers() -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of kernels and of parts; none if this numba has other names.
+
+    By itself numba optimises every function, translates it to machine code, and does so again inside of each
+    caller. Parts are left as they are: the kernel that they are linked into is optimised once, as a whole.
+    """
+    try:
+        from numba.core.codegen import JITCodeLibrary
+
+        whole: Any = fast_compiler()
+    except ImportError:
+        return {}, {}
+
     class LinkedLibrary(JITCodeLibrary):  # type: ignore[misc]
         """LLVM code that callers link, without machine code."""
 
@@ -185,11 +194,11 @@ def compilers() -> tuple[dict[str, Any], dict[str, Any]]:
         def get_pointer_to_function(self, name: str) -> int:
             return 0  # as numba says it of a symbol that is not defined
 
-    class PartCompiler(KernelCompiler):
+    class PartCompiler(whole):  # type: ignore[misc]
         def __init__(self, typing: Any, target: Any, library: Any, *rest: Any) -> None:
             super().__init__(typing, target, library or LinkedLibrary(target.codegen(), "part"), *rest)
 
-    return {"pipeline_class": KernelCompiler}, {"pipeline_class": PartCompiler}
+    return {"pipeline_class": whole}, {"pipeline_class": PartCompiler}
 
 
 def _nothing() -> None:

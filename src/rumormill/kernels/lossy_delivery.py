@@ -33,7 +33,7 @@ from rumormill.kernels.means_stored import store
 from rumormill.kernels.means_sums import add_dense, count_and_add, power_of_size, required_rank
 from rumormill.kernels.origins import add_from_origin, store_row
 from rumormill.kernels.rounds import sort_by_arm
-from rumormill.kernels.simd.masked_add import LANES
+from rumormill.kernels.simd.masked_add import LANES, lowest_bit
 from rumormill.kernels.state import (
     ANY,
     CATONI,
@@ -47,7 +47,6 @@ from rumormill.kernels.state import (
     WINDOW,
     Calendar,
     Flags,
-    Floats,
     ForgetState,
     Memory,
     Rules,
@@ -349,31 +348,25 @@ def surviving_links(t: np.uint64, limit: np.uint64, keys: Keys) -> np.uint64:
 @step
 def update_best_rows(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
     """The rows with most samples: of those that arrive only the best counts, mostly one of the top few."""
-    rows, sent = memory.rows, memory.ring.sent[t % memory.ring.sent.shape[0]]
-    slot, top = t % rows.n.shape[0], lossy.one_hop.top
+    rows, sent, links = memory.rows, memory.ring.sent[t % memory.ring.sent.shape[0]], lossy.links
+    slot, top, words = t % rows.n.shape[0], lossy.one_hop.top, lossy.one_hop.words
     for arm in range(rules.n_arms):
-        n = rows.n[slot, arm]
+        n, mean, best = rows.n[slot, arm], rows.mean[slot, arm], lossy.best_rows
         top_by_count(n, top)
-        for v in range(up.shape[0]):
-            found = -1
+        for w in range(words.shape[0]):
+            left = ~np.uint64(0) >> np.uint64(max((w + 1) * LANES - up.shape[0], 0))
             for i in range(top.shape[0]):
-                if n[top[i]] < lossy.best_rows.n[arm, v]:
-                    break
-                if sent[top[i]] and receives(v, top[i], lossy.one_hop.words):
-                    found = top[i]
-                    break
-                if i == top.shape[0] - 1:
-                    found = best_neighbour(v, n, sent, lossy)
-            if found >= 0:
-                update_best_row(t, v, arm, found, rows.mean[slot, arm, found], n[found], lossy.best_rows)
-
-
-@step
-def best_neighbour(v: int, n: Floats, sent: Flags, lossy: LossyState) -> int:
-    """The neighbour with most samples whose message agent v receives; -1 if there is none."""
-    found = -1
-    for i in range(lossy.links.indptr[v], lossy.links.indptr[v + 1]):
-        a = lossy.links.indices[i]
-        if sent[a] and receives(v, a, lossy.one_hop.words) and (found < 0 or n[a] > n[found]):
-            found = a
-    return found
+                word = words[w, top[i]] & left if sent[top[i]] else np.uint64(0)
+                left ^= word
+                while word != 0:
+                    v = w * LANES + lowest_bit(word)
+                    word &= word - np.uint64(1)
+                    update_best_row(t, v, arm, top[i], mean[top[i]], n[top[i]], best)
+            while left != 0:  # none of the top few arrived
+                v = w * LANES + lowest_bit(left)
+                left &= left - np.uint64(1)
+                few = n[top[top.shape[0] - 1]] < best.n[arm, v]
+                for i in range(links.indptr[v], links.indptr[v] if few else links.indptr[v + 1]):
+                    a = links.indices[i]
+                    if sent[a] and receives(v, a, words):
+                        update_best_row(t, v, arm, a, mean[a], n[a], best)
