@@ -24,7 +24,6 @@ from rumormill.kernels.consensus import (
 )
 from rumormill.kernels.lossy_state import LOST
 from rumormill.kernels.simd.row_sums import LANES, MOST_VECTORS, RowSums
-from rumormill.policies import DDUCB, ConsensusPlan, DelayedPlan
 
 SETS = 1 << IDS_PER_BLOCK
 SIZE = np.array([bits.bit_count() for bits in range(SETS)])
@@ -104,7 +103,7 @@ def moments_for(policy: Any, source: RewardSource) -> Any:
 class ConsensusLayout:
     """A policy with a `rule(moments)` for averages, on a network."""
 
-    def __init__(self, policy: Any, plan: ConsensusPlan, inputs: LayoutInputs) -> None:
+    def __init__(self, policy: Any, plan: Any, inputs: LayoutInputs) -> None:
         network = inputs.network
         self.policy, self.network, self.plan, self.world = policy, network, plan, inputs.world
         self.sums = neighbour_sums(network)
@@ -127,7 +126,7 @@ class ConsensusTrial:
         self.output = empty_output(n_agents, opening)
         rounds = range(1, horizon + 1)
         clip = rule.clip or (lambda t: 0.0)
-        self.rules = ConsensusRules(
+        self.rules: Any = ConsensusRules(
             n_arms=n_arms,
             weight=layout.plan.weight,
             exponent=rule.exponent,
@@ -142,7 +141,7 @@ class ConsensusTrial:
             sums=layout.sums,
         )
         table = empty_table(2 * n_arms, n_agents, layout.sums)
-        self.state = ConsensusState(
+        self.state: Any = ConsensusState(
             table=table,
             place=np.array(np.divmod(np.arange(2 * n_arms), table.shape[2])),
             anchor=np.zeros((n_arms, n_agents)),
@@ -168,11 +167,8 @@ class LossyConsensusTrial(ConsensusTrial):
         super().__init__(layout, opening)
         self.conditions = layout.world.of_trial(layout.network, opening.source, opening.horizon, opening.seed)
         links = links_of(layout.network, 1, self.conditions)
-        self.links = (
-            links,
-            np.full((1, len(links.indices)), LOST, dtype=np.int16),
-            np.zeros(2, dtype=np.int64),
-        )
+        late, counters = np.full((1, len(links.indices)), LOST, dtype=np.int16), np.zeros(2, dtype=np.int64)
+        self.links = links, late, counters
 
     def advance(self, first: int, draws: NDArray[np.float64], rewards: RewardStream) -> None:
         ups = self.conditions.up(first, first + len(draws))
@@ -183,21 +179,14 @@ class LossyConsensusTrial(ConsensusTrial):
         return finished(self.output, self.output.messages, self.n_arms, self.output.agent_rounds)
 
 
-class DelayedLayout:
+class DelayedLayout(ConsensusLayout):
     """DDUCB on a network."""
-
-    def __init__(self, policy: DDUCB, plan: DelayedPlan, inputs: LayoutInputs) -> None:
-        network = inputs.network
-        self.policy, self.network, self.plan = policy, network, plan
-        self.sums = neighbour_sums(network)
-        self.deliveries = int(network.degrees.sum())
-        self.rounds_per_block = rounds_for(COST_PER_LINK * self.deliveries)
 
     def start(self, opening: Opening) -> DelayedTrial:
         return DelayedTrial(self, opening)
 
 
-class DelayedTrial:
+class DelayedTrial(ConsensusTrial):
     """One trial of DDUCB."""
 
     def __init__(self, layout: DelayedLayout, opening: Opening) -> None:
@@ -235,7 +224,3 @@ class DelayedTrial:
 
     def advance(self, first: int, draws: NDArray[np.float64], rewards: RewardStream) -> None:
         play_delayed_block(first, draws, law_of(rewards), self.rules, self.state, self.output)
-
-    def finish(self) -> Trial:
-        messages = np.asarray(self.output.marks * self.layout.deliveries, dtype=np.int64)
-        return finished(self.output, messages, rows_sent=self.n_arms)
