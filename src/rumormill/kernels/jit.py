@@ -171,9 +171,8 @@ def compilers() -> tuple[dict[str, Any], dict[str, Any]]:
     caller. Parts are left as they are: the kernel that they are linked into is optimised once, as a whole.
     """
     try:
-        from numba.core.codegen import JITCodeLibrary
-
         whole: Any = fast_compiler()
+        from numba.core.codegen import JITCodeLibrary
     except ImportError:
         return {}, {}
 

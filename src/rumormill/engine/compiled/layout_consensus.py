@@ -119,8 +119,7 @@ class ConsensusTrial:
 
     def __init__(self, layout: ConsensusLayout, opening: Opening) -> None:
         source, horizon = opening.source, opening.horizon
-        network, n_arms = layout.network, source.n_arms
-        n_agents = network.n_agents
+        network, n_arms, n_agents = layout.network, source.n_arms, layout.network.n_agents
         rule = layout.policy.rule(moments_for(layout.policy, source))
         self.layout, self.n_arms = layout, n_arms
         self.output = empty_output(n_agents, opening)
@@ -190,9 +189,8 @@ class DelayedTrial(ConsensusTrial):
     """One trial of DDUCB."""
 
     def __init__(self, layout: DelayedLayout, opening: Opening) -> None:
-        source = opening.source
-        policy, network, n_arms = layout.policy, layout.network, source.n_arms
-        n_agents = network.n_agents
+        source, policy, network = opening.source, layout.policy, layout.network
+        n_arms, n_agents = source.n_arms, network.n_agents
         self.layout, self.n_arms = layout, n_arms
         self.output = empty_output(n_agents, opening)
         self.rules = DelayedRules(
