@@ -108,11 +108,8 @@ def alone(function: F) -> F:
 
 
 def fast_compiler() -> Any:
-    """numba's compiler without two things that cost much of a first game's time.
-
-    For every block of a step that numba inlines it copies all names of the step, and for every call whose
-    type it looks up it reads all flags by name.
-    """
+    """numba's compiler, which copies all names of a step for every block of it that it inlines, and reads all
+    flags by name for every call whose type it looks up, without these two."""
     from numba.core.compiler import Compiler, DefaultPassBuilder, Flags
     from numba.core.compiler_machinery import register_pass
     from numba.core.inline_closurecall import InlineWorker
@@ -165,12 +162,14 @@ def fast_compiler() -> Any:
 
 
 def compilers() -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of kernels and of parts; none if this numba has other names.
+    """Options of kernels and of parts; none if numba is newer than those tried, or has other names.
 
-    By itself numba optimises every function, translates it to machine code, and does so again inside of each
-    caller. Parts are left as they are: the kernel that they are linked into is optimised once, as a whole.
+    By itself numba optimises every function and translates it to machine code, again inside of each caller.
+    Parts are left as they are: the kernel that they are linked into is optimised once.
     """
     try:
+        if numba.version_info.short > (0, 68):
+            raise ImportError
         whole: Any = fast_compiler()
         from numba.core.codegen import JITCodeLibrary
     except ImportError:
