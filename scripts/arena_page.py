@@ -20,7 +20,7 @@ from rumormill.text import number
 
 # Scale, cells and trials of every published table.
 TABLES = {
-    "perfect": ("full", ["*/*/perfect"], 12),
+    "perfect": ("full", ["*/*/perfect"], 24),
     "change": ("full", ["*/*/change"], 6),
     "lossy": ("full", ["*/*/lossy"], 2),
     "liar": ("full", ["*/*/liar"], 1),
