@@ -623,10 +623,9 @@ def origin_clip(rank: float, L: float, root: float, p: float) -> float:
     return root * max(1.0, rank / L) ** (1.0 / p)
 
 
-def snake_group(place: int, groups: int) -> int:
-    """Which group the origin at a place is dealt into: to and fro, so that groups get about the same."""
-    turn, column = place // groups, place % groups
-    return column if turn % 2 == 0 else groups - 1 - column
+def snake_step(group: int, step: int, groups: int) -> tuple[int, int]:
+    """Into which group the next origin is dealt: to and fro, so that groups get about the same."""
+    return (group + step, step) if 0 <= group + step < groups else (group, -step)
 
 
 # --- consensus ------------------------------------------------------------------------------------------

@@ -83,7 +83,8 @@ def _origins(rng: np.random.Generator, n: int) -> list[Case]:
 
 
 def _snakes(rng: np.random.Generator, n: int) -> list[Case]:
-    return _columns(rng.integers(0, 1000, n), 2 * rng.integers(0, 20, n) + 1)
+    groups = 2 * rng.integers(0, 20, n) + 1
+    return _columns(rng.integers(0, groups), rng.choice([-1, 1], n), groups)
 
 
 def _shrinking(rng: np.random.Generator, n: int) -> list[Case]:
@@ -439,7 +440,7 @@ COMPARISONS = (
     Comparison("tuned_reach", means_sketch.tuned_reach, formulas.tuned_reach, _four),
     Comparison("histogram_bin", means_sketch.histogram_bin, formulas.histogram_bin, _bins),
     Comparison("origin_clip", origins.origin_clip, formulas.origin_clip, _origins),
-    Comparison("snake_group", origins.snake_group, formulas.snake_group, _snakes),
+    Comparison("snake_step", origins.snake_step, formulas.snake_step, _snakes),
     Comparison("upper_rank", means_sketch.upper_rank, formulas.upper_rank, _ranks),
     Comparison("moss_phi", means_sketch.moss_phi, formulas.moss_phi, _phis),
     Comparison("moss_clip", means_sketch.moss_clip, formulas.moss_clip, _moss_clips),

@@ -31,7 +31,7 @@ from rumormill.kernels.lossy_state import SCALED, SHIFTED, LossyState
 from rumormill.kernels.means_sketch import add_to_sketch, histogram_bin
 from rumormill.kernels.means_stored import store
 from rumormill.kernels.means_sums import add_dense, count_and_add, power_of_size, required_rank
-from rumormill.kernels.origins import add_from_origin, store_row
+from rumormill.kernels.origins import add_from_origin
 from rumormill.kernels.rounds import sort_by_arm
 from rumormill.kernels.simd.masked_add import LANES, lowest_bit
 from rumormill.kernels.state import (
@@ -136,7 +136,7 @@ def update_leader_and_rows(
 ) -> None:
     """Store the leader's newest arm, and the rows with most samples."""
     now, in_flight, rows, corruption = lossy.now, lossy.in_flight, memory.rows, lossy.corruption
-    slots, leader = memory.ring.arm.shape[0], rules.leader_of[v]
+    slots, leader, origins = memory.ring.arm.shape[0], rules.leader_of[v], lossy.origins
     if leader >= 0:
         for i in range(count):
             if in_flight.origin[i] == leader and in_flight.when[i] > now.leader_round[v]:
@@ -148,8 +148,10 @@ def update_leader_and_rows(
         corrupted = corruption.rows and corruption.at_receiver
         if corrupted:
             corrupted = happens(key_of_three(corruption.key, v, origin, when), corruption.limit)
-        if (forgets or kind == ORIGIN_MEDIAN) and when < lossy.origins.newest[v, origin]:
-            continue
+        if forgets or kind == ORIGIN_MEDIAN:
+            if when < origins.newest[v, origin]:
+                continue
+            origins.newest[v, origin] = when
         if forgets:  # the own sample is counted first, then one by one
             memory.general.forget.heard_at[v, origin] = memory.general.forget.taken[v] + 2.0 + i
         for arm in range(rules.n_arms):
@@ -157,7 +159,8 @@ def update_leader_and_rows(
             if corrupted and mean < np.inf:
                 mean = corrupted_value(mean, now.drawn[slot, origin], corruption.way, corruption.amount)
             if forgets or kind == ORIGIN_MEDIAN:
-                store_row(when, v, arm, origin, mean, rows.n[slot, arm, origin], lossy.origins)
+                origins.row_mean[arm, v, origin] = mean
+                origins.row_n[arm, v, origin] = rows.n[slot, arm, origin]
             else:
                 update_best_row(when, v, arm, origin, mean, rows.n[slot, arm, origin], lossy.best_rows)
 
@@ -221,6 +224,7 @@ def add_selected(
     elif kind == ORIGIN_MEDIAN:
         L, origins = rules.L[max(t, 2)], lossy.origins
         for i in range(count):
+            memory.general.known[arms[i], v] = -1.0
             add_from_origin(arms[i], v, in_flight.source[i], xs[i], L, origins.root, rules.p, origins)
     else:
         add_to_sketch(kind, count, arms, needs if kind == MEDIAN_BOUND else xs, v, rules, memory)

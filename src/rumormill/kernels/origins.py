@@ -15,9 +15,11 @@ from rumormill.kernels.means_stored import select
 from rumormill.kernels.state import Floats, Ids, Memory, Rules, shrinkage
 
 origin_clip = part(formulas.origin_clip)
-snake_group = part(formulas.snake_group)
+snake_step = part(formulas.snake_step)
 upper_index = part(formulas.upper_index)
 
+# Its scale, the fewest samples, and powers of counts: in one round.
+Radius = tuple[float, float, Floats, float]
 # Which samples the confidence radius counts.
 ALL, TRIMMED, CAUTIOUS = 0, 1, 2
 
@@ -58,8 +60,10 @@ def add_from_origin(
     n_of, order, place = origins.n[arm, v], origins.order[arm, v], origins.place[arm, v]
     n_of[origin] += 1.0
     n = n_of[origin]
-    most = origin_clip(n, L, root, p)
-    origins.total[arm, v, origin] += min(max(x, -most), most)
+    if abs(x) > (1.0 - 1e-9) * root:  # smaller ones are clipped at no rank
+        most = origin_clip(n, L, root, p)
+        x = min(max(x, -most), most)
+    origins.total[arm, v, origin] += x
     at = place[origin]
     if n == 1.0:
         at = origins.n_origins[arm, v]
@@ -78,47 +82,45 @@ def add_from_origin(
 @step
 def estimate_by_origins(t: int, rules: Rules, memory: Memory, origins: Origins) -> None:
     """The estimate, its count and the index of every arm, for learners whose means are used."""
-    state, upper, needs_mean = memory.state, memory.general.sketches.upper, memory.general.needs_mean
-    scale, least = rules.scale[t], rules.least_n[t]
-    for arm in range(rules.n_arms):
-        for v in range(upper.shape[1]):
-            if not needs_mean[v]:
-                continue
-            mean, n = _of_groups(arm, v, origins)
-            own_mean, own_n = _own(arm, v, origins)
-            state.mean[arm, v], state.n[arm, v] = mean, n
-            upper[arm, v] = min(
-                _index(own_mean, own_n, scale, least, rules.exponent),
-                _index(mean, n, scale, least, rules.exponent),
-            )
-            if origins.newest.shape[0] > 0:
-                middle = _middle_of_rows(arm, v, scale, least, rules.exponent, origins)
-                upper[arm, v] = min(upper[arm, v], middle)
+    state, general, upper = memory.state, memory.general, memory.general.sketches.upper
+    radius = rules.scale[t], rules.least_n[t], rules.powers, rules.exponent
+    for v in range(upper.shape[1]):
+        for arm in range(rules.n_arms if general.needs_mean[v] else 0):
+            if general.known[arm, v] < 0.0:  # there are new samples
+                state.mean[arm, v], state.n[arm, v] = _of_groups(arm, v, origins)
+                general.known[arm, v] = 0.0
+            mean, n = _own(arm, v, origins)
+            upper[arm, v] = min(_index(mean, n, radius), _index(state.mean[arm, v], state.n[arm, v], radius))
+        lowers = general.needs_mean[v] and origins.newest.shape[0] > 0
+        while lowers:  # until the largest index stays: no other can become the largest
+            best = 0
+            for arm in range(1, rules.n_arms):
+                best = arm if upper[arm, v] > upper[best, v] else best
+            middle = _middle_of_rows(best, v, upper[best, v], radius, origins)
+            lowers = middle < upper[best, v]
+            upper[best, v] = middle
 
 
-@part
-def _middle_of_rows(arm: int, v: int, scale: float, least: float, exponent: float, origins: Origins) -> float:
-    """The median of the UCB indices of the rows received, if there are more than 2f."""
-    count, indices = 0, origins.indices
+@step
+def _middle_of_rows(arm: int, v: int, most: float, radius: Radius, origins: Origins) -> float:
+    """The median of the UCB indices of the rows received, if there are more than 2f, and at most `most`."""
+    count, below, indices = 0, 0, origins.indices
     for origin in range(indices.shape[0]):
         n = origins.row_n[arm, v, origin]
         if n > 0.0:
-            indices[count] = _index(origins.row_mean[arm, v, origin], n, scale, least, exponent)
+            indices[count] = _index(origins.row_mean[arm, v, origin], n, radius)
+            below += indices[count] < most
             count += 1
-    return select(indices, count, count // 2) if count > 2 * origins.f else math.inf
+    return select(indices, count, count // 2) if count > 2 * origins.f and below > count // 2 else most
 
 
 @part
-def store_row(when: int, v: int, arm: int, origin: int, mean: float, n: float, origins: Origins) -> None:
-    """Store the newest row of an origin."""
-    origins.row_mean[arm, v, origin] = mean
-    origins.row_n[arm, v, origin] = n
-    origins.newest[v, origin] = when
-
-
-@part
-def _index(mean: float, n: float, scale: float, least: float, exponent: float) -> float:
-    return math.inf if n < least else upper_index(mean, scale, shrinkage(n, exponent))
+def _index(mean: float, n: float, radius: Radius) -> float:
+    scale, least, powers, exponent = radius
+    if n < least:
+        return math.inf
+    at = int(n) if n < powers.shape[0] else 0  # counts of trimmed groups need not be whole
+    return upper_index(mean, scale, powers[at] if at == n else shrinkage(n, exponent))
 
 
 @part
@@ -134,33 +136,23 @@ def _of_groups(arm: int, v: int, origins: Origins) -> tuple[float, float]:
     if n_origins <= 2 * f:
         return _own(arm, v, origins)
     groups = min(origins.most, n_origins - 1 + n_origins % 2)
-    counts, means = origins.group_n, origins.group_mean
+    counts, means, group, turn = origins.group_n, origins.group_mean, 0, 1
+    n_of, total_of, order = origins.n[arm, v], origins.total[arm, v], origins.order[arm, v]
     for g in range(groups):
         counts[g], means[g] = 0.0, 0.0
     for place in range(n_origins):
-        origin = origins.order[arm, v, place]
-        g = snake_group(place, groups)
-        counts[g] += origins.n[arm, v, origin]
-        means[g] += origins.total[arm, v, origin]
+        counts[group] += n_of[order[place]]
+        means[group] += total_of[order[place]]
+        group, turn = snake_step(group, turn, groups)
     for g in range(groups):
         means[g] /= counts[g]
-    _sort(means, groups)
-    _sort(counts, groups)
+    if origins.counting == TRIMMED:
+        select(counts, groups, groups - f - 1)  # the smaller ones in front
     total = 0.0
     for g in range(groups - f if origins.counting == TRIMMED else groups):
         total += counts[g]
     if origins.counting == TRIMMED:
         total = groups / (groups - f) * total
     elif origins.counting == CAUTIOUS:
-        total = min(total, groups * counts[groups // 2 - f])
-    return means[groups // 2], total
-
-
-@part
-def _sort(values: Floats, n: int) -> None:
-    for i in range(1, n):
-        x, at = values[i], i
-        while at > 0 and values[at - 1] > x:
-            values[at] = values[at - 1]
-            at -= 1
-        values[at] = x
+        total = min(total, groups * select(counts, groups, groups // 2 - f))
+    return select(means, groups, groups // 2), total

@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Literal
 
 from rumormill.errors import InputError
 from rumormill.estimators import Estimator, Radius, TrimmedMean
-from rumormill.formulas import log_confidence, origin_clip, snake_group
+from rumormill.formulas import log_confidence, origin_clip, snake_step
 from rumormill.policies.base import Seat
 from rumormill.policies.message_passing_agent import MessagePassingAgent, by_fewest_out
 from rumormill.policies.message_passing_policy import MessagePassingPolicy, RobustPolicy
@@ -95,10 +95,11 @@ class OriginSamples:
         G = min(self._most, len(table) - 1 + len(table) % 2)
         sums, counts = [0.0] * G, [0.0] * G
         order = sorted(table, key=lambda origin: (-table[origin][0], origin))
-        for place, origin in enumerate(order):
-            group = snake_group(place, G)
+        group, step = 0, 1
+        for origin in order:
             counts[group] += table[origin][0]
             sums[group] += table[origin][1]
+            group, step = snake_step(group, step, G)
         middle = sorted(s / n for s, n in zip(sums, counts, strict=True))[G // 2]
         if self._count == "trimmed":
             return middle, G / (G - self._f) * sum(sorted(counts)[: G - self._f])
