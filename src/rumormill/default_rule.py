@@ -23,6 +23,7 @@ LARGE, WEIGHT, LEAST_WEIGHT = 4, 1.5, 0.1
 SHAPE_FROM = 8
 SHAPE_ENTER, SHAPE_LEAVE = 3.5, 2.5
 SKEWED, SCALE_ERROR, SCALE_LEVEL, DOUBT_LEAVE = 6.0, 1.2, 2.0, 1.5
+ARM_SKEWED, ARM_SKEWED_ERROR = 0.2, 1.5
 LARGEST_INDEX, TAIL_PART = 0.8, 0.25
 OMEGA, MEAN_GROWTH = 16.0, 1.02
 
@@ -302,16 +303,12 @@ def test_shapes(beliefs: Beliefs) -> None:
     that the stored samples cannot tell apart show where means rank another arm first.
     """
     n_arms, room, now, most = len(beliefs.n), len(beliefs.store[0]), beliefs.now, 0
-    pooled, single = skewed(beliefs)
-    if not (pooled or single):  # locations of symmetric laws are means, whatever their shapes
-        now[MEANS] = 0.0
-        return
     for arm in range(n_arms):
         if beliefs.n[arm] > beliefs.n[most]:
             most = arm
         locate(beliefs, arm)
     location, m = beliefs.value[most], min(int(beliefs.n[most]), room)
-    bias, mean = 0.0, 0.0
+    bias, mean, pooled = 0.0, 0.0, skewed(beliefs)
     if pooled:
         update_mean(beliefs, most)
         mean = beliefs.value[most]
@@ -320,7 +317,9 @@ def test_shapes(beliefs: Beliefs) -> None:
     for arm in range(n_arms):
         n = min(int(beliefs.n[arm]), room)
         if arm != most and n >= SHAPE_FROM and m >= SHAPE_FROM:
-            score = aligned_score(beliefs.store[arm], n, beliefs.store[most], m)
+            score = 0.0  # locations of symmetric laws are means, whatever their shapes
+            if pooled or arm_skewed(beliefs.store[most], m) or arm_skewed(beliefs.store[arm], n):
+                score = aligned_score(beliefs.store[arm], n, beliefs.store[most], m)
             largest = max(largest, score)
             reach = bias * SCALE_ERROR * (score + SCALE_LEVEL) * math.sqrt(1.0 / n + 1.0 / m)
             gap = location - beliefs.value[arm]
@@ -338,23 +337,28 @@ def test_shapes(beliefs: Beliefs) -> None:
         now[MEANS] = 0.0
 
 
-def skewed(beliefs: Beliefs) -> tuple[bool, bool]:
-    """Whether the stored samples are skewed, by the arms' mean octile skewness; whether an arm is.
-
-    (Q(7/8) + Q(1/8) - 2 median) / (Q(7/8) - Q(1/8)) has a standard deviation of about 1/√n for Gaussian
-    and 2/√n for Cauchy samples.
-    """
-    room, count, total, single = len(beliefs.store[0]), 0.0, 0.0, False
+def skewed(beliefs: Beliefs) -> bool:
+    """Whether the stored samples are skewed: the mean of the arms' octile skewness, weighted by samples."""
+    room, count, total = len(beliefs.store[0]), 0.0, 0.0
     for arm in range(len(beliefs.n)):
         n, store = min(int(beliefs.n[arm]), room), beliefs.store[arm]
-        low, high = store[(n - 1) // 8], store[n - 1 - (n - 1) // 8]
         count += n
-        skewness = 1.0
-        if high > low:
-            skewness = (high + low - 2.0 * median_of(store, n)) / (high - low)
-            total += n * skewness
-        single = single or abs(skewness) * math.sqrt(n) > SKEWED
-    return abs(total) > SKEWED * math.sqrt(count), single
+        total += n * octile_skewness(store, n, 0.0)
+    return abs(total) > SKEWED * math.sqrt(count)
+
+
+def arm_skewed(store: Any, n: int) -> bool:
+    """Whether the samples of an arm may be skewed: less evidence is asked for than of all together."""
+    return abs(octile_skewness(store, n, 1.0)) > max(ARM_SKEWED, ARM_SKEWED_ERROR / math.sqrt(n))
+
+
+def octile_skewness(store: Any, n: int, flat: float) -> float:
+    """(Q(7/8) + Q(1/8) - 2 median) / (Q(7/8) - Q(1/8)); `flat` where these are equal.
+
+    Its standard deviation is about 1/√n for Gaussian and 2/√n for Cauchy samples.
+    """
+    low, high = store[(n - 1) // 8], store[n - 1 - (n - 1) // 8]
+    return (high + low - 2.0 * median_of(store, n)) / (high - low) if high > low else flat
 
 
 def aligned_score(a: Any, n: int, b: Any, m: int) -> float:

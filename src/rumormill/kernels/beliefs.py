@@ -54,7 +54,8 @@ pooled_clip = linked(
 fit_location = linked(rule.fit_location, median_of=median_of)
 smooth_score = part(rule.smooth_score)
 aligned_score = linked(rule.aligned_score, median_of=median_of, smooth_score=smooth_score)
-skewed = linked(rule.skewed, median_of=median_of)
+octile_skewness = linked(rule.octile_skewness, median_of=median_of)
+skews = {"octile_skewness": octile_skewness}
 location_value = part(rule.location_value)
 location_spread = part(rule.location_spread)
 locate = linked(rule.locate, location_value=location_value, location_spread=location_spread)
@@ -66,9 +67,9 @@ update_mean = linked(
     tail_error=part(rule.tail_error),
 )
 update_value = linked(rule.update_value, update_mean=update_mean, locate=locate)
-test_shapes = linked(
-    rule.test_shapes, locate=locate, skewed=skewed, update_mean=update_mean, aligned_score=aligned_score
-)
+skewed, arm_skewed = linked(rule.skewed, **skews), linked(rule.arm_skewed, **skews)
+deciding = {"locate": locate, "update_mean": update_mean, "aligned_score": aligned_score}
+test_shapes = linked(rule.test_shapes, skewed=skewed, arm_skewed=arm_skewed, **deciding)
 fit = linked(
     rule.fit,
     pooled_clip=pooled_clip,

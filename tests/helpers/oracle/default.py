@@ -168,23 +168,25 @@ class Mind:
         skews = [octile_skewness(self.first[k]) for k in self.part]
         skew = sum(n * (S or 0.0) for n, S in zip(sizes, skews, strict=True))
         skewed = abs(skew) > 6 * math.sqrt(sum(sizes))
-        lopsided = skewed or any(
-            abs(1.0 if S is None else S) > 6 / math.sqrt(n) for n, S in zip(sizes, skews, strict=True)
-        )
+        maybe = {
+            k
+            for k, n, S in zip(self.part, sizes, skews, strict=True)
+            if abs(1.0 if S is None else S) > max(0.2, 1.5 / math.sqrt(n))
+        }
         b = abs(self.averaged(r)[0] - places[r]) if skewed else 0.0
         scores, doubts = [0.0], [math.inf]
         for k in self.part:
             x = self.first[k]
             if k != r and min(len(x), len(self.first[r])) >= 8:
-                scores.append(score(x, self.first[r]))
+                scores.append(score(x, self.first[r]) if skewed or maybe & {k, r} else 0.0)
                 e = 1.2 * b * (scores[-1] + 2) * math.sqrt(1 / len(x) + 1 / len(self.first[r]))
                 if b > 0:
                     doubts.append((places[r] - places[k]) / e)
                     if self.averaged(k)[0] > self.averaged(r)[0]:
                         doubts.append(0.0)
-        if (lopsided and max(scores) > 3.5) or min(doubts) < 1:
+        if max(scores) > 3.5 or min(doubts) < 1:
             self.by_means = True
-        elif (not lopsided or max(scores) < 2.5) and min(doubts) >= 1.5:
+        elif max(scores) < 2.5 and min(doubts) >= 1.5:
             self.by_means = False
 
     # ---- values ------------------------------------------------------------------------------------------
