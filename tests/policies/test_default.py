@@ -84,6 +84,26 @@ def test_means_where_shapes_differ_and_locations_where_they_do_not() -> None:
         assert (agent.samples.beliefs.now[rule.MEANS] > 0.0) == means, law
 
 
+@pytest.mark.parametrize(
+    "arms",
+    [
+        [rm.LogNormal(sigma=1.0).at_mean(1.0), rm.Gaussian(loc=0.7, scale=0.2)],
+        [rm.Pareto(tail=2.5).at_mean(1.0), rm.Gaussian(loc=0.7, scale=0.2)],
+        [rm.Gaussian(loc=1.0, scale=0.2), rm.Pareto(tail=2.5).at_mean(0.7)],
+    ],
+    ids=["log-normal", "pareto", "gauss"],
+)
+def test_a_skewed_arm_beside_a_symmetric_one(arms: list[rm.Arm]) -> None:
+    """The location of the skewed arm is below that of the other, its mean above; few samples show that it is.
+
+    2 of 300 trials of another seed end with the worse arm in most pulls; at that rate more than 5 of 100 have a
+    probability of 7·10⁻⁵. A rule that waits until the arm is surely skewed has 90 (log-normal).
+    """
+    ring = rm.Network.ring(12)
+    regret = rm.simulate(rm.Bandit(arms), ring, rm.Default(), horizon=300, trials=100, rng=1).regret[:, -1]
+    assert (regret > 0.5 * 0.3 * 12 * 300).sum() <= 5
+
+
 def test_stops_and_goes_on() -> None:
     """The state is plain JSON of bounded size, and an agent restored from it takes the same actions."""
     table, policy, seat = rewards("shapes", 600, 1), rm.Default(gamma=0), rm.Seat(agent=0, n_arms=3)
