@@ -96,8 +96,8 @@ def test_means_where_shapes_differ_and_locations_where_they_do_not() -> None:
 def test_a_skewed_arm_beside_a_symmetric_one(arms: list[rm.Arm]) -> None:
     """The location of the skewed arm is below that of the other, its mean above; few samples show that it is.
 
-    2 of 300 trials of another seed end with the worse arm in most pulls; at that rate more than 5 of 100 have a
-    probability of 7·10⁻⁵. A rule that waits until the arm is surely skewed has 90 (log-normal).
+    2 of 300 trials of another seed end with the worse arm in most pulls; at that rate more than 5 of 100 have
+    a probability of 7·10⁻⁵. A rule that waits until the arm is surely skewed has 90 (log-normal).
     """
     ring = rm.Network.ring(12)
     regret = rm.simulate(rm.Bandit(arms), ring, rm.Default(), horizon=300, trials=100, rng=1).regret[:, -1]
