@@ -30,6 +30,14 @@ def shared_kernels() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def no_figures_left() -> Iterator[None]:
+    """What a test plotted is not shown by the next one, in whatever order they run."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def compiled_once(tmp_path_factory: pytest.TempPathFactory, shared_kernels: None) -> Iterator[None]:
     """Of several workers that need a kernel one compiles it; the others wait, and load it from the disk."""
