@@ -22,7 +22,7 @@ SHARE, SHARE_OF_SHAPES = 8.0, 16.0
 LARGE, WEIGHT, LEAST_WEIGHT = 4, 1.5, 0.1
 SHAPE_FROM = 8
 SHAPE_ENTER, SHAPE_LEAVE = 3.5, 2.5
-SKEWED, SCALE_ERROR, SCALE_LEVEL, DOUBT_LEAVE = 6.0, 1.2, 2.0, 1.5
+SKEWED, SCALE_ERROR, SCALE_LEVEL, DOUBT_LEAVE, ROUNDING = 6.0, 1.2, 2.0, 1.5, 1e-9
 ARM_SKEWED, ARM_SKEWED_ERROR = 0.2, 1.5
 LARGEST_INDEX, TAIL_PART = 0.8, 0.25
 OMEGA, MEAN_GROWTH = 16.0, 1.02
@@ -299,8 +299,8 @@ def test_shapes(beliefs: Beliefs) -> None:
     """Whether locations rank the arms as means do: sets MEANS.
 
     The arm with most samples (the lowest on ties) is compared with every other. If its law is skewed, mean
-    and location differ by b; if scales differ by a factor e^d, so do differences of locations, by b d. Tails
-    that the stored samples cannot tell apart show where means rank another arm first.
+    and location differ by b, more than by rounding; if scales differ by a factor e^d, so do differences of
+    locations, by b d. Tails that the stored samples cannot tell apart show where means rank another arm first.
     """
     n_arms, room, now, most = len(beliefs.n), len(beliefs.store[0]), beliefs.now, 0
     for arm in range(n_arms):
@@ -323,7 +323,7 @@ def test_shapes(beliefs: Beliefs) -> None:
             largest = max(largest, score)
             reach = bias * SCALE_ERROR * (score + SCALE_LEVEL) * math.sqrt(1.0 / n + 1.0 / m)
             gap = location - beliefs.value[arm]
-            if bias > 0.0:
+            if bias > ROUNDING * now[CLIP]:
                 update_mean(beliefs, arm)
                 if gap < reach or beliefs.value[arm] > mean:
                     doubt = 2.0

@@ -164,6 +164,22 @@ def test_an_arm_that_mostly_pays_the_most(samples: list[list[float]], found: boo
         assert rule.bounded(beliefs) == found
 
 
+@pytest.mark.parametrize(("n", "heads"), [(21, (16, 12)), (25, (8, 9))])
+def test_what_rounding_leaves_of_b_says_nothing(n: int, heads: tuple[int, int]) -> None:
+    """Coins of 0.7 or 0.1 within c of the location: the mean is the location, up to the order of sums."""
+    beliefs = empty_beliefs(2)
+    for arm, number in enumerate(heads):
+        for i in range(n):
+            rule.add_sample(beliefs, arm, 0.7 if i < number else 0.1)
+    rule.fit(beliefs)
+    rule.locate(beliefs, 0)
+    location = beliefs.value[0]
+    rule.update_mean(beliefs, 0)
+    assert rule.skewed(beliefs)
+    assert 0.0 < abs(beliefs.value[0] - location) < 1e-15
+    assert beliefs.now[rule.MEANS] == 0.0
+
+
 def test_coins_need_few_samples_of_bad_arms() -> None:
     """f = 1.6 instead of up to 16, as long as an arm mostly pays the most."""
     bandit = rm.Bandit([rm.TwoPoint(low=0.0, high=1.0, probability=p) for p in (0.05, 0.9)])

@@ -174,6 +174,7 @@ class Mind:
             if abs(1.0 if S is None else S) > max(0.2, 1.5 / math.sqrt(n))
         }
         b = abs(self.averaged(r)[0] - places[r]) if skewed else 0.0
+        b = b if b > 1e-9 * self.c else 0.0
         scores, doubts = [0.0], [math.inf]
         for k in self.part:
             x = self.first[k]
