@@ -300,7 +300,7 @@ def test_shapes(beliefs: Beliefs) -> None:
 
     The arm with most samples (the lowest on ties) is compared with every other. If its law is skewed, mean
     and location differ by b, more than by rounding; if scales differ by a factor e^d, so do differences of
-    locations, by b d. Tails that the stored samples cannot tell apart show where means rank another arm first.
+    locations, by b d. Tails that stored samples cannot tell apart show where means rank another arm first.
     """
     n_arms, room, now, most = len(beliefs.n), len(beliefs.store[0]), beliefs.now, 0
     for arm in range(n_arms):
