@@ -24,6 +24,8 @@ R = TypeVar("R")
 
 # Rewards, means and locations of arms.
 LARGEST_REWARD = 1e100
+# By how much outcomes of one agent may be larger than those of others.
+LARGEST_SCALE = 1e9
 # Moment bounds u and rho: those of rewards that large, down to those of rewards of some 1e-30.
 LEAST_MOMENT, LARGEST_MOMENT = 1e-60, 1e200
 # The order of the moments is 1 + eps: below this the radius hardly shrinks with any number of samples.
@@ -95,6 +97,11 @@ def probability(name: str, value: Any) -> float:
 def reward(name: str, value: Any) -> float:
     """The value as a float that a reward or a mean may have."""
     return between(name, value, -LARGEST_REWARD, LARGEST_REWARD)
+
+
+def level_scale(name: str, value: Any) -> float:
+    """The value as a float that an agent may divide its outcomes by."""
+    return between(name, value, 1 / LARGEST_SCALE, LARGEST_SCALE)
 
 
 def eps(name: str, value: Any) -> float:

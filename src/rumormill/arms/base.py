@@ -48,6 +48,11 @@ def sign_of(objective: Objective) -> float:
     return 1.0 if objective == "maximise" else -1.0
 
 
+def levelled(reward: Any, offset: Any, scale: Any) -> Any:
+    """What an agent learns and sends of a reward: less its offset, then divided by its scale."""
+    return (reward - offset) / scale
+
+
 def best_of(means: NDArray[np.float64], objective: Objective) -> NDArray[np.float64]:
     """The best mean along the last axis."""
     best: NDArray[np.float64] = means.max(axis=-1) if objective == "maximise" else means.min(axis=-1)

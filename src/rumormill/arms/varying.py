@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rumormill.arms.bandit import Bandit, RewardStream, check_rounds
-from rumormill.arms.base import Arm, Moments, Objective, best_of, gaps_of, sign_of
+from rumormill.arms.base import Arm, Moments, Objective, best_of, gaps_of, levelled, sign_of
 from rumormill.errors import InputError
 from rumormill.text import plural, shown
 from rumormill.validate import NamedArguments, number, positive, rewards_in_range, whole
@@ -388,10 +388,10 @@ def paid(stream: RewardStream, start: int, stop: int) -> Array:
     return np.asarray(stream.loc + stream.scale * stream.block(start, stop))
 
 
-def less_offsets(stream: RewardStream, offsets: Sequence[float], horizon: int) -> RewardStream:
-    """The rewards of a stream, those of agent v less offsets[v]."""
-    each = np.asarray(offsets, dtype=np.float64)[:, None]
-    return _MadeStream(lambda start, stop: paid(stream, start, stop) - each, len(stream.loc), horizon)
+def levelled_stream(stream: RewardStream, levels: ArrayLike, horizon: int) -> RewardStream:
+    """The rewards of a stream as agents take them in, each with its (offset, scale)."""
+    each, n_arms = np.array(levels).T[:, :, None], len(stream.loc)
+    return _MadeStream(lambda start, stop: levelled(paid(stream, start, stop), *each), n_arms, horizon)
 
 
 def expected(source: Source, start: int, stop: int, agents: int) -> Array:

@@ -202,6 +202,7 @@ def compare(
     byzantine: Byzantine | None = None,
     prior: Prior | None = None,
     offsets: Sequence[float] | None = None,
+    scales: Sequence[float] | None = None,
     allowed: Any = None,
     k: int = 1,
     propensities: bool = False,
@@ -237,10 +238,9 @@ def compare(
     """
     named, confidence = _named(policies), inside("confidence", confidence, 0, 1)
     world, given = world_of(channel, absences, outages, churn, corruption, byzantine), list(named.values())
-    size = horizon, trials, rng, engine, actions, rewards, checkpoints, world, (prior, offsets)
-    more = (allowed, k, propensities), progress, workers, block
-    results = play_policies(bandit, network, given, *size, *more)
-    return Comparison(dict(zip(named, results, strict=True)), confidence)
+    size = horizon, trials, rng, engine, actions, rewards, checkpoints, world, (prior, offsets, scales)
+    found = play_policies(bandit, network, given, *size, (allowed, k, propensities), progress, workers, block)
+    return Comparison(dict(zip(named, found, strict=True)), confidence)
 
 
 def _named(policies: Any) -> dict[str, Any]:

@@ -58,6 +58,7 @@ def simulate(
     byzantine: Byzantine | None = None,
     prior: Prior | None = None,
     offsets: Sequence[float] | None = None,
+    scales: Sequence[float] | None = None,
     allowed: Any = None,
     k: int = 1,
     propensities: bool = False,
@@ -113,6 +114,8 @@ def simulate(
     offsets : one number per agent, in the unit of the bandit, optional
         What agents take off their own outcomes before they learn from them and send them, so that those of
         a far client compare with others. Regret and recorded rewards stay as they are.
+    scales : one number above 0 per agent, optional
+        What agents divide their outcomes (less the offset) by, in the same way.
     allowed : bool array, (arms), (agents, arms) or (rounds, agents, arms), optional
         Which arms an agent may pull; by default all.
     k : int, default 1
@@ -152,24 +155,9 @@ def simulate(
     Dubey and Pentland, "Cooperative Multi-Agent Bandits with Heavy Tails", ICML 2020.
     """
     world = world_of(channel, absences, outages, churn, corruption, byzantine)
-    return play_policies(
-        bandit,
-        network,
-        [policy],
-        horizon,
-        trials,
-        rng,
-        engine,
-        actions,
-        rewards,
-        checkpoints,
-        world,
-        (prior, offsets),
-        (allowed, k, propensities),
-        progress,
-        workers,
-        block,
-    )[0]
+    size = horizon, trials, rng, engine, actions, rewards, checkpoints, world, (prior, offsets, scales)
+    more = (allowed, k, propensities), progress, workers, block
+    return play_policies(bandit, network, [policy], *size, *more)[0]
 
 
 def world_of(
@@ -212,7 +200,7 @@ def play_policies(
     rewards: bool,
     checkpoints: int | Sequence[int] | None,
     world: World,
-    born: tuple[Prior | None, Any],
+    born: tuple[Prior | None, Any, Any],
     limits: tuple[Any, int, bool],
     progress: OnProgress | bool | None,
     workers: int | None,
@@ -228,9 +216,9 @@ def play_policies(
     made = _built(network, root)
     require_network(made)
     constraint = constraint_of(*limits, bandit.n_arms, made.n_agents, horizon)
-    prior, offsets = born
-    given: Any = {"engine": engine, "world": world, "constraint": constraint, "offsets": offsets}
-    contenders = [prepare(policy_of(p, made), made, bandit.n_arms, prior=prior, **given) for p in policies]
+    given: Any = dict(zip(("prior", "offsets", "scales"), born, strict=True))
+    given |= {"engine": engine, "world": world, "constraint": constraint}
+    contenders = [prepare(policy_of(p, made), made, bandit.n_arms, **given) for p in policies]
     keep = truth("actions", actions) or truth("rewards", rewards)
     refuse_impossible(made.n_agents, horizon, trials, keep_actions=keep or needs_actions(bandit))
     marks = resolve_checkpoints(checkpoints, horizon)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from rumormill.arms import RewardSource, RewardStream
 from rumormill.arms.bandit import DRAW_ROUNDS
 from rumormill.arms.base import sign_of
-from rumormill.arms.varying import less_offsets
+from rumormill.arms.varying import levelled_stream
 from rumormill.engine import reference
 from rumormill.engine.faults import ImperfectGame
 from rumormill.engine.reference import NO_CONSTRAINT, Constraint, Game, seats
@@ -28,7 +28,7 @@ from rumormill.policies import Plan, Policy, Prior, as_policy, policy_name, seat
 from rumormill.protocol import Carrier, Conditions, World
 from rumormill.seeds import Role, stream_seed
 from rumormill.system_memory import refuse_without_memory, trial_bytes
-from rumormill.validate import is_whole, one_of, refused, reward
+from rumormill.validate import is_whole, level_scale, one_of, refused, reward
 
 if TYPE_CHECKING:
     from rumormill.engine.compiled import Layout
@@ -52,8 +52,8 @@ class Contender:
     layout: Layout | None
     """What the compiled engine needs; None for the reference engine."""
     constraint: Constraint = NO_CONSTRAINT
-    offsets: tuple[float, ...] | None = None
-    """What every agent takes off its outcomes before it learns from them and sends them."""
+    levels: tuple[tuple[float, float], ...] | None = None
+    """Offset and scale of every agent: what it takes off its outcomes, and divides them by."""
 
     @property
     def engine(self) -> str:
@@ -72,10 +72,10 @@ class Contender:
     def rewards(self, source: RewardSource, seed: np.random.SeedSequence, horizon: int) -> RewardStream:
         """The rewards that the agents of a trial take in."""
         stream = source.stream(stream_seed(seed, Role.REWARDS), self.network.n_agents, horizon)
-        if self.offsets is None:
+        if self.levels is None:
             return stream
         sign = sign_of(getattr(source, "objective", "maximise"))
-        return less_offsets(stream, [sign * each for each in self.offsets], horizon)
+        return levelled_stream(stream, [(sign * offset, scale) for offset, scale in self.levels], horizon)
 
 
 def hop_budget(policy: Policy, plan: Plan, world: World) -> int | None:
@@ -107,6 +107,7 @@ def prepare(
     prior: Prior | None = None,
     constraint: Constraint = NO_CONSTRAINT,
     offsets: Any = None,
+    scales: Any = None,
     quiet: bool = False,
 ) -> Contender:
     """Compute the plan (cliques, leaders, weights) unless it is given, and select the engine.
@@ -142,19 +143,21 @@ def prepare(
         elif not quiet:
             notice = f"{policy_name(policy)} runs on the reference engine: {reason}"
             warnings.warn(notice, SlowEngineNotice, stacklevel=5)  # the line that calls simulate
-    return Contender(
-        policy, network, plan, world, prior, layout, constraint, _checked_offsets(offsets, network.n_agents)
-    )
+    taken_off = _per_agent("offsets", offsets, network.n_agents, 0.0, reward)
+    divided_by = _per_agent("scales", scales, network.n_agents, 1.0, level_scale)
+    levels = None if offsets is None and scales is None else tuple(zip(taken_off, divided_by, strict=True))
+    return Contender(policy, network, plan, world, prior, layout, constraint, levels)
 
 
-def _checked_offsets(given: Any, n_agents: int) -> tuple[float, ...] | None:
-    """The argument of `simulate`: one number per agent; None where nothing is taken off."""
-    if given is None:
-        return None
+def _per_agent(
+    name: str, given: Any, n_agents: int, usual: float, checked: Callable[[str, Any], float]
+) -> list[float]:
+    """An argument of `simulate` that has one number per agent."""
     values = given.tolist() if isinstance(given, np.ndarray) else given
+    values = [usual] * n_agents if given is None else values
     if not isinstance(values, Sequence) or isinstance(values, str) or len(values) != n_agents:
-        raise refused("offsets", given, f"a list of {n_agents} numbers, one per agent")
-    return tuple(reward(f"offsets[{v}]", value) for v, value in enumerate(values))
+        raise refused(name, given, f"a list of {n_agents} numbers, one per agent")
+    return [checked(f"{name}[{v}]", value) for v, value in enumerate(values)]
 
 
 # Of networks that are in use: a second comparison on one of them starts at once.
@@ -224,21 +227,15 @@ def play_trial(
     """
     wanted, keep_actions = keep_actions, keep_actions or needs_actions(source)
     trials: dict[int, Trial] = {}
-    # Compiled contenders on networks of the same size, with the same offsets, share the draws.
-    together: dict[tuple[int, tuple[float, ...] | None], list[int]] = {}
+    # Compiled contenders on networks of the same size, with the same levels, share the draws.
+    together: dict[tuple[int, Hashable], list[int]] = {}
     for i, contender in enumerate(contenders):
         if contender.layout is None:
-            trials[i] = reference.play(
-                reference_game(contender, source, horizon, seed),
-                contender.network.n_agents,
-                source.gaps,
-                horizon,
-                marks,
-                keep_actions=keep_actions,
-                on_rounds=on_rounds,
-            )
+            game = reference_game(contender, source, horizon, seed)
+            size = contender.network.n_agents, source.gaps, horizon, marks
+            trials[i] = reference.play(game, *size, keep_actions=keep_actions, on_rounds=on_rounds)
         else:
-            together.setdefault((contender.network.n_agents, contender.offsets), []).append(i)
+            together.setdefault((contender.network.n_agents, contender.levels), []).append(i)
     with ThreadPool(threads) if threads > 1 and together else nullcontext() as thread_pool:
         for (n_agents, _), members in together.items():
             rewards = contenders[members[0]].rewards(source, seed, horizon)
@@ -288,26 +285,14 @@ def reference_game(
     network, policy, plan = contender.network, contender.policy, contender.plan
     conditions = contender.world.of_trial(network, source, horizon, seed)
     rewards = contender.rewards(source, seed, horizon)
-    own_seed = stream_seed(seed, Role.AGENTS)
-    places = seats(
-        policy,
-        plan,
-        source,
-        network,
-        horizon,
-        own_seed,
-        gamma=contender.gamma,
-        conditions=conditions,
-        prior=contender.prior,
-        tries=contender.constraint.k,
-    )
+    given = policy, plan, source, network, horizon, stream_seed(seed, Role.AGENTS)
+    gamma, prior, k = contender.gamma, contender.prior, contender.constraint.k
+    places = seats(*given, gamma=gamma, conditions=conditions, prior=prior, tries=k)
     agents = [seated(policy, seat) for seat in places]
     carrier = carry(conditions)
     game = Game(agents, network, rewards, carrier, horizon)
     if not conditions.even:
-        rows, k = policy.shares_rows, contender.constraint.k
-        game = ImperfectGame(
-            agents, conditions, rewards, carrier, gamma=contender.gamma, shares_rows=rows, tries=k
-        )
+        rows = policy.shares_rows
+        game = ImperfectGame(agents, conditions, rewards, carrier, gamma=gamma, shares_rows=rows, tries=k)
     game.constraint = contender.constraint
     return game
