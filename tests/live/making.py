@@ -98,6 +98,7 @@ def node_config(
     verdicts: bool = False,
     propensities: bool = False,
     offsets: Sequence[float] | None = None,
+    scales: Sequence[float] | None = None,
 ) -> NodeConfig:
     part: Any = policy.plan(network).part(v)
     leader = getattr(part, "leader", None)
@@ -110,6 +111,7 @@ def node_config(
         leader=leader,
         patience=patience,
         offset=0.0 if offsets is None else offsets[v],
+        scale=1.0 if scales is None else scales[v],
         reach=reach_of(network, part.gamma),
         moments=moments if verdicts else None,
         propensities=propensities,

@@ -190,6 +190,12 @@ def test_priors_are_about_outcomes_less_the_offsets(tmp_path: Path) -> None:
     part = mesh.file.games[0].prior
     assert part is not None
     assert part.nodes["n0"] == PriorPart(mean=[0.0, 1.0, 0.0], n=[0.0, 16.0, 0.0])
+    changed(path, lambda game: setattr(game, "scales", {"n0": 2.0, "n1": 2.0}))
+    mesh = read_mesh(path)
+    carry_over(mesh, folders)
+    part = mesh.file.games[0].prior
+    assert part is not None
+    assert part.nodes["n0"] == PriorPart(mean=[0.0, 0.5, 0.0], n=[0.0, 16.0, 0.0])
 
 
 def test_what_the_first_mesh_was_born_with_is_carried_on(tmp_path: Path) -> None:

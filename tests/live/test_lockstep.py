@@ -17,7 +17,7 @@ from rumormill.engine.reference import BLOCK
 from rumormill.live.core import records
 from rumormill.live.core.game import Refused
 from rumormill.live.core.node import Node
-from rumormill.live.core.records import Drawn, DrawnOwn, ShiftedOwn
+from rumormill.live.core.records import Drawn, DrawnOwn, ScaledOwn, ShiftedOwn
 from rumormill.live.core.signatures import BEGIN
 from rumormill.seeds import Role, root_seed, stream_seed
 
@@ -136,23 +136,27 @@ def test_the_simulators_actions_with_a_prior(policy: str) -> None:
 
 
 @pytest.mark.parametrize("propensities", [False, True])
+@pytest.mark.parametrize("levels", ["offsets", "scales", "both"])
 @pytest.mark.parametrize("policy", ["clipped", "self-tuned", "quiet followers"])
-def test_the_simulators_actions_with_offsets(policy: str, propensities: bool) -> None:
-    """Records have rewards as they came; a replay has the same state, whatever the offset is by then."""
+def test_the_simulators_actions_with_offsets_and_scales(policy: str, levels: str, propensities: bool) -> None:
+    """Records have rewards as they came; a replay has the same state, whatever the levels are by then."""
     made, on = SPECIAL[policy], NETWORKS["random"]()
     far = np.random.default_rng(8).normal(0.0, 2.0, on.n_agents).tolist()
-    wanted = by_the_simulator(made, on, 7, offsets=far)
-    found, nodes, game = in_lock_step(made, on, 7, offsets=far, propensities=propensities)
+    given: Any = {"offsets": far, "scales": [0.3 + abs(each) for each in far]}
+    given = {name: values for name, values in given.items() if levels in (name, "both")}
+    wanted = by_the_simulator(made, on, 7, **given)
+    found, nodes, game = in_lock_step(made, on, 7, propensities=propensities, **given)
     assert np.array_equal(wanted, found)
     assert not np.array_equal(wanted, by_the_simulator(made, on, 7))
-    paid = rm.simulate(bandit(), on, made, horizon=HORIZON, rng=7, rewards=True, offsets=far).rewards
+    paid = rm.simulate(bandit(), on, made, horizon=HORIZON, rng=7, rewards=True, **given).rewards
     assert paid is not None
+    kind = ShiftedOwn if levels == "offsets" else ScaledOwn
     for v, (node, journal) in enumerate(zip(nodes, game.journals, strict=True)):
-        own = [each for each in journal if isinstance(each, ShiftedOwn)]
+        own = [each for each in journal if type(each) is kind]
         assert [each.reward for each in own] == paid[0, :, v].tolist()
         assert [records.propensity_of(each) for each in own] == [1.0 if propensities else None] * HORIZON
         (config,) = node.config.games
-        later = dataclasses.replace(node.config, games=(dataclasses.replace(config, offset=99.0),))
+        later = dataclasses.replace(node.config, games=(dataclasses.replace(config, offset=99.0, scale=7.0),))
         again = Node(later)
         again.restart(None, [records.decode(records.encode(each)) for each in journal])
         before, now = node.games[GAME], again.games[GAME]
@@ -163,8 +167,9 @@ def test_the_simulators_actions_with_offsets(policy: str, propensities: bool) ->
         assert now.adapter.state() == before.adapter.state()
 
 
-def test_a_reward_beyond_all_measure_less_its_offset_is_refused() -> None:
-    node = Node(node_config(SPECIAL["clipped"], rm.Network.ring(3), 0, offsets=[-1e100, 0.0, 0.0]))
+@pytest.mark.parametrize("levels", [{"offsets": [-1e100, 0.0, 0.0]}, {"scales": [1e-9, 1.0, 1.0]}])
+def test_a_reward_beyond_all_measure_as_taken_in_is_refused(levels: Any) -> None:
+    node = Node(node_config(SPECIAL["clipped"], rm.Network.ring(3), 0, **levels))
     node.start()
     node.committed(node.records)
     token = node.choose(GAME, 0.0, 60.0)

@@ -67,6 +67,7 @@ GOOD = {
         PRIOR + "cap = 20\nspread = [9, 9.5]\n[games.prior.nodes.c]\nmean = [1, 2]\nn = [3, 4]\n[[nodes]]",
     ),
     "offsets": ('unit = "ms"', 'unit = "ms"\noffsets = { a = 12.5, c = -3 }'),
+    "scales": ('unit = "ms"', 'unit = "ms"\noffsets = { a = 12.5 }\nscales = { a = 1.5, c = 2 }'),
     "as it is": ("", ""),
     "byte-order mark": ('name = "mirrors"\nrevision', '\ufeffname = "mirrors"\nrevision'),
     "Windows lines": ("\n", "\r\n"),
@@ -97,8 +98,26 @@ BAD = {
     "offset that is not finite": (
         'unit = "ms"',
         'unit = "ms"\noffsets = { a = nan }',
-        "games[0].offsets.a = nan is not allowed: a finite number of at most 1e+100",
+        "games[0].offsets.a = nan is not allowed: a number from -1e+100 to 1e+100",
     ),
+    "scale of an unknown node": (
+        'unit = "ms"',
+        'unit = "ms"\nscales = { d = 1.0 }',
+        "games[0].scales: there is no node 'd'",
+    ),
+    "scale that is no number": (
+        'unit = "ms"',
+        'unit = "ms"\nscales = { a = 1.0, c = "slow" }',
+        "games[0].scales.c = 'slow' is not allowed: expected float, got str",
+    ),
+    **{
+        f"scale {value}": (
+            'unit = "ms"',
+            f'unit = "ms"\nscales = {{ a = 1.0, c = {value} }}',
+            f"games[0].scales.c = {float(value)} is not allowed: a number from 1e-09 to 1e+09",
+        )
+        for value in ("0", "-2.0", "nan", "inf", "2e9")
+    },
     "unknown key of a prior": (
         "[[nodes]]",
         PRIOR.replace("mean", "means") + "[[nodes]]",
@@ -335,6 +354,19 @@ def test_a_node_takes_off_its_own_offset(tmp_path: Path) -> None:
     assert found == {"a": -12.5, "b": 0.0, "c": 3.0}
     edit.remove(path, "c")
     assert read_mesh(path).file.games[0].offsets == {"a": 12.5}
+
+
+def test_a_node_divides_by_its_own_scale(tmp_path: Path) -> None:
+    path = written(tmp_path, *GOOD["scales"])
+    mesh = read_mesh(path)
+    games = {name: node_config(mesh, name, 1).games[0] for name in mesh.ids}
+    assert {name: (game.offset, game.scale) for name, game in games.items()} == {
+        "a": (-12.5, 1.5),
+        "b": (0.0, 1.0),
+        "c": (0.0, 2.0),
+    }
+    edit.remove(path, "c")
+    assert read_mesh(path).file.games[0].scales == {"a": 1.5}
 
 
 def test_a_node_is_born_with_the_prior_of_the_file(tmp_path: Path) -> None:

@@ -33,6 +33,8 @@ from rumormill.live.core.records import (
     DrawnOwn,
     Own,
     Record,
+    ScaledOwn,
+    ShiftedOwn,
     Weighted,
     decode,
     encode,
@@ -174,6 +176,8 @@ def test_the_log_has_them_before_and_after_a_snapshot(tmp_path: Path) -> None:
         Own("g", 1, 0, 1.0, 1),
         Weighted("g", 2, 0, 2.0, 3, "", 2),
         DrawnOwn("g", 3, 1, 3.0, 5, "b", 2, 0.25),
+        ShiftedOwn("g", 4, 1, 4.0, 6, "b", 1, 0.5, 9.0),
+        ScaledOwn("g", 5, 1, 5.0, 7, "b", 1, float("nan"), 9.0, 2.0),
     ]
     logs = []
     for name, with_snapshot in (("plain", False), ("snapshot", True)):
@@ -183,14 +187,15 @@ def test_the_log_has_them_before_and_after_a_snapshot(tmp_path: Path) -> None:
             journal.write_snapshot(pack({}))
         journal.start(lambda n: None)
         assert journal.close()
-        assert "5 own observations" in check_folder(tmp_path / name)
+        assert "7 own observations" in check_folder(tmp_path / name)
         logs.append([tuple(row[2:]) for row in read_log(tmp_path / name)[1]])
     rows = [(1, 0, 1.0, None), (2, 0, 2.0, None), (2, 0, 2.0, None), (3, "b", 3.0, 0.25), (3, "b", 3.0, None)]
+    rows += [(4, "b", 4.0, 0.5), (5, "b", 5.0, None)]
     assert logs == [rows, rows]
     reader = Journal(tmp_path / "snapshot", "mesh m, node n", fresh_epoch=lambda: 7)
     ((data,),) = reader._base.execute("SELECT data FROM log").fetchall()
     reader.close()
-    assert [len(row) for row in msgspec.msgpack.decode(data)] == [5, 5, 5, 6, 5]
+    assert [len(row) for row in msgspec.msgpack.decode(data)] == [5, 5, 5, 6, 5, 6, 5]
 
 
 def mesh_with(folder: Path, policy: str) -> Cluster:

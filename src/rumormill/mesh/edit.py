@@ -134,6 +134,7 @@ def remove(path: Path, name: str) -> Mesh:
         if game.prior is not None:
             game.prior.nodes.pop(name, None)
         game.offsets.pop(name, None)
+        game.scales.pop(name, None)
     made = _changed(path, file)
     move_keys(path.parent / KEYS, name, str(number))
     return made

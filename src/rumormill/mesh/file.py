@@ -23,7 +23,7 @@ from rumormill.files import to_toml, write_atomically
 from rumormill.graphs.network import Network
 from rumormill.graphs.topologies import Topology
 from rumormill.text import nearest, one_line, shown
-from rumormill.validate import LARGEST_REWARD, refused
+from rumormill.validate import level_scale, refused, reward
 
 if TYPE_CHECKING:  # `rumormill list networks` imports this module
     from rumormill.arms import Moments
@@ -113,6 +113,8 @@ class GamePart(msgspec.Struct, kw_only=True, forbid_unknown_fields=True, omit_de
     """What nodes know of the arms already (`rm.Prior`)."""
     offsets: dict[str, float] = {}
     """Per node, in the unit of the outcomes: what it takes off its own before it learns and sends them."""
+    scales: dict[str, float] = {}
+    """Per node: what it divides them by then."""
     patience: float = 30.0
     """Seconds of its leader's silence after which a follower decides for itself."""
     ttl: Seconds = 300.0
@@ -185,13 +187,16 @@ class Mesh:
         }
         for i, game in enumerate(file.games):
             self._check_prior(f"games[{i}].prior", game)
-            for name, value in game.offsets.items():
-                self._require_node(f"games[{i}].offsets", name)
-                if not abs(value) <= LARGEST_REWARD:
-                    raise self._wrong(
-                        f"games[{i}].offsets.{name} = {value} is not allowed: a finite number of at most "
-                        f"{LARGEST_REWARD:g}"
-                    )
+            for key, values, check in (
+                ("offsets", game.offsets, reward),
+                ("scales", game.scales, level_scale),
+            ):
+                for name, value in values.items():
+                    self._require_node(f"games[{i}].{key}", name)
+                    try:
+                        check(f"games[{i}].{key}.{name}", value)
+                    except InputError as error:
+                        raise self._wrong(str(error)) from None
         self.links = self._links()
 
     # --- checks -------------------------------------------------------------------------------------
@@ -340,11 +345,11 @@ class Mesh:
         mean = [sign * value for value in part.mean]
         return Prior(mean=mean, n=part.n, spread=part.spread or None, **limits)
 
-    def offset(self, game: GamePart, name: str) -> float:
-        """What a node takes off its rewards; of costs the negative."""
+    def level(self, game: GamePart, name: str) -> tuple[float, float]:
+        """What a node takes off its rewards (of costs the negative), and what it divides them by."""
         from rumormill.arms.base import sign_of
 
-        return sign_of(game.objective) * game.offsets.get(name, 0.0)
+        return sign_of(game.objective) * game.offsets.get(name, 0.0), game.scales.get(name, 1.0)
 
     def live_policy(self, game: GamePart) -> Policy:
         """The policy of a game, if a node can run it without end; else InputError."""
@@ -463,6 +468,7 @@ VALUES: dict[str, Any] = {
     "nodes": PriorPart,
     "moments": float,
     "offsets": float,
+    "scales": float,
     "leader": str,
     "distance": int,
 }

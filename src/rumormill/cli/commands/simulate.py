@@ -88,8 +88,8 @@ def _of_mesh(mesh: Path, arms: dict[str, Any], policies: list[str] | None) -> di
     played = {**game.policy, "label": "the mesh"}
     if game.prior is not None:
         note("the prior of the mesh file is left out: it is about its own arms, not about this law")
-    if game.offsets:
-        note("the offsets of the mesh file are left out: the agents of this law do not differ")
+    if game.offsets or game.scales:
+        note("offsets and scales of the mesh file are left out: the agents of this law do not differ")
     others = [part_of_spec(split(each), "type") for each in policies or ("robust zeta=1",)]
     return {
         "network": {"kind": "mesh", "file": str(mesh)},

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from rumormill.arms.base import levelled
 from rumormill.live.core.agent_adapter import AgentAdapter
 from rumormill.live.core.decisions import Decisions, Known, check_of
 from rumormill.live.core.frames import Head, Item, Key, Rows, head_from
@@ -29,6 +30,7 @@ from rumormill.live.core.records import (
     Record,
     Renewed,
     Reserve,
+    ScaledOwn,
     ShiftedOwn,
     Skipped,
     Weighted,
@@ -348,8 +350,9 @@ class LiveGame(GameState):
         self, t: int, arm: int, reward: float, log: Callable[[Record], int], weight: int = 1
     ) -> Accepted:
         """Accept the reward of an own decision, as `weight` samples; Refused says why not."""
-        offset = self.config.offset
-        for each in (reward, reward - offset):
+        offset, scale = self.config.offset, self.config.scale
+        sample = float(levelled(reward, offset, scale))
+        for each in (reward, sample):
             self._require_sample(arm, each)
         if not 1 <= weight <= self.limits.batch:
             raise Refused("number", f"weight = {weight}: a whole number from 1 to {self.limits.batch}")
@@ -371,11 +374,12 @@ class LiveGame(GameState):
         was_open = decisions.open.get(t)
         if was_open is not None and was_open.arm != arm and not further:
             raise Refused("conflict", f"decision {t} was for another arm")
-        seq = self._take_own(t, arm, reward - offset, weight)
+        seq = self._take_own(t, arm, sample, weight)
         row = (self.config.name, t, arm, reward, seq, self.config.arms[arm] if self.config.arms else "")
         chance = None if further else decisions.propensities.get(t)
-        if offset:
-            record = log(ShiftedOwn(*row, weight, math.nan if chance is None else chance, offset))
+        if offset or scale != 1.0:
+            level = weight, math.nan if chance is None else chance, offset
+            record = log(ShiftedOwn(*row, *level) if scale == 1.0 else ScaledOwn(*row, *level, scale))
         elif chance is not None:
             record = log(DrawnOwn(*row, weight, chance))
         else:

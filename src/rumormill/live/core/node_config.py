@@ -49,6 +49,8 @@ class GameConfig:
     """Moment bounds of all arms, for verdicts."""
     offset: float = 0.0
     """What the node takes off its own rewards before it learns from them and publishes them."""
+    scale: float = 1.0
+    """What it divides them by then."""
     propensities: bool = False
     """Whether the probability of every choice is worked out and recorded."""
     classes: int = 0
@@ -97,6 +99,7 @@ def _game_config(
 ) -> GameConfig:
     """Of a game, or of one of its classes, whose full name is `of`."""
     gamma, part = hop_budget(mesh, game), plan_part(mesh, game, name)
+    offset, scale = mesh.level(game, name)
     takes = prior is None or mesh.policies[game.name].takes_prior
     return GameConfig(
         name=of or game.name,
@@ -110,7 +113,8 @@ def _game_config(
         patience=game.patience,
         reach={mesh.ids[other]: within(mesh, other, gamma) for other in mesh.ids},
         moments=mesh.moments(game),
-        offset=mesh.offset(game, name),
+        offset=offset,
+        scale=scale,
         propensities=game.propensities,
         classes=0 if of else game.classes or 0,
         of_class=None if of else partial(_game_config, mesh, game, name),

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rumormill.arms.base import levelled
 from rumormill.errors import DataError
 from rumormill.live.core.frames import ITEM, Head, Item, Key
 from rumormill.live.core.signatures import BEGIN, chained
@@ -93,6 +94,12 @@ class ShiftedOwn(DrawnOwn, tag="shifted-own", frozen=True):
     offset: float = 0.0
 
 
+class ScaledOwn(ShiftedOwn, tag="scaled-own", frozen=True):
+    """A reward that the node divided too. Earlier versions refuse it; a mere field they would pass over."""
+
+    scale: float = 1.0
+
+
 def weight_of(record: Own) -> int:
     """The samples that a reward counts as."""
     return record.weight if isinstance(record, Weighted) else 1
@@ -104,8 +111,10 @@ def propensity_of(record: Own) -> float | None:
 
 
 def sample_of(record: Own) -> float:
-    """What the agent took in, and the own stream holds: the reward less the offset of its time."""
-    return record.reward - record.offset if isinstance(record, ShiftedOwn) else record.reward
+    """What the agent took in, and the own stream holds: by the offset and the scale of its time."""
+    if not isinstance(record, ShiftedOwn):
+        return record.reward
+    return float(levelled(record.reward, record.offset, getattr(record, "scale", 1.0)))
 
 
 class Peer(_Record, tag="peer", frozen=True):
@@ -179,6 +188,7 @@ Record = (
     | Weighted
     | DrawnOwn
     | ShiftedOwn
+    | ScaledOwn
     | Peer
     | Expired
     | Skipped
@@ -203,7 +213,7 @@ def decode(data: bytes) -> Record:
     return found
 
 
-_TAGS = b"own", b"weighted", b"drawn-own", b"shifted-own"
+_TAGS = b"own", b"weighted", b"drawn-own", b"shifted-own", b"scaled-own"
 _OWN = {b"%c%s" % (0xA0 + len(tag), tag[:3]) for tag in _TAGS}
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
-from rumormill.arms.base import sign_of
+from rumormill.arms.base import levelled, sign_of
 from rumormill.errors import InputError
 from rumormill.live.core.classes import WEIGHT
 from rumormill.live.core.node_config import hop_budget, plan_part, seat_of, within
@@ -51,7 +52,7 @@ def carry_over(mesh: Mesh, folders: Sequence[Path], only: str | None = None) -> 
     made, lines = [], []
     for game in mesh.file.games if only is None else [mesh.games[only]]:
         samples = {
-            mesh.ids[node]: _samples(game, log, mesh.offset(game, node))
+            mesh.ids[node]: _samples(game, log, mesh.level(game, node))
             for node, log in logs.items()
             if node in mesh.ids
         }
@@ -75,12 +76,12 @@ def _is_of(game: GamePart, name: str) -> bool:
     return name == game.name or (game.classes is not None and name.rpartition("/")[0] == game.name)
 
 
-def _samples(game: GamePart, log: Sequence[LogRow], offset: float) -> list[Sample]:
-    """The observations of arms that are in the file, less the offset of their node."""
+def _samples(game: GamePart, log: Sequence[LogRow], level: tuple[float, float]) -> list[Sample]:
+    """The observations of arms that are in the file, as a node with this offset and scale takes them in."""
     place: dict[int | str, int] = {name: arm for arm, name in enumerate(game.arms)}
     place |= {arm: arm for arm in range(len(game.arms))}  # logged by number before arms could change
     return [
-        (row.time, place[row.arm], row.reward - offset)
+        (row.time, place[row.arm], levelled(row.reward, *level))
         for row in log
         if _is_of(game, row.game) and row.arm in place
     ]
@@ -109,15 +110,7 @@ def _priors(mesh: Mesh, game: GamePart, samples: dict[int, list[Sample]]) -> Pri
             known[key] = PriorPart(mean=mean, n=found["n"], spread=found.get("spread", []))
         nodes[name] = known[key]
     made = in_order_of(game, earlier)
-    return PriorPart(
-        arms=game.arms,
-        mean=made.mean,
-        n=made.n,
-        spread=made.spread,
-        cap=earlier.cap,
-        probe=earlier.probe,
-        nodes=nodes,
-    )
+    return replace(made, arms=game.arms, cap=earlier.cap, probe=earlier.probe, nodes=nodes)
 
 
 # The lowest level at which a mean is asked for.
