@@ -129,7 +129,7 @@ class Formula(Given):
     def play(self, candidates: list[Candidate], *, look: bool = False) -> list[Outcome]:  # type: ignore[override]
         for each in candidates:
             away = 90 if each.zeta is None else abs(LADDER.index(each.zeta) - LADDER.index(self.best))
-            away += 5 * self.levels_differ * each.cooperates * (not each.offsets)
+            away += 5 * each.cooperates * (each.levels != self.tried_levels)
             loss = np.full(4, 100.0 + away + (20 if each.policy == "robust" else each.gamma))
             sent = 0.0 if each.policy == "robust" else 10.0 * each.gamma
             self._played[each] = Outcome(each, loss, loss, sent, sent, float(loss.mean()))
@@ -162,24 +162,27 @@ def test_finalists_by_hand() -> None:
         "default",
     }
     assert [each.gamma for each in problem.played if each.policy == "default"] == [5]
-    assert not any(each.offsets for each in problem.played)
+    assert not any(each.levels for each in problem.played)
 
 
-def test_offsets_are_tried_where_agents_differ_and_chosen_where_they_gain() -> None:
+@pytest.mark.parametrize("level", ["offsets", "scales"])
+def test_levels_are_tried_where_agents_differ_and_chosen_where_they_gain(level: str) -> None:
     """Those that share, with every mean; then policies and hop budgets with the two best, and the default."""
     problem = Formula(0.1)
-    problem.levels_differ = True
+    problem.tried_levels = (level,)
     found = explore(problem, ["clipped", "median-of-means"])
-    tried = [each for each in problem.played if each.offsets]
+    tried = [each for each in problem.played if each.levels]
+    assert {each.levels for each in tried} == {(level,)}
     assert {each.estimator for each in tried} == {"clipped", "median-of-means", None}
     assert {each.policy for each in tried} == {"decentralized", "centralized", "kmp", "default"}
-    assert all(each.candidate.offsets for each in found[TOGETHER][:3])
-    assert not any(each.candidate.offsets for each in found[ALONE])
+    assert all(each.candidate.levels for each in found[TOGETHER][:3])
+    assert not any(each.candidate.levels for each in found[ALONE])
 
 
-def test_of_equally_good_ones_that_without_offsets() -> None:
+@pytest.mark.parametrize("level", ["offsets", "scales"])
+def test_of_equally_good_ones_that_without_levels(level: str) -> None:
     plain = outcome("kmp", 1, FULL, 10)
-    less = replace(plain, candidate=replace(plain.candidate, offsets=True, zeta=3.0), loss=0.99 * FULL)
+    less = replace(plain, candidate=replace(plain.candidate, levels=(level,), zeta=3.0), loss=0.99 * FULL)
     alone = outcome("robust", 0, 2 * FULL, 0)
     assert search._simplest(Given([plain, less]), [plain, less], less, 0.05 * alone.mean) is plain
     assert search._simplest(Given([plain, less]), [plain, less], less, 0.001 * alone.mean) is less

@@ -46,7 +46,7 @@ def paid(advice: LogAdvice, values: Array, setting: Candidate, beginnings: int =
         drifts=False,
         remembers=True,
         seed=np.random.SeedSequence(0),
-        offsets=advice.known.offsets,
+        levels=advice.known.levels,
     )
     found = []
     for begin in range(beginnings):

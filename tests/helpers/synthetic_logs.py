@@ -169,7 +169,7 @@ def evaluate(truth: Truth, advice: Any, fresh: int = 4, first: int = 10_000) -> 
                 drifts=False,
                 remembers=False,
                 seed=np.random.SeedSequence(0),
-                offsets=advice.known.offsets,
+                levels=advice.known.levels,
             )
             actions, _ = stage.actions_on(setting, values)
             paid_mean = np.take_along_axis(means, actions[:, :, None], axis=2)[:, :, 0]

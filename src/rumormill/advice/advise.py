@@ -188,7 +188,7 @@ def log_problem(
     on_play: Callable[[int], None],
     longer: NDArray[np.float64] | None = None,
 ) -> LogProblem:
-    """The first part of a log, with the rest as its hold-out; groups and offsets come from the first part.
+    """The first part of a log, with the rest as its hold-out; groups and levels come from the first part.
 
     A log that drifts is compared as a whole, since a part would not show how a candidate gets over a
     change; its hold-out counts the rounds after `cut` only. `longer`: all rounds of a shortened log.
@@ -220,7 +220,7 @@ def log_problem(
             count_from=count_from,
             recorded=None if counts is None else counts * (len(part) / table.rounds),
             known=known,
-            offsets=before.offsets if known is None else None,
+            levels=before.levels if known is None else None,
             length=None if known is None else table.rounds,
             seed=stream_seed(root, number),
             jobs=jobs,

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from rumormill.advice.advise import advise
-from rumormill.advice.problem import DEFAULT, LABELS, Candidate, for_nodes
+from rumormill.advice.problem import DEFAULT, LABELS, LEVELS, Candidate, for_nodes
 from rumormill.advice.reading.log import Log
-from rumormill.advice.replay import LogProblem, Offsets
+from rumormill.advice.replay import Levels, LogProblem
 from rumormill.advice.report_text import LogAdvice, compared
 from rumormill.advice.search import MARGIN
 from rumormill.arms import Moments
@@ -51,7 +51,7 @@ def mesh_of(advice: LogAdvice) -> MeshFile:
     A log has no addresses: each agent gets its name and port 7400.
     """
     setting, log = advice.setting, advice.log
-    names = log.agents or tuple(f"node{v}" for v in range(advice.network.n_agents))
+    names = advice.names
     network = advice.networks[setting.network]
     moments = advice.model.moments
     policy: dict[str, Any] = {"type": setting.policy}
@@ -66,7 +66,8 @@ def mesh_of(advice: LogAdvice) -> MeshFile:
         policy=policy,
         moments={"eps": moments.eps, "u": moments.u, "rho": moments.rho},
         prior=_prior_part(advice, names),
-        offsets=advice.offsets or {},
+        offsets=advice.levels.get("offsets", {}),
+        scales=advice.levels.get("scales", {}),
     )
     nodes = [
         NodePart(
@@ -111,9 +112,10 @@ def _setting(game: GamePart, where: str) -> Candidate:
         raise InputError(f"{where}.gamma = {shown(gamma)} is not allowed here: a whole number")
     if policy["type"] not in LABELS:
         raise InputError(f"{where}.type = {shown(policy['type'])} is not allowed here: {', '.join(LABELS)}")
+    made = Candidate(policy["type"], gamma, levels=tuple(key for key in LEVELS if getattr(game, key)))
     if policy["type"] == DEFAULT:
-        return Candidate(DEFAULT, gamma, offsets=bool(game.offsets))
-    return Candidate(str(policy["type"]), gamma, estimator, float(policy["zeta"]), offsets=bool(game.offsets))
+        return made
+    return replace(made, estimator=estimator, zeta=float(policy["zeta"]))
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,7 @@ def recheck(
 ) -> Recheck:
     """Play the candidate of the mesh on its own network, and fresh advice, after the first part of the log.
 
-    It takes off its own offsets. With a prior it is played with what the first part knows: its own is old.
+    Its offsets and scales are its own; for a prior it gets what the first part knows: its own is old.
     """
     if sorted(log.arms) != sorted(given.game.arms):
         raise DataError(
@@ -175,11 +177,12 @@ def recheck(
     if table.n_agents != network.n_agents:
         raise DataError("some nodes of the mesh have too few values in the log to be replayed")
     networks, cut = {"old": network, **advice.networks}, advice.rounds[0]
-    own = np.array([given.game.offsets.get(node.name, 0.0) for node in given.mesh.file.nodes])
+    levels = (given.game.offsets, 0.0), (given.game.scales, 1.0)
+    own = [[values.get(node.name, usual) for node in given.mesh.file.nodes] for values, usual in levels]
 
-    def problem(moments: Moments, offsets: Offsets | None = None) -> LogProblem:
+    def problem(moments: Moments, levels: Levels | None = None) -> LogProblem:
         """Two problems with the same seed have the same resamples, so outcomes are paired."""
-        known = replace(advice.known.part(slice(None, cut)), moments=moments, known_offsets=offsets)
+        known = replace(advice.known.part(slice(None, cut)), moments=moments, known_levels=levels)
         return LogProblem(
             table.values[cut:],
             log.objective,
@@ -196,7 +199,7 @@ def recheck(
             on_play=on_play,
         )
 
-    then = problem(given.moments, Offsets(own, np.zeros(len(own))))
+    then = problem(given.moments, Levels(*np.array(own)))
     today = problem(advice.model.moments)
     (was,) = then.play([replace(given.setting, network="old", warm=given.game.prior is not None)])
     now, lone = today.play([advice.setting, advice.start.cold.candidate])

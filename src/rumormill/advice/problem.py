@@ -45,6 +45,7 @@ LABELS = {
     "kmp": "KMP",
     DEFAULT: "Default",
 }
+LEVELS = {"offsets": ", less offsets", "scales": ", scaled"}
 KEPT = {OWN: "the own best arm", IN_GROUPS: "the best arm of the group", TOGETHER: "the best common arm"}
 ZETAS = (0.03, 0.1, 0.3, 1.0)
 SHARING = ("decentralized", "centralized", "kmp")
@@ -74,14 +75,14 @@ class Candidate:
     """Length in rounds after which agents are reset; None: never."""
     warm: bool = False
     """Whether agents are born with what the log before knows of the arms."""
-    offsets: bool = False
-    """Whether agents take off by how much their outcomes differ from those of all, with every arm alike."""
+    levels: tuple[str, ...] = ()
+    """The LEVELS in which agents' outcomes differ with every arm alike, and which they remove."""
 
     def __str__(self) -> str:
         if self.fixed:
             return f"Always {KEPT[self.network]}"
         where = " in groups" if self.network == IN_GROUPS else ""
-        less = ", less offsets" if self.offsets else ""
+        less = "".join(LEVELS[each] for each in self.levels)
         if self.estimator is None:
             return f"{self.policy.capitalize()}{where}{less}"
         reach = f" γ={self.gamma}" if self.cooperates else ""
@@ -227,8 +228,8 @@ class Problem(ABC):
 
     drifts: bool = False
     """Whether restarts are tried."""
-    levels_differ: bool = False
-    """Whether agents' outcomes differ with every arm alike, so that offsets are tried."""
+    tried_levels: tuple[str, ...] = ()
+    """How agents' outcomes differ with every arm alike, so that it is tried to remove that."""
     rounds: int
 
     @property
@@ -276,7 +277,7 @@ class Problem(ABC):
 
     def policy(self, candidate: Candidate) -> Policy:
         """The policy of a candidate, built once; restarts and networks share it."""
-        key = dataclasses.replace(candidate, network=TOGETHER, restart=None, warm=False, offsets=False)
+        key = Candidate(candidate.policy, candidate.gamma, candidate.estimator, candidate.zeta)
         if key not in self._policies:
             self._policies[key] = key.build(self.moments)
         return self._policies[key]

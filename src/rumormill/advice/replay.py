@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,30 +33,19 @@ from rumormill.graphs import Network
 from rumormill.policies import Prior
 from rumormill.seeds import stream_seed
 from rumormill.stats import Interval, row_means, winsor_limits, winsorised_mean
+from rumormill.validate import LARGEST_SCALE
 
-# Agents differ if the offset of one is beyond so many of its standard errors.
+# Agents differ if the offset of one, or the logarithm of its scale, is beyond so many standard errors.
 OFFSET_SURELY = 4.0
 # The standard error of a median of many, in those of a mean; of a standard deviation, from the MAD.
 OF_MEDIAN, OF_MAD = 1.2533, 1.4826
 
 
-@dataclass(frozen=True)
-class Offsets:
-    """By how much the outcomes of every agent differ from those of all, with every arm alike."""
+def offsets_of(values: Array, recorded: NDArray[np.bool_]) -> tuple[Array, Array]:
+    """Per agent the median over arms of (its median with the arm − the median of all agents with it).
 
-    values: Array
-    """Per agent, in the user's unit."""
-    errors: Array
-    """Their standard errors."""
-
-    @property
-    def differ(self) -> bool:
-        """Whether the offset of some agent is surely not zero."""
-        return bool((np.abs(self.values) > OFFSET_SURELY * self.errors).any())
-
-
-def offsets_of(values: Array, recorded: NDArray[np.bool_]) -> Offsets:
-    """Per agent the median over arms of (its median with the arm − the median of all agents with it)."""
+    And its standard error.
+    """
     found, errors = np.zeros(values.shape[1]), np.zeros(values.shape[1])
     usual = [np.median(values[:, :, k][recorded[:, :, k]]) for k in range(values.shape[2])]
     for v in range(values.shape[1]):
@@ -70,7 +59,50 @@ def offsets_of(values: Array, recorded: NDArray[np.bool_]) -> Offsets:
         if above:
             found[v] = np.median(above)
             errors[v] = OF_MEDIAN * math.sqrt(np.mean(squares) / len(above))
-    return Offsets(found, errors)
+    return found, errors
+
+
+def differ(offsets: Array, errors: Array) -> bool:
+    """Whether the offset of some agent is surely not zero."""
+    return bool((np.abs(offsets) > OFFSET_SURELY * errors).any())
+
+
+@dataclass(frozen=True)
+class Levels:
+    """What agents may take off their outcomes, and divide them by, and what of it is tried."""
+
+    offsets: Array
+    """Per agent, in the user's unit."""
+    scales: Array
+    tried: tuple[str, ...] = ()
+    """The one of LEVELS that agents surely differ by; of both, that which explains more."""
+
+    def without(self, values: Array, levels: Sequence[str]) -> Array:
+        """The values [..., agent, arm] as agents have them that remove these levels."""
+        values = values - self.offsets[:, None] if "offsets" in levels else values
+        return values / self.scales[:, None] if "scales" in levels else values
+
+
+def levels_of(values: Array, recorded: NDArray[np.bool_]) -> Levels:
+    """Offsets, and scales where all that is recorded is of one sign: exp of the offsets of ln |value|."""
+    by, there = {"offsets": offsets_of(values, recorded)}, values[recorded]
+    factors = np.ones(values.shape[1])
+    if (there > 0).all() or (there < 0).all():
+        by["scales"] = offsets_of(np.log(np.where(recorded, np.abs(values), 1.0)), recorded)
+        factors = np.clip(np.exp(by["scales"][0]), 1 / LARGEST_SCALE, LARGEST_SCALE)
+    found = Levels(by["offsets"][0], factors)
+    sure = [name for name, each in by.items() if differ(*each)]
+    sure.sort(key=lambda name: apart(found.without(values, [name]), recorded))
+    return replace(found, tried=tuple(sure[:1]))
+
+
+def apart(values: Array, recorded: NDArray[np.bool_]) -> float:
+    """How far the quartiles of agents with the same arm lie apart, on average over arms."""
+    spreads = []
+    for k in np.flatnonzero(recorded.any(axis=(0, 1))):
+        cells = [values[there, v, k] for v, there in enumerate(recorded[:, :, k].T) if there.any()]
+        spreads.append(np.std([np.quantile(each, (0.25, 0.5, 0.75)) for each in cells], axis=0).mean())
+    return float(np.mean(spreads))
 
 
 @dataclass(frozen=True)
@@ -84,21 +116,15 @@ class Knowledge:
     sign: float
     """-1 where less is better."""
     moments: Moments
-    known_offsets: Offsets | None = None
+    known_levels: Levels | None = None
     """Those of a mesh that runs; None: estimated."""
-    _priors: dict[str, Prior] = field(default_factory=dict, repr=False)
+    _priors: dict[tuple[str, Sequence[str]], Prior] = field(default_factory=dict, repr=False)
     _kept: dict[str, NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     @cached_property
-    def offsets(self) -> Offsets:
+    def levels(self) -> Levels:
         """By how much agents differ with every arm alike."""
-        return self.known_offsets or offsets_of(self.values, self.recorded)
-
-    @cached_property
-    def less_offsets(self) -> Knowledge:
-        """The same of outcomes less the offsets."""
-        values = self.values - self.offsets.values[:, None]
-        return Knowledge(values, self.recorded, self.group_of, self.sign, self.moments)
+        return self.known_levels or levels_of(self.values, self.recorded)
 
     def part(self, rounds: slice) -> Knowledge:
         """What some of the rounds know."""
@@ -110,21 +136,24 @@ class Knowledge:
 
     def prior_of(self, candidate: Candidate) -> Prior | None:
         """What the agents of a candidate are born with; None for a cold start."""
-        name, known = candidate.estimator, self.less_offsets if candidate.offsets else self
-        return known.prior(name) if candidate.warm and name is not None else None
+        name, levels = candidate.estimator, candidate.levels
+        if not candidate.warm or name is None:
+            return None
+        if (name, levels) not in self._priors:
+            known = replace(self, values=self.levels.without(self.values, levels)) if levels else self
+            self._priors[name, levels] = known.prior(name)
+        return self._priors[name, levels]
 
     def prior(self, estimator: str) -> Prior:
         """What every agent knows of every arm, by this estimator."""
-        if estimator not in self._priors:
-            n_agents, n_arms = self.values.shape[1:]
-            mean, n = np.zeros((n_agents, n_arms)), np.zeros((n_agents, n_arms))
-            for arm in range(n_arms):
-                for v in range(n_agents):
-                    own = self.samples(np.array([v]), arm)
-                    n[v, arm] = max(1, len(own))
-                    mean[v, arm] = self._mean(estimator, own if len(own) else self._of_group(v, arm))
-            self._priors[estimator] = Prior(mean=mean.tolist(), n=n.tolist())
-        return self._priors[estimator]
+        n_agents, n_arms = self.values.shape[1:]
+        mean, n = np.zeros((n_agents, n_arms)), np.zeros((n_agents, n_arms))
+        for arm in range(n_arms):
+            for v in range(n_agents):
+                own = self.samples(np.array([v]), arm)
+                n[v, arm] = max(1, len(own))
+                mean[v, arm] = self._mean(estimator, own if len(own) else self._of_group(v, arm))
+        return Prior(mean=mean.tolist(), n=n.tolist())
 
     def best_arms(self, candidate: Candidate) -> NDArray[np.int64]:
         """The arm that each agent keeps: its own best, or the best of its group or of all agents."""
@@ -197,7 +226,7 @@ class LogProblem(Problem):
 
     `remembers`: rewards depend on the last ones, so blocks are resampled. Outcomes count from round
     `count_from` on. `recorded`: number of values of every (agent, arm) that were recorded, not imputed.
-    `known`: what is known at the start, for warm starts and fixed arms. `offsets` of the agents, default
+    `known`: what is known at the start, for warm starts and fixed arms. `levels` of the agents, default
     those of `known`. `length`: rounds of a resample, default as many as recorded. The caller sets `rest` (the
     hold-out), `whole`, `longer` (`whole` with all rounds, where these are fewer than its table had), `after`
     (the rest, with the first part known) and `exchanged` (the first part, with the rest known).
@@ -217,7 +246,7 @@ class LogProblem(Problem):
         count_from: int = 0,
         recorded: Array | None = None,
         known: Knowledge | None = None,
-        offsets: Offsets | None = None,
+        levels: Levels | None = None,
         length: int | None = None,
         seed: np.random.SeedSequence,
         jobs: int | None = None,
@@ -228,8 +257,8 @@ class LogProblem(Problem):
         self.values, self.objective, self.rounds = values, objective, len(values)
         self.known, self.length = known, length or len(values)
         self.count_from = count_from
-        self.offsets = known.offsets if offsets is None and known is not None else offsets
-        self.levels_differ = self.offsets is not None and self.offsets.differ
+        self.levels = known.levels if levels is None and known is not None else levels
+        self.tried_levels = () if self.levels is None else self.levels.tried
         self.recorded = np.full(values.shape[1:], len(values)) if recorded is None else recorded
         self.group_of, self.on_play, self._seed = group_of, on_play, seed
         self.drifts = drifts
@@ -377,20 +406,12 @@ class LogProblem(Problem):
             assert self.known is not None
             return np.tile(self.known.best_arms(candidate), (rounds, 1)), (0.0, 0.0)
         length = candidate.restart or rounds
-        if candidate.offsets:
-            assert self.offsets is not None
-            values = values - self.offsets.values[:, None]
+        values = values if self.levels is None else self.levels.without(values, candidate.levels)
         for start in range(0, rounds, length):
             part = values[start : start + length]
-            trial = play_trial(
-                [contender],
-                Replay(part, objective=self.objective),
-                len(part),
-                self._seed,
-                np.array([len(part)], dtype=np.int64),
-                keep_actions=True,
-                on_rounds=tick,
-            )[0]
+            source, marks = Replay(part, objective=self.objective), np.array([len(part)], dtype=np.int64)
+            game = [contender], source, len(part), self._seed, marks
+            (trial,) = play_trial(*game, keep_actions=True, on_rounds=tick)
             assert trial.actions is not None
             pieces.append(trial.actions)
             messages += float(trial.messages[-1])

@@ -12,7 +12,7 @@ import numpy as np
 from rumormill.advice.baselines import Baseline, Gain
 from rumormill.advice.model_checks import ModelChecks
 from rumormill.advice.model_checks.homogeneity import PERMUTATIONS, group_numbers
-from rumormill.advice.problem import IN_GROUPS, KEPT, TOGETHER, Candidate, Outcome, restricted
+from rumormill.advice.problem import IN_GROUPS, KEPT, LEVELS, TOGETHER, Candidate, Outcome, restricted
 from rumormill.advice.reading.log import Log
 from rumormill.advice.replay import Knowledge, ReplayOutcome
 from rumormill.advice.reward_table import RewardTable
@@ -23,6 +23,8 @@ from rumormill.stats import Interval
 from rumormill.text import plural
 
 MOST_NAMES = 6
+# What is shown of a candidate.
+SETTING = "policy", "gamma", "estimator", "zeta", "network"
 # A kept arm does as well if its outcome differs by no more than this share.
 AS_WELL = 0.02
 
@@ -70,13 +72,18 @@ class LogAdvice:
         return self.known.prior_of(self.setting)
 
     @property
-    def offsets(self) -> dict[str, float] | None:
-        """What every agent of `setting` takes off its outcomes, by name, to 8 digits; None: nothing."""
-        if not self.setting.offsets:
-            return None
-        names = self.log.agents or [f"node{v}" for v in range(self.network.n_agents)]
-        values = self.known.offsets.values.tolist()
-        return {name: float(f"{value:.8g}") for name, value in zip(names, values, strict=True)}
+    def names(self) -> Sequence[str]:
+        """Of all agents."""
+        return self.log.agents or [f"node{v}" for v in range(self.network.n_agents)]
+
+    @property
+    def levels(self) -> dict[str, dict[str, float]]:
+        """The offsets or scales of every agent of `setting`, by name, to 8 digits, under what they are."""
+        found = {key: getattr(self.known.levels, key).tolist() for key in self.setting.levels}
+        return {
+            key: {name: float(f"{value:.8g}") for name, value in zip(self.names, values, strict=True)}
+            for key, values in found.items()
+        }
 
     @property
     def networks(self) -> dict[str, Network]:
@@ -92,12 +99,8 @@ class LogAdvice:
         """One setting that learns."""
         return {
             "setting": str(each.candidate),
-            "policy": each.candidate.policy,
-            "gamma": each.candidate.gamma,
-            "estimator": each.candidate.estimator,
-            "zeta": each.candidate.zeta,
-            "network": each.candidate.network,
-            "offsets": each.candidate.offsets,
+            **{key: getattr(each.candidate, key) for key in SETTING},
+            **{key: key in each.candidate.levels for key in LEVELS},
             "loss": each.mean,
             "loss_in_recorded_order": each.recorded,
             "score": each.score,
@@ -128,8 +131,8 @@ class LogAdvice:
         """The arm that each agent keeps, where that is recommended."""
         if not self.chosen.fixed:
             return None
-        names = self.log.agents or [f"node{v}" for v in range(self.network.n_agents)]
-        return {names[v]: self.log.arms[arm] for v, arm in enumerate(self.known.best_arms(self.chosen))}
+        kept = zip(self.names, self.known.best_arms(self.chosen), strict=True)
+        return {name: self.log.arms[arm] for name, arm in kept}
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -161,7 +164,7 @@ class LogAdvice:
                 "cooperate": self.chosen.cooperates,
                 "warm": prior is not None,
                 "prior": None if prior is None else prior.plain(),
-                "offsets": self.offsets,
+                **{key: self.levels.get(key) for key in LEVELS},
                 "arms": self.kept_arms,
             },
             "candidates": self.candidates(),
@@ -204,7 +207,7 @@ def asked(finding: Finding) -> str:
 
 
 def findings(advice: LogAdvice) -> list[Finding]:
-    """Every check of the model, most important first; missing outcomes and offsets where there are any."""
+    """Every check of the model, most important first; missing outcomes and levels where there are any."""
     return [*_failures(advice), *checks(advice), *_levels(advice)]
 
 
@@ -349,20 +352,24 @@ def _homogeneity(advice: LogAdvice) -> Finding:
 
 def _levels(advice: LogAdvice) -> list[Finding]:
     """The finding on agents whose outcomes differ with every arm alike, where they do."""
-    offsets, log, setting = advice.known.offsets, advice.log, advice.setting
-    if not offsets.differ or log.agents is None:
+    known, log, setting = advice.known.levels, advice.log, advice.setting
+    if not known.tried or log.agents is None:
         return []
-    low, high = (int(pick(offsets.values)) for pick in (np.argmin, np.argmax))
-    ends = [log.amount(offsets.values[v]) for v in (low, high)]
-    if setting.offsets:
+    scaled = (setting.levels or known.tried) == ("scales",)
+    values = known.scales if scaled else known.offsets
+    low, high = (int(pick(values)) for pick in (np.argmin, np.argmax))
+    ends = [f"{values[v]:.3g} times" if scaled else log.amount(values[v]) for v in (low, high)]
+    if "offsets" in setting.levels:
         what = "each agent takes its own offset off before it learns and sends, which proved itself here"
+    elif setting.levels:
+        what = "each agent divides by its own scale before it learns and sends, which proved itself here"
     elif setting.cooperates:
         what = "to remove that before sharing did not prove itself here"
     else:
         what = "agents alone need not remove that"
     text = (
         f"Some agents have other outcomes with every arm alike: {ends[0]} ({log.agents[low]}) to {ends[1]} "
-        f"({log.agents[high]}) against all agents; {what}."
+        f"({log.agents[high]}) {'those of' if scaled else 'against'} all agents; {what}."
     )
     return [Finding("same level for all agents?", "no", f"{ends[0]} to {ends[1]}", text)]
 
@@ -401,9 +408,8 @@ def _tails(advice: LogAdvice) -> Finding:
     if not math.isfinite(tail.low):
         band = "no tail is seen"
     if advice.model.light:
-        return Finding(
-            "tails", "light", band, f"Every tail is light; the heaviest is that of {arms[worst]} ({band})."
-        )
+        text = f"Every tail is light; the heaviest is that of {arms[worst]} ({band})."
+        return Finding("tails", "light", band, text)
     verdict = "heavy" if any(each.verdict == "heavy" for each in tails) else "cannot tell"
     said = tail.words.removeprefix("heavy: ").removeprefix("cannot tell: ")
     text = f"The heaviest tail is that of {arms[worst]}, index {band}: {said}."
@@ -419,15 +425,11 @@ def _dependence(advice: LogAdvice) -> Finding:
         parts.append(f"a reward {way} the last one of its agent and arm (correlation {near.lag_one:+.2f})")
     if near.shocks:
         parts.append(f"{100 * near.common:.0f} % of the variance is a shock that hits all agents at once")
-    number = f"{near.lag_one:+.2f}, {100 * max(near.common, 0.0):.0f} %"
+    last, shock = f"{near.lag_one:+.2f}", f"{100 * max(near.common, 0.0):.0f} %"
+    number = f"{last}, {shock}"
     if not parts:
-        return Finding(
-            "dependence",
-            "none seen",
-            number,
-            f"Rewards depend neither on the last ones ({near.lag_one:+.2f}) nor on a common shock "
-            f"({100 * max(near.common, 0.0):.0f} %).",
-        )
+        text = f"Rewards depend neither on the last ones ({last}) nor on a common shock ({shock})."
+        return Finding("dependence", "none seen", number, text)
     text = " and ".join(parts)
     return Finding("dependence", "some", number, f"{text[0].upper()}{text[1:]}; replays keep both.")
 

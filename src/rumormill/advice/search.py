@@ -2,7 +2,8 @@
 
 1. A grid of estimators and ζ for agents alone, all together and in groups; ζ is extended along `LADDER`
    while the best one has a neighbour that was not tried.
-   Where outcomes of agents differ with every arm alike, settings that share are tried less offsets too.
+   Where outcomes of agents differ with every arm alike, settings that share are tried less offsets, or
+   scaled, too.
 2. Every sharing policy and hop budget with the two best estimators, and the default; ζ is extended again.
 3. A final between the best of each kind, each with larger constants too.
 4. Recommended is the cheapest candidate, then the one with the largest ζ, whose paired interval against the
@@ -98,11 +99,11 @@ def explore(problem: Problem, estimators: Sequence[str]) -> dict[str, Sequence[O
         if network is not None and network.n_edges:
             kinds[name] = ("decentralized", max(1, math.ceil(network.diameter / 2)), name)
     first = [
-        Candidate(policy, gamma, name, zeta, where, offsets=less)
+        Candidate(policy, gamma, name, zeta, where, levels=less)
         for policy, gamma, where in kinds.values()
         for name in allowed
         for zeta in ZETAS
-        for less in ((False, True) if problem.levels_differ and policy != "robust" else (False,))
+        for less in ((), problem.tried_levels)[: 1 + bool(problem.tried_levels and policy != "robust")]
     ]
     problem.play(first, look=True)
     for kind in kinds:
@@ -154,9 +155,9 @@ def _scaled(candidate: Candidate, less: int, more: int) -> list[Candidate]:
 def _others(problem: Problem, kind: str) -> list[Candidate]:
     """Every sharing policy and hop budget, with the two best estimators of the kind; and the default."""
     diameter = problem.networks[kind].diameter
-    means: dict[tuple[str | None, bool], Candidate] = {}
+    means: dict[tuple[str | None, tuple[str, ...]], Candidate] = {}
     for each in _ranked(problem, kind):
-        means.setdefault((each.candidate.estimator, each.candidate.offsets), each.candidate)
+        means.setdefault((each.candidate.estimator, each.candidate.levels), each.candidate)
     leaders = list(means.values())
     found = [
         replace(leader, policy=policy, gamma=gamma)
@@ -164,7 +165,7 @@ def _others(problem: Problem, kind: str) -> list[Candidate]:
         for gamma in sorted({1, max(1, math.ceil(diameter / 2)), max(1, diameter)})
         for policy in SHARING
     ]
-    return [*found, Candidate(DEFAULT, max(1, diameter), network=kind, offsets=leaders[0].offsets)]
+    return [*found, Candidate(DEFAULT, max(1, diameter), network=kind, levels=leaders[0].levels)]
 
 
 def _extend(problem: Problem, kind: str) -> None:
@@ -216,7 +217,7 @@ def choose(problem: Problem, finals: Mapping[str, Sequence[Outcome]]) -> Recomme
 
 
 def _simplest(problem: Problem, several: Iterable[Outcome], best: Outcome, margin: float) -> Outcome:
-    """The cheapest that is not worse than the best within the margin; then without offsets, the largest ζ.
+    """The cheapest that is not worse than the best within the margin; then without levels, the largest ζ.
 
     Exploration cost is visible in each replay, rare lock-in only over many: hence the largest ζ.
     """
@@ -234,7 +235,7 @@ def _simplest(problem: Problem, several: Iterable[Outcome], best: Outcome, margi
         key=lambda each: (
             each.messages,
             each.wire_bytes,
-            each.candidate.offsets,
+            len(each.candidate.levels),
             -(each.candidate.zeta or 0.0),
             each.score,
         ),
