@@ -117,6 +117,17 @@ def test_outcomes_of_both_signs_have_no_scales(other: float) -> None:
     np.testing.assert_array_equal(found.scales, 1.0)
 
 
+def test_a_part_of_a_log_of_both_signs_has_no_scales() -> None:
+    """Else a setting that proved itself on the first part could not be written for the whole log."""
+    values = slow_table()
+    for last, tried in ((1.0, ("scales",)), (-1.0, ("offsets",))):
+        values[-1, 0, 0] = last
+        known = Knowledge(
+            values, everywhere(values), np.zeros(8, int), -1.0, rm.Moments(eps=1.0, u=9.0, rho=9.0)
+        )
+        assert known.part(slice(None, 90)).levels.tried == tried
+
+
 @pytest.mark.parametrize("arms", [0.0, 20.0])
 @pytest.mark.parametrize("seed", range(5))
 def test_what_explains_the_difference(seed: int, arms: float) -> None:

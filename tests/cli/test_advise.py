@@ -193,8 +193,10 @@ def test_simulate_plays_a_mesh_without_moments_and_says_that_its_prior_is_left_o
 ) -> None:
     (tmp_path / "hand.toml").write_text(
         'name = "m"\n[[games]]\nname = "g"\narms = ["x", "y"]\n[games.policy]\ntype = "kmp"\ngamma = 1\n'
-        '[games.prior]\nmean = [1, 2]\nn = [3, 4]\n[[nodes]]\nname = "a"\nid = 0\naddress = "h:1"\n'
+        "[games.prior]\nmean = [1, 2]\nn = [3, 4]\n[games.scales]\na = 2.0\n"
+        '[[nodes]]\nname = "a"\nid = 0\naddress = "h:1"\n'
     )
     said = cli("simulate", "--mesh", "hand.toml", "--horizon", "3", "--trials", "1", "--json")
     assert said.code == 0, said.err
     assert "the prior of the mesh file is left out" in said.err
+    assert "offsets and scales of the mesh file are left out" in said.err

@@ -83,11 +83,15 @@ class Levels:
         return values / self.scales[:, None] if "scales" in levels else values
 
 
-def levels_of(values: Array, recorded: NDArray[np.bool_]) -> Levels:
+def of_one_sign(values: Array) -> bool:
+    """Whether all are above zero, or all below."""
+    return bool((values > 0).all() or (values < 0).all())
+
+
+def levels_of(values: Array, recorded: NDArray[np.bool_], *, scalable: bool = True) -> Levels:
     """Offsets, and scales where all that is recorded is of one sign: exp of the offsets of ln |value|."""
-    by, there = {"offsets": offsets_of(values, recorded)}, values[recorded]
-    factors = np.ones(values.shape[1])
-    if (there > 0).all() or (there < 0).all():
+    by, factors = {"offsets": offsets_of(values, recorded)}, np.ones(values.shape[1])
+    if scalable and of_one_sign(values[recorded]):
         by["scales"] = offsets_of(np.log(np.where(recorded, np.abs(values), 1.0)), recorded)
         factors = np.clip(np.exp(by["scales"][0]), 1 / LARGEST_SCALE, LARGEST_SCALE)
     found = Levels(by["offsets"][0], factors)
@@ -118,17 +122,20 @@ class Knowledge:
     moments: Moments
     known_levels: Levels | None = None
     """Those of a mesh that runs; None: estimated."""
+    scalable: bool = True
+    """Whether scales may be estimated: not if the log that this is a part of has both signs."""
     _priors: dict[tuple[str, Sequence[str]], Prior] = field(default_factory=dict, repr=False)
     _kept: dict[str, NDArray[np.int64]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def levels(self) -> Levels:
         """By how much agents differ with every arm alike."""
-        return self.known_levels or levels_of(self.values, self.recorded)
+        return self.known_levels or levels_of(self.values, self.recorded, scalable=self.scalable)
 
     def part(self, rounds: slice) -> Knowledge:
         """What some of the rounds know."""
-        return Knowledge(self.values[rounds], self.recorded[rounds], self.group_of, self.sign, self.moments)
+        known = self.values[rounds], self.recorded[rounds], self.group_of, self.sign, self.moments
+        return Knowledge(*known, scalable=of_one_sign(self.values[self.recorded]))
 
     def samples(self, agents: NDArray[np.int64], arm: int) -> Array:
         """The recorded rewards of some agents with an arm, in order of time; more is better."""

@@ -353,10 +353,10 @@ def _homogeneity(advice: LogAdvice) -> Finding:
 def _levels(advice: LogAdvice) -> list[Finding]:
     """The finding on agents whose outcomes differ with every arm alike, where they do."""
     known, log, setting = advice.known.levels, advice.log, advice.setting
-    if not known.tried or log.agents is None:
+    shown = setting.levels or known.tried
+    if not shown or log.agents is None:
         return []
-    scaled = (setting.levels or known.tried) == ("scales",)
-    values = known.scales if scaled else known.offsets
+    scaled, values = shown == ("scales",), getattr(known, shown[0])
     low, high = (int(pick(values)) for pick in (np.argmin, np.argmax))
     ends = [f"{values[v]:.3g} times" if scaled else log.amount(values[v]) for v in (low, high)]
     if "offsets" in setting.levels:

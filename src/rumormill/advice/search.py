@@ -103,7 +103,7 @@ def explore(problem: Problem, estimators: Sequence[str]) -> dict[str, Sequence[O
         for policy, gamma, where in kinds.values()
         for name in allowed
         for zeta in ZETAS
-        for less in ((), problem.tried_levels)[: 1 + bool(problem.tried_levels and policy != "robust")]
+        for less in dict.fromkeys([(), () if policy == "robust" else problem.tried_levels])
     ]
     problem.play(first, look=True)
     for kind in kinds:
