@@ -30,7 +30,7 @@ from rumormill.advice.report_text import (
     reported_on,
     what_could_be_wrong,
 )
-from rumormill.advice.search import LADDER
+from rumormill.advice.search import LADDER, Start
 from rumormill.stats import Interval
 from rumormill.text import plural
 
@@ -301,3 +301,30 @@ def test_the_json_has_it_all(advice: LogAdvice) -> None:
     assert min(row["gap"] for row in model["arms"]) == 0.0
     assert all(math.isfinite(row["mean"]) for row in model["arms"])
     assert found["tried"] == len(advice.losses) > 5
+
+
+def begun(advice: LogAdvice, start: Start) -> LogAdvice:
+    """The same advice with another start."""
+    return replace(advice, choice=replace(advice.choice, start=start))
+
+
+def test_where_an_arm_is_kept_sentences_name_the_setting_that_learns(advice: LogAdvice) -> None:
+    """No "It takes 14 messages a round" must not stand behind "without messages"."""
+    start = replace(advice.start, chosen=advice.start.best_fixed)
+    said = recommendation(begun(advice, start))
+    recommended = next(i for i, text in enumerate(said) if text.startswith("Recommended: keep "))
+    why = said[recommended + 2 :]
+    assert why[0].startswith(f"The best setting that learns, {advice.setting}, would have been ")
+    assert not [text for text in why if text.startswith(("It ", "Of all settings tried the recommended"))]
+    sharing = replace(start.learner, candidate=advice.choice.chosen.candidate, messages=14.0)
+    shared = recommendation(begun(advice, replace(start, learner=sharing)))
+    told = "The setting that learns takes 14 messages a round."
+    assert (told in shared) == sharing.candidate.cooperates
+
+
+def test_a_warm_start_that_was_left_out_says_what_it_lost(advice: LogAdvice) -> None:
+    lost = replace(advice.start, dropped=Interval(5.0, -1.0, 9.0))
+    said = recommendation(begun(advice, lost))
+    more = compared(advice, Interval(5.0, -1.0, 9.0))
+    assert f"To start from what the first part knows loses {more}: agents start from nothing." in said
+    assert (advice.start.dropped is None) == advice.chosen.warm

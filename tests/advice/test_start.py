@@ -149,3 +149,11 @@ def test_the_names_of_candidates() -> None:
     assert str(Candidate(FIXED, 0, network=OWN)) == "Always the own best arm"
     assert Candidate(FIXED, 0, network=OWN).kind == FIXED
     assert str(Candidate("robust", 0, "clipped", 0.1, warm=True)) == "Alone, clipped, ζ=0.1, warm start"
+
+
+def test_a_warm_start_that_is_left_out_is_remembered_with_its_loss() -> None:
+    ones = [as_started(AGENTS_ALONE, zeta=zeta, loss=211.0 + 50 * ODD) for zeta in (1.0, 3.0, 10.0)]
+    dropped = started(*ones).dropped
+    assert dropped is not None
+    assert dropped.estimate == pytest.approx(11.0)
+    assert started().dropped is None

@@ -404,7 +404,8 @@ def _tails(advice: LogAdvice) -> Finding:
     tails, arms = advice.model.tails, advice.log.arms
     worst = min(range(len(tails)), key=lambda k: tails[k].low)
     tail = tails[worst]
-    band = f"{tail.low:.3g} to {tail.high:.3g}" if math.isfinite(tail.high) else f"{tail.low:.3g} or more"
+    low = math.floor(100 * tail.low) / 100 if math.isfinite(tail.low) else tail.low
+    band = f"{low:g} to {tail.high:.3g}" if math.isfinite(tail.high) else f"{low:g} or more"
     if not math.isfinite(tail.low):
         band = "no tail is seen"
     if advice.model.light:
@@ -513,7 +514,7 @@ def gain_sentence(advice: LogAdvice) -> str:
 def _why(advice: LogAdvice) -> list[str]:
     """Why this candidate: cooperation, the constant, the start, and what fixed arms would have done."""
     choice, log, chosen = advice.choice, advice.log, replace(advice.setting, warm=False)
-    text = []
+    one, text = "the one that learns" if advice.chosen.fixed else "the recommended one", []
     if choice.rejected is not None:
         text.append(
             f"{choice.rejected} looked best on {basis(advice)}, but did worse than agents alone on the rest, "
@@ -526,15 +527,21 @@ def _why(advice: LogAdvice) -> list[str]:
             f"loses {compared(advice, more)} than agents alone."
         )
     elif choice.best.candidate == chosen:
-        text.append("Of all settings tried it did best, by the worse half of its replays.")
+        text.append(f"Of all settings tried {one} did best, by the worse half of its replays.")
     elif chosen == choice.chosen.candidate:
         excess = choice.excess[chosen]
         text.append(
-            f"{choice.best.candidate} did best (it lost {log.amount(choice.best.mean)} on average); the "
-            f"recommended setting loses at most {log.amount(max(excess.high, 0.0))} more (95 %), less than "
-            f"{100 * MARGIN:.0f} % of what agents alone lose, and is cheaper or explores more."
+            f"{choice.best.candidate} did best (it lost {log.amount(choice.best.mean)} on average); {one} "
+            f"loses at most {log.amount(max(excess.high, 0.0))} more (95 %), less than {100 * MARGIN:.0f} % "
+            "of what agents alone lose, and is cheaper or explores more."
         )
-    return [*text, *_messages(advice), *_start(advice), *_fixed(advice)]
+    text += [*_messages(advice), *_start(advice)]
+    return [*_fixed(advice), *text] if advice.chosen.fixed else [*text, *_fixed(advice)]
+
+
+def _subject(advice: LogAdvice) -> str:
+    """What sentences about the setting that learns begin with: an arm may be recommended instead."""
+    return "The setting that learns" if advice.chosen.fixed else "It"
 
 
 def _more(advice: LogAdvice, one: Outcome, other: Outcome) -> float:
@@ -552,7 +559,7 @@ def _messages(advice: LogAdvice) -> list[str]:
     """What messages cost, or would buy."""
     start, liked = advice.start, advice.choice.chosen.candidate
     if advice.setting.cooperates:
-        return [f"It takes {start.learner.messages:,.0f} messages a round."]
+        return [f"{_subject(advice)} takes {start.learner.messages:,.0f} messages a round."]
     if not liked.cooperates:
         return []
     sharing = next(each for each in start.ways if each.candidate.cooperates)
@@ -565,20 +572,16 @@ def _messages(advice: LogAdvice) -> list[str]:
 
 def _start(advice: LogAdvice) -> list[str]:
     """What the warm start was worth."""
-    start = advice.start
-    same = replace(advice.setting, warm=False, zeta=None)
-    both = [each for each in start.ways if replace(each.candidate, warm=False, zeta=None) == same]
-    if same.estimator is None:
-        return ["It takes no prior: agents start from nothing."]
-    warm, cold = (next(each for each in both if each.candidate.warm == way) for way in (True, False))
-    warm = start.learner if advice.setting.warm else warm
-    more = _more(advice, cold, warm)
-    if advice.setting.warm:
-        return [f"The same setting without what the log knows would have been {_by(advice, more)}."]
-    return [
-        f"To start from what the first part knows would have been {_by(advice, -more)}: agents start from "
-        "nothing."
-    ]
+    start, setting = advice.start, advice.setting
+    if setting.estimator is None:
+        return [f"{_subject(advice)} takes no prior: agents start from nothing."]
+    if start.dropped is not None:
+        more = compared(advice, start.dropped)
+        return [f"To start from what the first part knows loses {more}: agents start from nothing."]
+    same = replace(setting, warm=False, zeta=None)
+    cold = next(e for e in start.ways if replace(e.candidate, zeta=None) == same)
+    worse = _by(advice, _more(advice, cold, start.learner))
+    return [f"The same setting without what the log knows would have been {worse}."]
 
 
 def _fixed(advice: LogAdvice) -> list[str]:
@@ -611,7 +614,7 @@ def _limits(advice: LogAdvice) -> list[str]:
     """Limits: whether a lemma covers ζ, whether ζ is at the edge of the ladder."""
     text = []
     if advice.setting.zeta is None:
-        return ["It has no constant to choose."]
+        return [f"{_subject(advice)} has no constant to choose."]
     if advice.setting.covered(advice.model.moments):
         text.append("A lemma covers this constant for the moments assumed.")
     else:

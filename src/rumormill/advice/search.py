@@ -58,6 +58,8 @@ class Start:
     """Best score first."""
     above: dict[Candidate, Interval]
     """Loss above that of the chosen."""
+    dropped: Interval | None = None
+    """Loss of a warm start above that of the learner, which is cold; None: it is warm, or takes no prior."""
 
     @property
     def best_fixed(self) -> Outcome:
@@ -268,26 +270,25 @@ def start_of(problem: Problem, liked: Candidate, alone: Candidate) -> Start | No
     cold = later.play([alone])[0]
     margin = MARGIN * cold.mean
 
-    def started(setting: Candidate) -> Outcome:
+    def started(setting: Candidate) -> tuple[Outcome, Interval | None]:
         """Warm, unless that is surely worse, or worse by more than the margin; with a constant of its own."""
         several, (from_nothing,) = later.play(warm_ones[setting]), later.play([setting])
         if not several:  # the default takes no prior
-            return from_nothing
+            return from_nothing, None
         best = min(several, key=lambda each: each.score)
         warm = _simplest(later, several, best, MARGIN * best.mean)
         more = later.excess(warm, from_nothing)
-        return from_nothing if more.low > 0 or more.estimate > margin else warm
+        return (from_nothing, more) if more.low > 0 or more.estimate > margin else (warm, None)
 
-    learner = started(alone)
-    if liked != alone:
-        sharing = started(liked)
-        learner = learner if _worse(later, sharing, learner) else sharing
+    learner, dropped = started(alone)
+    if liked != alone and not _worse(later, (sharing := started(liked))[0], learner):
+        learner, dropped = sharing
     best = next(each for each in ways if each.candidate.fixed)
     more = later.excess(learner, best, paid=True)
     costly = more.low > 0 and more.estimate > MARGIN * abs(float(best.paid.mean()))
     chosen = best if costly else learner
     above = {each.candidate: later.excess(each, chosen) for each in ways}
-    return Start(chosen, learner, cold, tuple(ways), above)
+    return Start(chosen, learner, cold, tuple(ways), above, dropped)
 
 
 def _restart(problem: Problem, chosen: Outcome) -> tuple[int, Interval] | None:

@@ -143,7 +143,8 @@ def print_advice(advice: LogAdvice) -> None:
     say()
     for text in recommendation(advice)[len(failing) :]:
         paragraph(text)
-    paragraph(f"In Python: {advice.code}", hang=4)
+    what = "The setting that learns in Python" if advice.chosen.fixed else "In Python"
+    paragraph(f"{what}: {advice.code}", hang=4)
 
 
 def _print_baselines(advice: LogAdvice) -> None:
