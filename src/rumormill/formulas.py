@@ -58,8 +58,9 @@ def stable_parts(u: Any, wait: Any, alpha: float) -> tuple[Any, Any]:
 
 # Acklam's rational approximation of the normal quantile: relative error below 1.2e-9.
 NEAR_EDGE = 0.47575
-# No draw of inverse_normal is larger; in the lower tail none is above the second.
-LARGEST_DRAW, NEAREST_TAIL = 8.3, -1.97
+# No draw of inverse_normal is larger; none of u up to LARGE_U is above the second, in the lower tail the third.
+LARGEST_DRAW, LARGE_DRAW, NEAREST_TAIL = 8.3, 3.1, -1.97
+LARGE_U = 0.999
 _A0, _A1, _A2 = -3.969683028665376e01, 2.209460984245205e02, -2.759285104469687e02
 _A3, _A4, _A5 = 1.383577518672690e02, -3.066479806614716e01, 2.506628277459239e00
 _B0, _B1, _B2 = -5.447609879822406e01, 1.615858368580409e02, -1.556989798598866e02

@@ -274,8 +274,8 @@ class DrawState(NamedTuple):
     """Uniforms of one arm, or draws."""
     best: Floats
     """The largest draw."""
-    tails: Ids
-    """Draws in the tails of the normal law."""
+    tails: Floats
+    """The most that a draw in the tails of the normal law may be."""
     total: Floats
     """Samples of all arms."""
     level: Floats

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from rumormill import formulas
-from rumormill.formulas import LARGEST_DRAW, NEAR_EDGE, NEAREST_TAIL
+from rumormill.formulas import LARGE_DRAW, LARGE_U, LARGEST_DRAW, NEAR_EDGE, NEAREST_TAIL
 from rumormill.kernels.counter_rng import key_with, uniform_at
 from rumormill.kernels.jit import linked, part
 from rumormill.kernels.state import DrawState, Floats, Ids, State, Words
@@ -46,22 +46,31 @@ def choose_largest_draws(value: Floats, spread: Floats, draws: DrawState, action
     u, best, tails = draws.u, draws.best, draws.tails
     for j in range(best.shape[0]):
         best[j] = -np.inf
-        tails[j] = 0
+        tails[j] = -np.inf
         action[j] = 0
     for arm in range(value.shape[0]):
         fill_uniforms(arm, draws.now, u)
-        count_tails(u, tails)
+        raise_tails(u, value[arm], spread[arm], tails)
         take_central_draws(arm, u, value[arm], spread[arm], best, action)
     for j in range(best.shape[0]):
-        if tails[j] > 0:
+        if tails[j] >= best[j]:
             best_with_tails(j, draws.now[j], value, spread, best, action)
 
 
 @part
-def count_tails(u: Floats, tails: Ids) -> None:
-    """How many draws of a learner are in the tails."""
+def largest_in_tail(u: float, value: float, spread: float) -> float:
+    """No draw of an arm is larger, of a uniform in the tails."""
+    most = LARGEST_DRAW if u > LARGE_U else LARGE_DRAW if u > 0.5 else NEAREST_TAIL
+    return value + most * spread
+
+
+@part
+def raise_tails(u: Floats, value: Floats, spread: Floats, tails: Floats) -> None:
+    """The most that draws in the tails may be, one arm more."""
     for j in range(u.shape[0]):
-        tails[j] += abs(u[j] - (0.5 - 2.0**-54)) > NEAR_EDGE
+        most = largest_in_tail(u[j], value[j], spread[j])
+        in_tail = abs(u[j] - (0.5 - 2.0**-54)) > NEAR_EDGE
+        tails[j] = most if in_tail and most > tails[j] else tails[j]
 
 
 @part
@@ -83,8 +92,7 @@ def best_with_tails(j: int, key: np.uint64, value: Floats, spread: Floats, best:
     for arm in range(value.shape[0]):
         u = uniform_at(key_with(key, np.uint64(arm)))
         if abs(u - (0.5 - 2.0**-54)) > NEAR_EDGE:
-            most = LARGEST_DRAW if u > 0.5 else NEAREST_TAIL
-            if value[arm, j] + most * spread[arm, j] >= best[j]:
+            if largest_in_tail(u, value[arm, j], spread[arm, j]) >= best[j]:
                 drawn = value[arm, j] + spread[arm, j] * inverse_normal(u)
                 if drawn > best[j] or (drawn == best[j] and arm < action[j]):
                     best[j] = drawn

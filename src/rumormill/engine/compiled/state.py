@@ -319,8 +319,7 @@ def _empty_beliefs(shape: tuple[int, int], room: int) -> Beliefs:
 def _empty_draws(n_learners: int) -> DrawState:
     found: dict[str, NDArray[Any]] = {name: np.zeros(n_learners) for name in DrawState._fields}
     found |= {name: np.zeros(n_learners, dtype=np.uint64) for name in ("keys", "now")}
-    found |= {name: np.zeros(n_learners, dtype=np.int32) for name in ("tails", "forced")}
-    return DrawState(**found)
+    return DrawState(**found | {"forced": np.zeros(n_learners, dtype=np.int32)})
 
 
 def _first_level(constants: EstimatorConstants) -> float:
