@@ -7,6 +7,7 @@ functions): both get the same bits.
 from __future__ import annotations
 
 import math
+from bisect import insort
 from typing import Any, NamedTuple
 
 from rumormill.formulas import huber_scale, sketch_add, sketch_clipsquares, sketch_clipsum, sketch_root
@@ -74,17 +75,9 @@ def pilot_size(n_arms: int) -> int:
 
 
 def insert_sorted(store: Any, filled: int, x: float) -> None:
-    """Put x into its place among the first `filled` sorted numbers."""
-    place, end = 0, filled  # behind all that are not larger
-    while place < end:
-        middle = (place + end) // 2
-        if store[middle] > x:
-            end = middle
-        else:
-            place = middle + 1
-    for i in range(filled, place, -1):
-        store[i] = store[i - 1]
-    store[place] = x
+    """Put x into its place among the first `filled` sorted numbers, behind those that are not larger."""
+    insort(store, x, 0, filled)
+    store.pop()
 
 
 def add_sample(beliefs: Beliefs, arm: int, x: float) -> None:
@@ -406,14 +399,15 @@ def smooth_score(a: Any, n: int, b: Any, m: int, shift: float) -> float:
     return math.sqrt(largest * (count / (m * float(n))))
 
 
-def update_value(beliefs: Beliefs, arm: int) -> None:
-    """Location or mean of an arm, its standard deviation and its share, where n has changed."""
-    n, known = beliefs.n[arm], beliefs.known[arm]
-    if beliefs.now[MEANS] > 0.0:
-        if known < 0.0 or n > MEAN_GROWTH * known:
-            update_mean(beliefs, arm)
-    elif known != n:
-        locate(beliefs, arm)
+def update_values(beliefs: Beliefs) -> None:
+    """Locations or means of all arms, their standard deviations and their shares, where n has changed."""
+    for arm in range(len(beliefs.n)):
+        n, known = beliefs.n[arm], beliefs.known[arm]
+        if beliefs.now[MEANS] > 0.0:
+            if known < 0.0 or n > MEAN_GROWTH * known:
+                update_mean(beliefs, arm)
+        elif known != n:
+            locate(beliefs, arm)
 
 
 def locate(beliefs: Beliefs, arm: int) -> None:

@@ -209,8 +209,7 @@ class DefaultAgent(MessagePassingAgent):
             part = Beliefs._make([*([field[arm] for arm in arms] for field in beliefs[:-1]), beliefs.now])
         if sum(part.n) >= part.now[rule.NEXT_FIT]:
             rule.fit(part)
-        for k in range(len(arms)):
-            rule.update_value(part, k)
+        rule.update_values(part)
         if part is not beliefs:
             for field, values in zip(beliefs[:-1], part[:-1], strict=True):
                 for arm, value in zip(arms, values, strict=True):
