@@ -299,7 +299,7 @@ def test_shapes(beliefs: Beliefs) -> None:
     for arm in range(n_arms):
         if beliefs.n[arm] > beliefs.n[most]:
             most = arm
-        locate(beliefs, arm)
+    locate(beliefs)
     location, m = beliefs.value[most], min(int(beliefs.n[most]), room)
     bias, mean, pooled = 0.0, 0.0, skewed(beliefs)
     if pooled:
@@ -400,24 +400,26 @@ def smooth_score(a: Any, n: int, b: Any, m: int, shift: float) -> float:
 
 
 def update_values(beliefs: Beliefs) -> None:
-    """Locations or means of all arms, their standard deviations and their shares, where n has changed."""
+    """Means or locations of all arms, their standard deviations and their shares, where n has changed."""
+    if beliefs.now[MEANS] == 0.0:
+        locate(beliefs)
+        return
     for arm in range(len(beliefs.n)):
-        n, known = beliefs.n[arm], beliefs.known[arm]
-        if beliefs.now[MEANS] > 0.0:
-            if known < 0.0 or n > MEAN_GROWTH * known:
-                update_mean(beliefs, arm)
-        elif known != n:
-            locate(beliefs, arm)
+        if beliefs.known[arm] < 0.0 or beliefs.n[arm] > MEAN_GROWTH * beliefs.known[arm]:
+            update_mean(beliefs, arm)
 
 
-def locate(beliefs: Beliefs, arm: int) -> None:
-    """The location of an arm, its standard deviation and its share."""
-    n, inside, pooled = beliefs.n[arm], beliefs.inside[arm], beliefs.now[POOLED_INSIDE]
-    beliefs.value[arm] = location_value(beliefs.centre[arm], beliefs.psi[arm], n, inside, pooled)
-    square = beliefs.now[POOLED_SQUARE]
-    beliefs.spread[arm] = location_spread(beliefs.square[arm], n, inside, square, pooled)
-    beliefs.share[arm] = SHARE_OF_SHAPES * LEAST_WEIGHT if beliefs.now[BOUNDED] > 0.0 else SHARE
-    beliefs.known[arm] = n
+def locate(beliefs: Beliefs) -> None:
+    """The locations of arms, their standard deviations and their shares, where n has changed."""
+    pooled, square = beliefs.now[POOLED_INSIDE], beliefs.now[POOLED_SQUARE]
+    share = SHARE_OF_SHAPES * LEAST_WEIGHT if beliefs.now[BOUNDED] > 0.0 else SHARE
+    for arm in range(len(beliefs.n)):
+        n, inside = beliefs.n[arm], beliefs.inside[arm]
+        if beliefs.known[arm] != n:
+            beliefs.value[arm] = location_value(beliefs.centre[arm], beliefs.psi[arm], n, inside, pooled)
+            beliefs.spread[arm] = location_spread(beliefs.square[arm], n, inside, square, pooled)
+            beliefs.share[arm] = share
+            beliefs.known[arm] = n
 
 
 def location_value(centre: float, psi: float, n: float, inside: float, pooled: float) -> float:

@@ -58,9 +58,8 @@ def stable_parts(u: Any, wait: Any, alpha: float) -> tuple[Any, Any]:
 
 # Acklam's rational approximation of the normal quantile: relative error below 1.2e-9.
 NEAR_EDGE = 0.47575
-# No draw of inverse_normal is larger; none of u up to LARGE_U is above the second, in the lower tail the third.
-LARGEST_DRAW, LARGE_DRAW, NEAREST_TAIL = 8.3, 3.1, -1.97
-LARGE_U = 0.999
+# No draw of inverse_normal is larger; up to LARGE_U none than the second, in the lower tail than the third.
+LARGEST_DRAW, LARGE_DRAW, NEAREST_TAIL, LARGE_U = 8.3, 3.1, -1.97, 0.999
 _A0, _A1, _A2 = -3.969683028665376e01, 2.209460984245205e02, -2.759285104469687e02
 _A3, _A4, _A5 = 1.383577518672690e02, -3.066479806614716e01, 2.506628277459239e00
 _B0, _B1, _B2 = -5.447609879822406e01, 1.615858368580409e02, -1.556989798598866e02
@@ -385,22 +384,19 @@ def cusum_alarms(x: float, n: int, cusum: Any) -> bool:
 
 def sketch_add(top: Any, filled: int, y: float, rest: float, squares: float) -> tuple[int, float, float]:
     """Take one more sample; the new filled, rest and squares."""
-    room, size = len(top), abs(y)
-    i = filled
+    room, kept, size, before = len(top), filled, abs(y), y
     if filled == room:
         least = top[room - 1]
         if size <= abs(least):
             return filled, rest + y, squares + y * y
         rest += least
         squares += least * least
-        i = room - 1
-    else:
-        filled += 1
-    while i > 0 and abs(top[i - 1]) < size:
-        top[i] = top[i - 1]
-        i -= 1
-    top[i] = y
-    return filled, rest, squares
+        kept -= 1
+    for i in range(kept + 1):  # through all, without branches: compiled eight at a time
+        here = top[i]
+        top[i] = here if i < kept and abs(here) >= size else before if abs(before) < size else y
+        before = here
+    return kept + 1, rest, squares
 
 
 def sketch_clipsum(top: Any, filled: int, rest: float, low: float, high: float) -> float:

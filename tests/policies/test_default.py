@@ -172,7 +172,7 @@ def test_what_rounding_leaves_of_b_says_nothing(n: int, heads: tuple[int, int]) 
         for i in range(n):
             rule.add_sample(beliefs, arm, 0.7 if i < number else 0.1)
     rule.fit(beliefs)
-    rule.locate(beliefs, 0)
+    rule.locate(beliefs)
     location = beliefs.value[0]
     rule.update_mean(beliefs, 0)
     assert rule.skewed(beliefs)

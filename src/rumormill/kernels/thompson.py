@@ -91,12 +91,12 @@ def best_with_tails(j: int, key: np.uint64, value: Floats, spread: Floats, best:
     """The draws of one learner that are in the tails, where they can be the largest."""
     for arm in range(value.shape[0]):
         u = uniform_at(key_with(key, np.uint64(arm)))
-        if abs(u - (0.5 - 2.0**-54)) > NEAR_EDGE:
-            if largest_in_tail(u, value[arm, j], spread[arm, j]) >= best[j]:
-                drawn = value[arm, j] + spread[arm, j] * inverse_normal(u)
-                if drawn > best[j] or (drawn == best[j] and arm < action[j]):
-                    best[j] = drawn
-                    action[j] = arm
+        in_tail = abs(u - (0.5 - 2.0**-54)) > NEAR_EDGE
+        if in_tail and largest_in_tail(u, value[arm, j], spread[arm, j]) >= best[j]:
+            drawn = value[arm, j] + spread[arm, j] * inverse_normal(u)
+            if drawn > best[j] or (drawn == best[j] and arm < action[j]):
+                best[j] = drawn
+                action[j] = arm
 
 
 @part

@@ -47,6 +47,12 @@ def splat(builder: Any, value: Any, lanes: int) -> Any:
     return builder.shuffle_vector(builder.insert_element(undefined, value, ID(0)), undefined, zeros)
 
 
+def size(builder: Any, value: Any) -> Any:
+    """|value|."""
+    kind, name = ir.FunctionType(value.type, [value.type]), f"llvm.fabs.{_name(value.type)}"
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, name), [value])
+
+
 def there(builder: Any, room: Any, lanes: int) -> Any:
     """Which lanes there are, where `room` numbers are left."""
     word = ir.IntType(lanes)

@@ -118,9 +118,7 @@ def _clipped_step(builder: Any, x: Any, sums: list[Any], given: list[Any]) -> tu
     centre, c, origin, bar = given
     one = vectors.filled(n.type, 1.0)
     about = builder.fsub(x, origin)
-    takes = builder.and_(
-        builder.fcmp_ordered("<=", about, bar), builder.fcmp_ordered(">=", about, builder.fneg(bar))
-    )
+    takes = builder.fcmp_ordered("<=", vectors.size(builder, about), bar)
     y = builder.fsub(x, centre)
     clipped = _clip(builder, y, builder.fneg(c), c)
     within = builder.fcmp_ordered("==", clipped, y)
