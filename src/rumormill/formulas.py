@@ -393,8 +393,8 @@ def sketch_add(top: Any, filled: int, y: float, rest: float, squares: float) -> 
         squares += least * least
         kept -= 1
     for i in range(kept + 1):  # through all, without branches: compiled eight at a time
-        here = top[i]
-        top[i] = here if i < kept and abs(here) >= size else before if abs(before) < size else y
+        here, moved = top[i], before if abs(before) < size else y
+        top[i] = here if i < kept and abs(here) >= size else moved
         before = here
     return kept + 1, rest, squares
 

@@ -16,7 +16,7 @@ from scipy.stats import norm
 import rumormill as rm
 from helpers.oracle_adapters import graph_of, played, rules_of, ties_against_oracle, ties_between_engines
 from rumormill import default_rule as rule
-from rumormill.formulas import LARGEST_DRAW, NEAR_EDGE, NEAREST_TAIL, inverse_normal
+from rumormill.formulas import LARGE_DRAW, LARGE_U, LARGEST_DRAW, NEAR_EDGE, NEAREST_TAIL, inverse_normal
 from rumormill.policies.default import empty_beliefs
 
 LAWS: dict[str, Sequence[rm.Arm]] = {
@@ -131,6 +131,7 @@ def test_inverse_normal() -> None:
     smallest, largest = inverse_normal(0.0), inverse_normal(1.0 - 2.0**-53)
     assert smallest == -largest
     assert -LARGEST_DRAW < smallest < -8.2
+    assert LARGE_DRAW - 0.01 < inverse_normal(LARGE_U) < LARGE_DRAW
     assert -1.98 < inverse_normal(0.5 - NEAR_EDGE) < NEAREST_TAIL
 
 

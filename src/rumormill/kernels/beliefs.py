@@ -13,22 +13,12 @@ import numpy as np
 
 from rumormill import default_rule as rule
 from rumormill import formulas
-from rumormill.default_rule import (
-    CLIP,
-    FITTED,
-    MEAN_GROWTH,
-    MEANS,
-    NEXT_FIT,
-    POOLED_INSIDE,
-    POOLED_SQUARE,
-    TOP,
-    Beliefs,
-)
+from rumormill.default_rule import Beliefs
 from rumormill.kernels.jit import linked, part, step
 from rumormill.kernels.simd.masked_add import lowest_bit
 from rumormill.kernels.simd.strip_sums import CLIPPED_STRIP, MASK_BITS, Arriving, ClippedSums, add_clipped
 from rumormill.kernels.state import DrawState, Flags, Floats, Ids, Ints, MessageRing, Reach
-from rumormill.kernels.thompson import begin_draws, choose_largest_draws, fill_uniforms
+from rumormill.kernels.thompson import choose_largest_draws, extend_keys, fill_uniforms
 
 huber_scale = part(formulas.huber_scale)
 sketch_add = part(formulas.sketch_add)
@@ -42,8 +32,8 @@ def insert_sorted(store: Floats, filled: int, x: float) -> None:
     """As in the rule, but all numbers are gone through, without branches: eight at a time."""
     before = x
     for i in range(filled):
-        here = store[i]
-        store[i] = here if here <= x else before if before > x else x
+        here, moved = store[i], before if before > x else x
+        store[i] = here if here <= x else moved
         before = here
     store[filled] = before if before > x else x
 
@@ -130,8 +120,8 @@ def add_slowly(arm: int, j: int, x: float, beliefs: Beliefs, bar: Floats) -> Non
 def set_bar(arm: int, j: int, beliefs: Beliefs, bar: Floats) -> None:
     """The size up to which a sample of an arm changes sums alone."""
     bar[arm, j] = -1.0
-    if beliefs.now[FITTED, j] > 0.0 and beliefs.n[arm, j] >= beliefs.store.shape[2]:
-        bar[arm, j] = abs(beliefs.top[j, arm, TOP - 1])
+    if beliefs.now[rule.FITTED, j] > 0.0 and beliefs.n[arm, j] >= beliefs.store.shape[2]:
+        bar[arm, j] = abs(beliefs.top[j, arm, rule.TOP - 1])
 
 
 @step
@@ -146,7 +136,7 @@ def rows_of(arm: int, beliefs: Beliefs, bar: Floats) -> ClippedSums:
         beliefs.rest[k],
         beliefs.squares[k],
         beliefs.centre[k],
-        beliefs.now[CLIP],
+        beliefs.now[rule.CLIP],
         beliefs.origin[k],
         bar[k],
     )
@@ -253,7 +243,7 @@ def choose_by_beliefs(
     """The arm of every learner in round t; learners are agents."""
     n_arms, due = beliefs.n.shape[0], draws.forced
     count_samples(beliefs.n, draws.total)
-    find_due(draws.total, beliefs.now[NEXT_FIT], beliefs.now[MEANS], due)
+    find_due(draws.total, beliefs.now[rule.NEXT_FIT], beliefs.now[rule.MEANS], due)
     for arm in range(n_arms):
         if changed[arm]:
             locate_all(beliefs.n[arm], beliefs.inside[arm], arm, beliefs)
@@ -265,7 +255,7 @@ def choose_by_beliefs(
             for arm in range(n_arms):
                 set_bar(arm, j, beliefs, bar)
         draws.forced[j] = forced
-    begin_draws(t, draws)
+    extend_keys(np.uint64(t), draws.keys, draws.now)
     find_short(beliefs.share, beliefs.n, draws)
     fill_uniforms(n_arms, draws.now, draws.u)
     for j in range(action.shape[0]):
@@ -280,11 +270,11 @@ def choose_by_beliefs(
 @part
 def prepare_one(t: int, agent: int, total: float, beliefs: Beliefs) -> int:
     """A fit, if it is time, and the values of one learner; or the arm that it pulls before its first fit."""
-    if beliefs.now[FITTED] == 0.0:
+    if beliefs.now[rule.FITTED] == 0.0:
         arm = pilot_arm(t, agent, beliefs.n, pilot_size(beliefs.n.shape[0]))
         if arm >= 0:
             return arm
-    if total >= beliefs.now[NEXT_FIT]:
+    if total >= beliefs.now[rule.NEXT_FIT]:
         fit(beliefs)
     update_values(beliefs)
     return -1
@@ -311,18 +301,18 @@ def find_due(total: Floats, next_fit: Floats, means: Floats, due: Ids) -> None:
 def find_outdated(n: Floats, known: Floats, due: Ids) -> None:
     """2 where the mean of an arm has to be worked out again, too."""
     for j in range(due.shape[0]):
-        due[j] += due[j] == 1 and n[j] > MEAN_GROWTH * known[j]
+        due[j] += due[j] == 1 and n[j] > rule.MEAN_GROWTH * known[j]
 
 
 @part
 def locate_all(n: Floats, inside: Floats, arm: int, beliefs: Beliefs) -> None:
     """Locations of an arm and their standard deviations, for all learners that go by them."""
-    means, pooled = beliefs.now[MEANS], beliefs.now[POOLED_INSIDE]
+    means, pooled = beliefs.now[rule.MEANS], beliefs.now[rule.POOLED_INSIDE]
     value, centre, psi = beliefs.value[arm], beliefs.centre[arm], beliefs.psi[arm]
     for j in range(n.shape[0]):
         found = location_value(centre[j], psi[j], n[j], inside[j], pooled[j])
         value[j] = found if means[j] == 0.0 else value[j]
-    spread, square, pooled_square = beliefs.spread[arm], beliefs.square[arm], beliefs.now[POOLED_SQUARE]
+    spread, square, pooled_square = beliefs.spread[arm], beliefs.square[arm], beliefs.now[rule.POOLED_SQUARE]
     for j in range(n.shape[0]):
         found = location_spread(square[j], n[j], inside[j], pooled_square[j], pooled[j])
         spread[j] = found if means[j] == 0.0 else spread[j]

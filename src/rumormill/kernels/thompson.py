@@ -20,14 +20,8 @@ draw_spread = part(formulas.draw_spread)
 
 
 @part
-def begin_draws(t: int, draws: DrawState) -> None:
-    """The keys of all learners in round t."""
-    extend_keys(np.uint64(t), draws.keys, draws.now)
-
-
-@part
 def extend_keys(word: np.uint64, keys: Words, now: Words) -> None:
-    """The keys with one more number."""
+    """The keys of all learners, with one more number: the round."""
     for j in range(now.shape[0]):
         now[j] = key_with(keys[j], word)
 
@@ -114,7 +108,7 @@ def draw_by_rows(
     for arm in range(spread.shape[0]):
         spread_rows(width, least, state.n[arm], state.best_n[arm], scale[arm], spread[arm])
         value_rows(least, state.n[arm], state.best_mean[arm], value[arm])
-    begin_draws(t, draws)
+    extend_keys(np.uint64(t), draws.keys, draws.now)
     choose_largest_draws(value, spread, draws, state.action)
 
 
