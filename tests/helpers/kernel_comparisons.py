@@ -409,8 +409,6 @@ COMPARISONS = (
     Comparison("power_of_size", means_sums.power_of_size, formulas.power_of_size, _powers),
     Comparison("leaving_level", means_sums.leaving_level, formulas.leaving_level, _trimming),
     Comparison("shrinkage", state.shrinkage, formulas.shrinkage, _shrinking),
-    Comparison("radius_scale", state.radius_scale, formulas.radius_scale, _radii),
-    Comparison("factor_scale", state.factor_scale, formulas.factor_scale, _factors),
     Comparison("upper_index", decide.upper_index, formulas.upper_index, _indices),
     Comparison("group_count", means_stored.group_count, formulas.group_count, _groups),
     Comparison("add_to_prefix", means_stored.add_to_prefix, formulas.add_to_prefix, _prefixes),

@@ -28,6 +28,7 @@ from rumormill.kernels.state import (
     PriorArrays,
     Reach,
     Rules,
+    State,
     shrinkage,
 )
 
@@ -277,20 +278,11 @@ prior_reach = part(formulas.prior_reach)
 
 @part
 def check_priors(
-    own_index: bool,
-    counts: bool,
-    L: float,
-    scale: float,
-    least: float,
-    powers: Floats,
-    exponent: float,
-    needs: Flags,
-    mean: Floats,
-    n: Floats,
-    upper: Floats,
-    prior: PriorArrays,
+    own_index: bool, t: int, upper: Floats, needs: Flags, rules: Rules, state: State, prior: PriorArrays
 ) -> None:
     """Count the samples of the learners that decide, and drop the priors which these contradict."""
+    counts, n, mean, powers, exponent = rules.forget == 0, state.n, state.mean, rules.powers, rules.exponent
+    L, scale, least = rules.L[t], rules.scale[t], rules.least_n[t]
     for j in range(n.shape[1]):
         if not needs[j]:
             continue

@@ -6,6 +6,7 @@ without: slower to compile or not cached on disk, with the same results.
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import time
 import warnings
@@ -98,10 +99,9 @@ def linked(function: F, **parts: Any) -> F:
 def alone(function: F) -> F:
     """A part that Python can call: to test it, or to measure it."""
     dispatcher: Any = function
-    if not hasattr(dispatcher, "py_func"):  # nothing is compiled at all
-        return function
-    compiled: F = numba.njit(**_FROM_PYTHON)(dispatcher.py_func)
-    return compiled
+    if hasattr(dispatcher, "py_func"):  # otherwise nothing is compiled at all
+        function = numba.njit(**_WHOLE, **_FROM_PYTHON)(dispatcher.py_func)
+    return function
 
 
 # --- private names of numba: used where they exist ----------------------------------------------------------
@@ -109,12 +109,15 @@ def alone(function: F) -> F:
 
 def fast_compiler() -> Any:
     """numba's compiler, which copies all names of a step for every block of it that it inlines, and reads all
-    flags by name for every call whose type it looks up, without these two."""
-    from numba.core.compiler import Compiler, DefaultPassBuilder, Flags
+    flags by name for every call whose type it looks up, without these two, and with kernels/simd/views.py."""
+    from numba.core.compiler import Compiler, DefaultPassBuilder
     from numba.core.compiler_machinery import register_pass
     from numba.core.inline_closurecall import InlineWorker
     from numba.core.ir import Block
-    from numba.core.untyped_passes import InlineInlinables
+    from numba.core.typed_passes import InlineOverloads, NopythonRewrites
+    from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables
+
+    from rumormill.kernels.simd.views import SameFlags, known_to, view
 
     class OwnBlock(Block):  # type: ignore[misc]
         """A block of a step that was read for one call: no other call needs a copy."""
@@ -136,24 +139,19 @@ def fast_compiler() -> Any:
             return super()._do_work(*given)
 
     def with_steps(found: Any) -> Any:
+        idle = InlineClosureLikes, InlineOverloads, NopythonRewrites  # kernels have nothing for them
         swap = {InlineInlinables: InlineSteps}
-        found.passes = [(swap.get(each, each), why) for each, why in found.passes]
+        found.passes = [(swap.get(each, each), why) for each, why in found.passes if each not in idle]
         found.finalize()
         return found
 
     def untyped(state: Any) -> Any:
         return with_steps(DefaultPassBuilder.define_untyped_pipeline(state))
 
-    class SameFlags(Flags):  # type: ignore[misc]
-        __slots__, __hash__ = (), Flags.__hash__
-
-        def __eq__(self, other: object) -> bool:
-            return self._values == other._values if type(other) is SameFlags else super().__eq__(other)
-
     class KernelCompiler(Compiler):  # type: ignore[misc]
         def __init__(self, *given: Any) -> None:
-            *others, flags, types = given
-            super().__init__(*others, SameFlags(flags), types)
+            typing, target, *others, flags, types = given
+            super().__init__(known_to(typing), view(target), *others, SameFlags(flags), types)
 
         def define_pipelines(self) -> list[Any]:
             return [with_steps(each) for each in super().define_pipelines()]
@@ -233,7 +231,7 @@ if not numba.config.DISABLE_JIT:
     if not has_options(_FROM_PYTHON):
         _FROM_PYTHON = dict(_PUBLIC)
     if not (has_options(_FROM_KERNELS) and refuses_python(numba.njit(_nothing))):
-        _FROM_KERNELS, _LINKED = dict(_FROM_PYTHON), {}
+        _FROM_KERNELS, _LINKED = dict(_FROM_PYTHON), _WHOLE
     if not caches(numba.njit(cache=True)(_nothing)):
         _CACHES = False
         notice = f"the cache of numba {numba.__version__} is unknown: kernels are compiled in every process"
@@ -247,7 +245,7 @@ class Compiling(Listener):  # type: ignore[misc]
     """
 
     def __init__(self) -> None:
-        self._depth, self._since, self._done = 0, 0.0, 0.0
+        self._depth, self._since, self._done, self._collects = 0, 0.0, 0.0, True
         self.on_begin: Callable[[], None] | None = None
         """Called when a compilation begins."""
 
@@ -258,7 +256,8 @@ class Compiling(Listener):  # type: ignore[misc]
 
     def on_start(self, event: object) -> None:
         if self._depth == 0:
-            self._since = time.monotonic()
+            self._since, self._collects = time.monotonic(), gc.isenabled()
+            gc.disable()  # a tenth of the time: most of what is made is kept until the end
             if self.on_begin is not None:
                 self.on_begin()
         self._depth += 1
@@ -267,6 +266,7 @@ class Compiling(Listener):  # type: ignore[misc]
         self._depth -= 1
         if self._depth == 0:
             self._done += time.monotonic() - self._since
+            (gc.enable if self._collects else gc.disable)()
 
 
 COMPILING = Compiling()

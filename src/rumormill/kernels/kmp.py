@@ -12,7 +12,7 @@ import numpy as np
 from rumormill.kernels.jit import part, step
 from rumormill.kernels.lossy_state import BestRows
 from rumormill.kernels.simd.masked_add import LANES, lowest_bit
-from rumormill.kernels.state import Flags, Floats, Ids, Ints, Reach, SentRows, Words
+from rumormill.kernels.state import Flags, Floats, Ids, Ints, Reach, SentRows, State, Words
 
 
 class BestReceived(NamedTuple):
@@ -97,27 +97,20 @@ def top_by_count(n: Floats, top: Ids) -> None:
 
 @part
 def select_best_rows(
-    t: int,
-    since: int,
-    values: Floats,
-    n: Floats,
-    reach: Reach,
-    rows: SentRows,
-    received: BestReceived,
-    best_mean: Floats,
-    best_n: Floats,
+    t: int, since: int, values: Floats, n: Floats, reach: Reach, rows: SentRows, state: State
 ) -> None:
     """Fill best_mean and best_n for the decision of round t; rows were sent in rounds after `since`.
 
     An origin is received at one distance only and its counts never shrink: the best row ever received of an
     arm stays the best until another beats it, so only origins whose counts grew are delivered.
     """
-    n_arms, slots = n.shape[0], rows.n.shape[0]
+    n_arms, slots, best_mean, best_n = n.shape[0], rows.n.shape[0], state.best_mean, state.best_n
+    received_n, received_from, received_hop = state.received_n, state.received_from, state.received_hop
     for hop in range(1, min(reach.gamma, t - since - 1) + 1):
         slot = (t - hop) % slots
         dense, ptr = reach.dense[hop - 1], reach.ptr[hop - 1]
         for arm in range(n_arms):
-            of_arm = BestReceived(received.n[arm], received.origin[arm], received.hop[arm])
+            of_arm = BestReceived(received_n[arm], received_from[arm], received_hop[arm])
             counts, count = rows.n[slot, arm], rows.n_updated[slot, arm]
             if count > 0 and dense >= 0:
                 _receive_dense(hop, counts, rows.top[slot, arm], reach.by_origin[dense], rows.left, of_arm)
@@ -126,11 +119,11 @@ def select_best_rows(
     now = t % slots
     for arm in range(n_arms):
         for v in range(n.shape[1]):
-            slot = now - received.hop[arm, v]
+            slot = now - received_hop[arm, v]
             slot += slots if slot < 0 else 0
-            received_mean = rows.mean[slot, arm, received.origin[arm, v]]  # unused if the own row is better
-            if received.n[arm, v] > n[arm, v]:
-                best_n[arm, v] = received.n[arm, v]
+            received_mean = rows.mean[slot, arm, received_from[arm, v]]  # unused if the own row is better
+            if received_n[arm, v] > n[arm, v]:
+                best_n[arm, v] = received_n[arm, v]
                 best_mean[arm, v] = received_mean
             else:
                 best_n[arm, v] = n[arm, v]

@@ -50,18 +50,12 @@ def lossy_block_kernel(features: Features, one_hop: bool) -> Callable[..., None]
         choose_preferred(only, extras, forgets, t, up, rules, memory, lossy)
 
     @part
-    def send(
-        t: int,
-        row: int,
-        draws: Floats,
-        law: RewardLaw,
-        faults: BlockFaults,
-        rules: Rules,
-        memory: Memory,
-        lossy: LossyState,
-    ) -> None:
-        kind = rules.kind if any_kind else only
-        pull_and_send(kind, extras, t, row, draws, law, faults, rules, memory, lossy)
+    def send(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+        send_rows(rules.kind if any_kind else only, extras, t, up, rules, memory, lossy)
+
+    @part
+    def tell(t: int, row: int, faults: BlockFaults, rules: Rules, memory: Memory, lossy: LossyState) -> None:
+        send_samples(rules.kind if any_kind else only, t, row, faults, rules, memory, lossy)
 
     @kernel
     def play_lossy_block(
@@ -78,7 +72,10 @@ def lossy_block_kernel(features: Features, one_hop: bool) -> Callable[..., None]
         for row in range(draws.shape[0]):
             t, up = first + row, faults.up[row]
             choose(t, up, rules, memory, lossy)
-            send(t, row, draws[row], law, faults, rules, memory, lossy)
+            set_arms(t, up, rules, memory, lossy)
+            send(t, up, rules, memory, lossy)
+            pull(t, up, draws[row], law, memory, lossy)
+            tell(t, row, faults, rules, memory, lossy)
             record_round(t, rules, memory, lossy, output)
             if t == rules.horizon:
                 return
@@ -178,24 +175,10 @@ def select_newest_rows(kept: ForgetState, origins: Origins, best_rows: BestRows)
                     best[arm, v], best_rows.mean[arm, v] = found, origins.row_mean[arm, v, origin]
 
 
-@step
-def pull_and_send(
-    kind: int,
-    extras: bool,
-    t: int,
-    row: int,
-    draws: Floats,
-    law: RewardLaw,
-    faults: BlockFaults,
-    rules: Rules,
-    memory: Memory,
-    lossy: LossyState,
-) -> None:
-    """Agents pull and send their samples and rows."""
-    state, now, links = memory.state, lossy.now, lossy.links
-    up, slot = faults.up[row], t % memory.ring.sent.shape[0]
-    set_arms(t, up, rules, memory, lossy)
-    send_rows(kind, extras, t, up, rules, memory, lossy)
+@part
+def pull(t: int, up: Flags, draws: Floats, law: RewardLaw, memory: Memory, lossy: LossyState) -> None:
+    """Agents pull, and the messages that they send are counted."""
+    state, now, links, slot = memory.state, lossy.now, lossy.links, t % memory.ring.sent.shape[0]
     for v in range(up.shape[0]):
         arm = now.arm[v]
         if arm >= 0:
@@ -205,10 +188,9 @@ def pull_and_send(
         if up[v]:
             messages = lossy.in_flight.forwards[v] + memory.ring.sent[slot, v]
             memory.general.n_sent[0] += messages * (links.indptr[v + 1] - links.indptr[v])
-    send_samples(kind, t, faults.corrupted[row], faults.drawn, row, rules, memory, lossy)
 
 
-@step
+@part
 def set_arms(t: int, up: Flags, rules: Rules, memory: Memory, lossy: LossyState) -> None:
     """The arm of every agent in round t: none, one without samples, its leader's, its own choice."""
     state, now = memory.state, lossy.now
@@ -256,17 +238,10 @@ def send_rows(
 
 @step
 def send_samples(
-    kind: int,
-    t: int,
-    corrupted: Flags,
-    drawn: Floats,
-    row: int,
-    rules: Rules,
-    memory: Memory,
-    lossy: LossyState,
+    kind: int, t: int, row: int, faults: BlockFaults, rules: Rules, memory: Memory, lossy: LossyState
 ) -> None:
     """The samples of round t as they are sent, true or corrupted."""
-    ring, rows = memory.ring, memory.rows
+    ring, rows, corrupted, drawn = memory.ring, memory.rows, faults.corrupted[row], faults.drawn
     now, corruption = lossy.now, lossy.corruption
     slot, way, amount = t % ring.x.shape[0], corruption.way, corruption.amount
     for v in range(corrupted.shape[0]):

@@ -7,7 +7,6 @@ same formulas as the streams of the reference engine.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -32,7 +31,6 @@ from rumormill.kernels.state import (
     Reach,
     Rules,
     SketchState,
-    Sources,
     State,
 )
 
@@ -61,9 +59,7 @@ def deliver_to_sketches(kind: int, t: int, k: int, reach: Reach, rules: Rules, m
     ring, constants, sketches = memory.ring, memory.general.constants, memory.general.sketches
     arms, xs = sketches.arms, sketches.xs
     if kind == HUBER_SGD:
-        deliver_to_huber(
-            t, k, reach, ring, memory.state.changed, huber_arms(memory.state.n, constants, sketches)
-        )
+        deliver_to_huber(t, k, constants.lam, reach, ring, memory.state, sketches)
         return
     if kind == MEDIAN_BOUND:
         slot = t % ring.x.shape[0]
@@ -71,7 +67,7 @@ def deliver_to_sketches(kind: int, t: int, k: int, reach: Reach, rules: Rules, m
             ring.need[slot, v] = histogram_bin(ring.x[slot, v], constants.scale)
     values = ring.need if kind == MEDIAN_BOUND else ring.x
     for j in range(reach.learners.shape[0]):
-        count = collect_samples(t, j, k, reach, memory.general.sources, ring, values, sketches)
+        count = collect_samples(t, j, k, reach, values, memory)
         add_to_sketch(kind, count, arms, xs, j, rules, memory)
 
 
@@ -88,25 +84,18 @@ def add_to_sketch(kind: int, count: int, arms: Ids, xs: Floats, j: int, rules: R
     elif kind == MEDIAN_BOUND:
         add_to_histograms(count, arms, xs, j, n, sketches.counts, sketches.place, sketches.below)
     elif kind == ROBUST_MOSS:
-        add_to_moss(count, arms, xs, j, rules.p, constants, memory.state, sketches)
+        add_to_moss(count, arms, xs, j, rules.p, memory)
     elif kind == HUBER_SGD:
-        add_to_huber(count, arms, xs, j, n, constants, sketches)
+        for i in range(count):
+            add_huber_step(arms[i], j, xs[i], n, constants.lam, sketches)
 
 
 @step
-def collect_samples(
-    t: int,
-    j: int,
-    k: int,
-    reach: Reach,
-    sources: Sources,
-    ring: MessageRing,
-    values: Floats,
-    now: SketchState,
-) -> int:
+def collect_samples(t: int, j: int, k: int, reach: Reach, values: Floats, memory: Memory) -> int:
     """The samples of learner j in round t: own first, then the oldest, then by origin. Returns how many."""
-    slots = ring.arm.shape[0]
-    first, slot, arms, xs = reach.learners[j] * k, t % slots, now.arms, now.xs
+    ring, slots, sources = memory.ring, memory.ring.arm.shape[0], memory.general.sources
+    arms, xs = memory.general.sketches.arms, memory.general.sketches.xs
+    first, slot = reach.learners[j] * k, t % slots
     count = count_tries(ring.arm[slot], first, k)
     for i in range(count):
         arms[i], xs[i] = ring.arm[slot, first + i], values[slot, first + i]
@@ -186,17 +175,9 @@ def add_to_histograms(
 
 
 @part
-def add_to_moss(
-    count: int,
-    arms: Ids,
-    xs: Floats,
-    j: int,
-    p: float,
-    constants: EstimatorConstants,
-    state: State,
-    sketches: SketchState,
-) -> None:
+def add_to_moss(count: int, arms: Ids, xs: Floats, j: int, p: float, memory: Memory) -> None:
     """Samples clipped by their rank, into sums."""
+    state, sketches, constants = memory.state, memory.general.sketches, memory.general.constants
     n, total, levels, clips = state.n, state.total, sketches.level, sketches.clip
     for i in range(count):
         arm = arms[i]
@@ -212,72 +193,42 @@ def add_to_moss(
 
 
 @part
-def add_to_huber(
-    count: int, arms: Ids, xs: Floats, j: int, n: Floats, constants: EstimatorConstants, sketches: SketchState
-) -> None:
-    """One clipped step per sample, once the scale is known."""
-    arms_of = huber_arms(n, constants, sketches)
-    for i in range(count):
-        add_huber_step(arms[i], j, xs[i], arms_of)
-
-
-class HuberArms(NamedTuple):
-    """What Huber's steps change, [arm, learner]."""
-
-    n: Floats
-    theta: Floats
-    scale: Floats
-    reach: Floats
-    pilot: Floats
-    room: Floats
-    lam: float
-
-
-@step
-def huber_arms(n: Floats, constants: EstimatorConstants, sketches: SketchState) -> HuberArms:
-    """Of all that sketches keep, what Huber's steps need: fewer arguments compile faster."""
-    return HuberArms(
-        n, sketches.centre, sketches.clip, sketches.level, sketches.pilot, sketches.room, constants.lam
-    )
-
-
-@part
-def add_huber_step(arm: int, j: int, x: float, arms: HuberArms) -> None:
+def add_huber_step(arm: int, j: int, x: float, n: Floats, lam: float, sketches: SketchState) -> None:
     """A sample: into the pilot, or a step of the iterate."""
-    theta, scale, reach, pilot = arms.theta, arms.scale, arms.reach, arms.pilot.shape[2]
-    rank = arms.n[arm, j] + 1.0
-    arms.n[arm, j] = rank
+    theta, scale, reach, pilot = sketches.centre, sketches.clip, sketches.level, sketches.pilot.shape[2]
+    rank = n[arm, j] + 1.0
+    n[arm, j] = rank
     if reach[arm, j] > 0.0:
         theta[arm, j] = huber_step(theta[arm, j], x, rank, reach[arm, j])
         return
     if rank > pilot:  # every sample so far was the same
         scale[arm, j] = huber_scale(0.0, abs(x - theta[arm, j]), rank)
-        theta[arm, j] = huber_step(theta[arm, j], x, rank, arms.lam * scale[arm, j])
+        theta[arm, j] = huber_step(theta[arm, j], x, rank, lam * scale[arm, j])
     else:
-        arms.pilot[arm, j, int(rank) - 1] = x
+        sketches.pilot[arm, j, int(rank) - 1] = x
         if rank == pilot:
-            theta[arm, j], scale[arm, j] = start_from_pilot(arms.pilot[arm, j], arms.lam, arms.room)
+            theta[arm, j], scale[arm, j] = start_from_pilot(sketches.pilot[arm, j], lam, sketches.room)
     if rank >= pilot:
-        reach[arm, j] = arms.lam * scale[arm, j]
+        reach[arm, j] = lam * scale[arm, j]
 
 
 @part
 def deliver_to_huber(
-    t: int, k: int, reach: Reach, ring: MessageRing, changed: Flags, arms: HuberArms
+    t: int, k: int, lam: float, reach: Reach, ring: MessageRing, state: State, sketches: SketchState
 ) -> None:
     """End of round t: own samples, then the farthest hop first, by origin."""
-    slots = ring.arm.shape[0]
+    slots, n, changed = ring.arm.shape[0], state.n, state.changed
     slot = t % slots
     for j in range(reach.learners.shape[0]):
         first = reach.learners[j] * k
         for v in range(first, first + count_tries(ring.arm[slot], first, k)):
             changed[ring.arm[slot, v]] = True
-            add_huber_step(ring.arm[slot, v], j, ring.x[slot, v], arms)
+            add_huber_step(ring.arm[slot, v], j, ring.x[slot, v], n, lam, sketches)
     for hop in range(min(reach.gamma, t), 0, -1):
         slot, dense = (t - hop + 1) % slots, reach.dense[hop - 1]
         if dense >= 0:
             arriving = Arriving(reach.words[dense], ring.order[slot], ring.x[slot])
-            add_dense_to_huber(arriving, ring.start[slot], changed, arms)
+            add_dense_to_huber(arriving, ring.start[slot], changed, n, lam, sketches)
             continue
         ptr = reach.ptr[hop - 1]
         for origin in range(ring.x.shape[1]):
@@ -285,19 +236,21 @@ def deliver_to_huber(
                 arm, x = ring.arm[slot, origin], ring.x[slot, origin]
                 changed[arm] = True
                 for i in range(ptr[origin], ptr[origin + 1]):
-                    add_huber_step(arm, reach.receivers[i], x, arms)
+                    add_huber_step(arm, reach.receivers[i], x, n, lam, sketches)
 
 
 @part
-def add_dense_to_huber(arriving: Arriving, start: Ids, changed: Flags, arms: HuberArms) -> None:
+def add_dense_to_huber(
+    arriving: Arriving, start: Ids, changed: Flags, n: Floats, lam: float, sketches: SketchState
+) -> None:
     """One hop of all samples by bitmask, arm by arm, in ascending order of origin."""
-    for arm in range(arms.n.shape[0]):
+    for arm in range(n.shape[0]):
         first, last = start[arm] + 0, start[arm + 1] + 0
         if first == last:
             continue
         changed[arm] = True
-        steps = HuberSteps(arms.n[arm], arms.theta[arm], arms.reach[arm])
-        for lane in range(0, arms.n.shape[1], HUBER_STRIP):
+        steps = HuberSteps(n[arm], sketches.centre[arm], sketches.level[arm])
+        for lane in range(0, n.shape[1], HUBER_STRIP):
             at = first
             while at < last:
                 found = add_huber(arriving, at, last, steps, lane)
@@ -306,7 +259,7 @@ def add_dense_to_huber(arriving: Arriving, start: Ids, changed: Flags, arms: Hub
                 while missed != 0:
                     j = lane + lowest_bit(missed)
                     missed &= missed - np.uint64(1)
-                    add_huber_step(arm, j, arriving.xs[arriving.order[at]], arms)
+                    add_huber_step(arm, j, arriving.xs[arriving.order[at]], n, lam, sketches)
                 at += 1
 
 

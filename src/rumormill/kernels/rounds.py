@@ -29,7 +29,7 @@ from rumormill.kernels.decide import (
     start_with_unknown_arms,
 )
 from rumormill.kernels.jit import kernel, part, step
-from rumormill.kernels.kmp import BestReceived, publish_rows, select_best_rows
+from rumormill.kernels.kmp import publish_rows, select_best_rows
 from rumormill.kernels.means_sketch import choose_by_index, deliver_to_sketches, estimate_sketches
 from rumormill.kernels.means_stored import catoni, catoni_defined, group_count, median_of_means, store
 from rumormill.kernels.means_sums import (
@@ -49,14 +49,12 @@ from rumormill.kernels.state import (
     MEDIAN_OF_MEANS,
     ORIGIN_MEDIAN,
     RUNNING,
-    Calendar,
     Features,
     Flags,
     Floats,
     GeneralState,
     Ids,
     Memory,
-    MessageRing,
     Output,
     Reach,
     RewardLaw,
@@ -76,11 +74,7 @@ RECHECK_FIRST, RECHECK_EVERY = 64, 16
 
 @cache
 def block_kernel(features: Features) -> Callable[..., None]:
-    """Rounds of games with these features.
-
-    Branches on them are removed before types are inferred. Parts that take few arguments compile fast;
-    inlined steps, or passing all arrays, do not.
-    """
+    """Rounds of games with these features: branches on them are removed before types are inferred."""
     only, extras, _, ranks = features
     plain, any_kind, draw = features.are_plain, only == ANY, draw_rewards_of_tries if ranks else draw_rewards
 
@@ -89,11 +83,10 @@ def block_kernel(features: Features) -> Callable[..., None]:
         first: int, draws: Floats, law: RewardLaw, reach: Reach, rules: Rules, memory: Memory, output: Output
     ) -> None:
         """Rounds first .. first + len(draws) - 1."""
-        state, ring, calendar = memory.state, memory.ring, memory.calendar
+        state, ring = memory.state, memory.ring
         first_rounds, last_L, slots = rules.first_rounds, rules.L[rules.horizon], ring.arm.shape[0]
         by_arm, some_copy = any_given(reach.dense), any_given(rules.leader_of)
-        leader_of, distance = rules.leader_of, rules.leader_distance
-        sums, trimming = RunningSums(state.n, state.total, state.changed), Trimming(rules.u, rules.p, rules.L)
+        trimming = Trimming(rules.u, rules.p, rules.L)
         kind = rules.kind if any_kind else only
         k = ring.arm.shape[1] // reach.learner_of.shape[0] if ranks else 1
         heard = memory.general.reach if ranks else reach
@@ -116,10 +109,7 @@ def block_kernel(features: Features) -> Callable[..., None]:
             elif t <= first_rounds and not rules.shared_start:
                 ring.arm[slot] = t - 1
             else:
-                starts, learner_of, action = state.starts, reach.learner_of, state.action
-                set_arms(
-                    t, t <= first_rounds, some_copy, starts, learner_of, leader_of, distance, action, ring.arm
-                )
+                set_arms(t, some_copy, reach.learner_of, rules, state, ring.arm)
             if extras:
                 send(kind, t, k, reach, rules, memory, output)
             draw(draws[row], law, ring.arm[slot], ring.x[slot], state.pulls)
@@ -144,25 +134,18 @@ def block_kernel(features: Features) -> Callable[..., None]:
             else:
                 next_t = min(t + 1 if rules.shared_start else max(t, first_rounds) + 1, rules.horizon)
                 leaving = rules.trims and (t >= first_rounds or rules.shared_start)
-                deliver_to_sums(t, next_t, leaving, k, heard, trimming, ring, sums, calendar)
+                deliver_to_sums(t, next_t, leaving, k, heard, trimming, memory)
 
     return play_block
 
 
 @part
 def deliver_to_sums(
-    t: int,
-    next_t: int,
-    leaving: bool,
-    k: int,
-    reach: Reach,
-    trimming: Trimming,
-    ring: MessageRing,
-    sums: RunningSums,
-    calendar: Calendar,
+    t: int, next_t: int, leaving: bool, k: int, reach: Reach, trimming: Trimming, memory: Memory
 ) -> None:
     """End of round t: expired samples leave, then own samples, then the farthest hop first, by origin."""
-    slots = ring.arm.shape[0]
+    state, ring, calendar, slots = memory.state, memory.ring, memory.calendar, memory.ring.arm.shape[0]
+    sums = RunningSums(state.n, state.total, state.changed)
     if leaving and remove_expired(t + 1, sums.total, calendar):
         sums.changed[:] = True
     add_own(t % slots, next_t, k, reach.learners, trimming, ring, sums, calendar)
@@ -178,16 +161,15 @@ def deliver_to_sums(
 def decide_from_sums(t: int, last_L: float, reach: Reach, rules: Rules, state: State, rows: SentRows) -> None:
     """The arm of every learner in round t > K, from running sums."""
     mean, n = state.mean, state.n
-    if rules.trims and rechecks_sizes(t, rules.n_arms):
+    if rules.trims and (t <= rules.n_arms + RECHECK_FIRST or t % RECHECK_EVERY == 0):
         update_sure_sizes(n, rules.u, rules.p, last_L, state.sure_x)
     if rules.by_table and rules.least_n[t] <= 1.0:
         choose_by_table(rules.scale[t], state.total, n, rules.powers, state.bounds.first, state.action)
         return
     divide_changed(state.changed, state.total, n, mean)
     if rules.shares_rows:
-        received = BestReceived(state.received_n, state.received_from, state.received_hop)
         publish_rows(t, t == rules.n_arms + 1, mean, n, state.changed, rows)
-        select_best_rows(t, rules.n_arms, mean, n, reach, rows, received, state.best_mean, state.best_n)
+        select_best_rows(t, rules.n_arms, mean, n, reach, rows, state)
         mean, n = state.best_mean, state.best_n
     choose_arms(
         rules.scale[t], rules.least_n[t], mean, n, rules.powers, rules.exponent, state.bounds, state.action
@@ -208,10 +190,7 @@ def decide_any(
         if not extras or not rows_depend_on_senders(t, rules):
             publish_rows(t, t == rules.first_rounds + 1, values, state.n, state.changed, memory.rows)
         since = 0 if rules.shared_start else rules.first_rounds
-        received = BestReceived(state.received_n, state.received_from, state.received_hop)
-        select_best_rows(
-            t, since, values, state.n, reach, memory.rows, received, state.best_mean, state.best_n
-        )
+        select_best_rows(t, since, values, state.n, reach, memory.rows, state)
     if ranks:
         update_rankings(kind, t, k, rules, memory)
     else:
@@ -270,7 +249,7 @@ def choose_all(kind: int, rows: bool, extras: bool, t: int, rules: Rules, memory
     if kind == HUBER_SGD and rules.width > 0.0:
         sketches, least = memory.general.sketches, float(memory.general.constants.pilot)
         value, spread = sketches.upper, sketches.rest
-        draw_by_rows(t, rules.width, least, sketches.clip, sketches.draws, state, value, spread)
+        draw_by_rows(t, rules.width, least, sketches, state, value, spread)
     elif extras and rules.has_prior:
         combine_with_priors(kind, rows, t, rules, memory)
         choose_by_index(memory.general.prior.upper, state.bounds.first, state.action)
@@ -288,18 +267,14 @@ def choose_all(kind: int, rows: bool, extras: bool, t: int, rules: Rules, memory
 def combine_with_priors(kind: int, rows: bool, t: int, rules: Rules, memory: Memory) -> None:
     """The indices of every learner, from fresh samples and what is left of its prior."""
     state, prior = memory.state, memory.general.prior
-    needs, upper = memory.general.needs_mean, memory.general.sketches.upper
-    L, scale, least, powers = rules.L[t], rules.scale[t], rules.least_n[t], rules.powers
-    exponent = rules.exponent
-    own_index = kind > CLIPPED
-    counts, mean = rules.forget == 0, state.mean
-    check_priors(own_index, counts, L, scale, least, powers, exponent, needs, mean, state.n, upper, prior)
-    if own_index:
+    upper = memory.general.sketches.upper
+    check_priors(kind > CLIPPED, t, upper, memory.general.needs_mean, rules, state, prior)
+    if kind > CLIPPED:
         index, n = (state.best_mean, state.best_n) if rows else (upper, state.n)
-        combine_indices(L, state.mean, index, n, prior)
+        combine_indices(rules.L[t], state.mean, index, n, prior)
     else:
         mean, n = (state.best_mean, state.best_n) if rows else (state.mean, state.n)
-        combine_rows(scale, least, powers, exponent, mean, n, prior)
+        combine_rows(rules.scale[t], rules.least_n[t], rules.powers, rules.exponent, mean, n, prior)
 
 
 @step
@@ -308,7 +283,7 @@ def estimate(kind: int, t: int, rules: Rules, memory: Memory) -> None:
     state = memory.state
     if kind == RUNNING:
         divide_changed(state.changed, state.total, state.n, state.mean)
-        if rules.trims and rechecks_sizes(t, rules.n_arms):
+        if rules.trims and (t <= rules.n_arms + RECHECK_FIRST or t % RECHECK_EVERY == 0):
             update_sure_sizes(state.n, rules.u, rules.p, rules.L[rules.horizon], state.sure_x)
     elif kind == MEDIAN_OF_MEANS:
         estimate_by_medians(rules.L[t], state, memory.general)
@@ -316,12 +291,6 @@ def estimate(kind: int, t: int, rules: Rules, memory: Memory) -> None:
         estimate_by_roots(rules.L[t], rules.p, rules.rho, state, memory.general)
     else:
         estimate_sketches(kind, t, rules, memory)
-
-
-@part
-def rechecks_sizes(t: int, n_arms: int) -> bool:
-    """Whether the sizes of samples that surely stay are computed in this round."""
-    return t <= n_arms + RECHECK_FIRST or t % RECHECK_EVERY == 0
 
 
 @part
@@ -397,19 +366,10 @@ def estimate_by_roots(L: float, p: float, rho: float, state: State, general: Gen
 
 
 @part
-def set_arms(
-    t: int,
-    beginning: bool,
-    some_copy: bool,
-    starts: Flags,
-    learner_of: Ids,
-    leader_of: Ids,
-    distance: Ids,
-    action: Ids,
-    arms: Ids,
-) -> None:
+def set_arms(t: int, some_copy: bool, learner_of: Ids, rules: Rules, state: State, arms: Ids) -> None:
     """The arm of every agent in round t: its leader's, its own choice, or one without samples."""
-    slots = arms.shape[0]
+    slots, action, starts = arms.shape[0], state.action, state.starts
+    leader_of, distance, beginning = rules.leader_of, rules.leader_distance, t <= rules.first_rounds
     if not some_copy:  # every agent is a learner
         for v in range(arms.shape[1]):
             arms[t % slots, v] = action[v]

@@ -19,8 +19,6 @@ Words = NDArray[np.uint64]
 Flags = NDArray[np.bool_]
 
 shrinkage = step(formulas.shrinkage)
-radius_scale = part(formulas.radius_scale)
-factor_scale = part(formulas.factor_scale)
 
 # Kinds of estimator.
 RUNNING, MEDIAN_OF_MEANS, CATONI = 0, 1, 2
@@ -418,27 +416,10 @@ class Memory(NamedTuple):
 
 
 @kernel
-def fill_powers(powers: Floats, exponent: float) -> None:
-    """powers[n] = n^-exponent."""
-    powers[0] = np.inf
-    for n in range(1, powers.shape[0]):
-        powers[n] = shrinkage(float(n), exponent)
-
-
-@kernel
-def fill_radius_scales(
-    scales: Floats, levels: Floats, root: float, c: float, shift: float, exponent: float
-) -> None:
-    """The radius at n = 1 of every level, with a constant c."""
-    for t in range(levels.shape[0]):
-        scales[t] = radius_scale(levels[t], root, c, shift, exponent)
-
-
-@kernel
-def fill_factor_scales(scales: Floats, levels: Floats, root: float, zeta: float, exponent: float) -> None:
-    """The radius at n = 1 of every level, with a factor zeta."""
-    for t in range(levels.shape[0]):
-        scales[t] = factor_scale(levels[t], root, zeta, exponent)
+def raise_to(exponent: float, values: Floats) -> None:
+    """Replace numbers by their powers, with the bits of Python's; numpy's are others."""
+    for i in range(values.shape[0]):
+        values[i] **= exponent
 
 
 @part

@@ -12,7 +12,7 @@ from rumormill import formulas
 from rumormill.formulas import LARGE_DRAW, LARGE_U, LARGEST_DRAW, NEAR_EDGE, NEAREST_TAIL
 from rumormill.kernels.counter_rng import key_with, uniform_at
 from rumormill.kernels.jit import linked, part
-from rumormill.kernels.state import DrawState, Floats, Ids, State, Words
+from rumormill.kernels.state import DrawState, Floats, Ids, SketchState, State, Words
 
 central_normal = part(formulas.central_normal)
 inverse_normal = linked(formulas.inverse_normal, central_normal=central_normal)
@@ -95,18 +95,12 @@ def best_with_tails(j: int, key: np.uint64, value: Floats, spread: Floats, best:
 
 @part
 def draw_by_rows(
-    t: int,
-    width: float,
-    least: float,
-    scale: Floats,
-    draws: DrawState,
-    state: State,
-    value: Floats,
-    spread: Floats,
+    t: int, width: float, least: float, sketches: SketchState, state: State, value: Floats, spread: Floats
 ) -> None:
     """The arm of the largest draw about the row with most samples; with too few own samples +inf."""
+    draws = sketches.draws
     for arm in range(spread.shape[0]):
-        spread_rows(width, least, state.n[arm], state.best_n[arm], scale[arm], spread[arm])
+        spread_rows(width, least, state.n[arm], state.best_n[arm], sketches.clip[arm], spread[arm])
         value_rows(least, state.n[arm], state.best_mean[arm], value[arm])
     extend_keys(np.uint64(t), draws.keys, draws.now)
     choose_largest_draws(value, spread, draws, state.action)

@@ -43,9 +43,7 @@ from rumormill.kernels.state import (
     RUNNING,
     SELF_TUNED,
     EstimatorConstants,
-    fill_factor_scales,
-    fill_powers,
-    fill_radius_scales,
+    raise_to,
 )
 from rumormill.policies import RobustPolicy
 
@@ -70,19 +68,17 @@ def powers_table(exponent: float, size: int) -> NDArray[np.float64]:
 
 @lru_cache(maxsize=16)
 def _powers(exponent: float, size: int) -> NDArray[np.float64]:
-    powers = np.empty(size)
-    fill_powers(powers, exponent)
+    powers = np.arange(float(size))
+    raise_to(-exponent, powers[1:])
+    powers[0] = np.inf
     return powers
 
 
 def radius_scales(radius: Radius, levels: NDArray[np.float64]) -> NDArray[np.float64]:
     """The radius at n = 1 in every round: `radius.scale` of each level, with the same bits."""
-    scales = np.empty(len(levels))
-    if radius.zeta is not None:
-        fill_factor_scales(scales, levels, radius.root, radius.zeta, radius.exponent)
-    else:
-        fill_radius_scales(scales, levels, radius.root, radius.constant, radius.shift, radius.exponent)
-    return scales
+    scales = levels.copy() if radius.zeta is not None else radius.constant * (levels + radius.shift)
+    raise_to(radius.exponent, scales)
+    return radius.root * scales if radius.zeta is None else radius.zeta * radius.root * scales
 
 
 def least_samples(radius: Radius, levels: NDArray[np.float64], most: int) -> NDArray[np.float64]:
