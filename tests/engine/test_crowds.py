@@ -110,8 +110,8 @@ def test_the_estimate_of_memory_covers_the_arrays(crowds: None) -> None:
     assert layout is not None
     trial = layout.start(Opening(BANDIT, 100, np.array([50, 100]), False, np.random.SeedSequence(1)))
     assert isinstance(trial, partitioned.PartitionedTrial)
-    arrays: list[Any] = [*trial.samples, *trial.packed, *trial.output]
-    desks = {"mean", "counts", "power", "best", "action", "sure_x"}  # a tile at work, however many agents
+    arrays: list[Any] = [*trial.sent[3:], *trial.output]
+    desks = {"mean", "counts", "power", "best", "action", "row"}  # a tile at work, however many agents
     for part in trial.partitions:
         arrays += [value for name, value in part._asdict().items() if name not in desks]
     counted = sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))

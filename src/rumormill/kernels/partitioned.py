@@ -1,10 +1,10 @@
 """Rounds of very many agents on a sparse network, partition by partition.
 
 The kernel in rounds.py delivers every sample to all its receivers, wherever their sums are in memory: with
-more agents than the processor's caches hold, each delivery waits for memory. Here the agents are partitioned.
-The sums of a partition stay in the cache while all samples are read in the order of their origins, and agents
-decide and pull tile by tile. Each agent adds its samples in the same order as in rounds.py and by the same
-parts, so the sums have the same bits.
+more agents than the processor's caches hold, each delivery waits for memory. Here each agent fetches what it
+receives, tile by tile: sums are changed, decided on and left behind while they are in the cache, and samples
+on their way are few bytes each. An agent adds its samples in the same order as in rounds.py, so its sums have
+the same bits.
 
 Partitions are independent within a round and may be played by several threads. The samples of round t are
 written to a slot that is not read before round t + 1 (γ + 1 slots): all partitions must have finished round t
@@ -22,7 +22,8 @@ import numpy as np
 from rumormill import formulas
 from rumormill.kernels.counter_rng import draw_rewards
 from rumormill.kernels.jit import kernel, step
-from rumormill.kernels.means_sums import compute_required_ranks, count_and_add, remove_expired, sure_size
+from rumormill.kernels.means_sums import add_with_expiry, power_of_size, remove_expired
+from rumormill.kernels.simd.fetch import fetch
 from rumormill.kernels.state import (
     Calendar,
     Floats,
@@ -31,6 +32,7 @@ from rumormill.kernels.state import (
     Output,
     RewardLaw,
     Rules,
+    Sources,
     Trimming,
     compute_regret,
     shrinkage,
@@ -39,43 +41,33 @@ from rumormill.kernels.state import (
 upper_index = step(formulas.upper_index)
 
 TILE = 256
+# Numbers of origins so far ahead are fetched.
+AHEAD = 32
 
 
-class SentSamples(NamedTuple):
-    """The samples of the last rounds, [slot, agent]; round t is in slot t mod slots."""
+class Sent(NamedTuple):
+    """What agents send, [slot, agent] or, of KMP-UCB, [slot, agent, arm]; round t is in slot t mod slots."""
 
+    sources: Sources
+    trimming: Trimming
+    sure_x: Floats
+    """[n]: a sample of at most this size stays to the end as the n-th of a mean, or a later one."""
     arm: Ids
     x: Floats
-    need: Floats
-    """The rank from which the sample surely stays to the end; 0: at any rank."""
-    power: Floats
-    """|x|^p, where `need` is above 0."""
-
-
-class PackedRows(NamedTuple):
-    """Means and counts of all arms that agents send (KMP-UCB), [slot, arm, agent]."""
-
     mean: Floats
-    row: Ints
-    """The count and its agent, packed into one number that is larger for the better row: see below."""
+    n: Ids
+    """Counts; then, in place of one more arm, by how much they grow in a round at most."""
+    due: Ids
+    """As Sources.ids: the first round in which the row of that origin may be the best one of an arm."""
 
 
 class Partition(NamedTuple):
     """What no other partition writes. Agents are numbered from 0; [arm, agent] unless said otherwise."""
 
-    number: int
     low: int
     """The first agent."""
-    ptr: Ints
-    """[hop]: the pairs (origin, receiver) h hops apart are at ptr[h - 1] .. ptr[h]."""
-    origin: Ids
-    """Sorted, within a hop."""
-    receiver: Ids
     n: Floats
     total: Floats
-    best_packed: Ints
-    """The best row ever received of an arm, and how many hops away its agent is (KMP-UCB)."""
-    received_hop: Ids
     pulls: Ints
     """[agent, arm]."""
     mean: Floats
@@ -84,8 +76,8 @@ class Partition(NamedTuple):
     power: Floats
     best: Floats
     action: Ids
-    sure_x: Floats
-    """Per arm, a sample of at most this size stays to the end in every agent's mean."""
+    row: Ints
+    """[lane, arm]: the best row received (KMP-UCB)."""
 
 
 @cache
@@ -94,58 +86,42 @@ def partition_kernel(rows: bool) -> Callable[..., None]:
 
     @kernel
     def play_partition(
-        first: int,
+        t: int,
         mark: int,
         draws: Floats,
         law: RewardLaw,
         rules: Rules,
         partition: Partition,
         calendar: Calendar,
-        samples: SentSamples,
-        packed: PackedRows,
-        fewest: Floats,
+        sent: Sent,
         output: Output,
     ) -> None:
-        """Rounds first .. first + len(draws) - 1 of one partition; `mark` is the next checkpoint.
-
-        fewest[t mod 2, partition, arm]: the smallest sample count of any agent.
-        """
+        """Round t of one partition; `mark` is the next checkpoint."""
         n_arms, size = rules.n_arms, partition.n.shape[1]
-        trimming = Trimming(rules.u, rules.p, rules.L)
-        last_L = rules.L[rules.horizon]
-        for row in range(draws.shape[0]):
-            t = first + row
-            next_t = min(max(t, n_arms + 1), rules.horizon)
-            if rules.trims and t > n_arms:
-                remove_expired(t, partition.total, calendar)
-            if rules.trims:
-                update_sure_sizes(fewest[(t - 1) % 2], last_L, trimming, partition.sure_x)
+        next_t = min(max(t, n_arms + 1), rules.horizon)
+        if rules.trims and t > n_arms:
+            remove_expired(t, partition.total, calendar)
+        at_mark = mark < output.marks.shape[0] and t == output.marks[mark]
+        for low in range(0, size, TILE):
+            high = min(low + TILE, size)
             if t > 1:
-                deliver(t, next_t, trimming, partition, samples, calendar)
-            if rows and t > n_arms + 1:
-                receive_rows(t, n_arms, partition, packed)
-            for arm in range(n_arms):
-                fewest[t % 2, partition.number, arm] = np.inf if t > n_arms else 0.0
-            at_mark = mark < output.marks.shape[0] and t == output.marks[mark]
-            for low in range(0, size, TILE):
-                high = min(low + TILE, size)
-                if t > n_arms:
-                    estimate_tile(low, high, partition, fewest[t % 2, partition.number])
-                    if rows:
-                        publish_tile(t, low, high, partition, packed)
-                        select_best_rows(t, low, high, partition, packed)
-                    choose_tile(high - low, rules.scale[t], rules.least_n[t], rules, partition)
-                else:
-                    for lane in range(TILE):
-                        partition.action[lane] = t - 1
-                pull_tile(t, low, high, draws[row], law, rules, trimming, partition, samples)
-                if output.actions.shape[0] > 0:
-                    for j in range(low, high):
-                        output.actions[t - 1, partition.low + j] = partition.action[j - low]
-                if at_mark:
-                    regret = output.agent_regret[mark, partition.low + low : partition.low + high]
-                    compute_regret(partition.pulls[low:high], rules.gaps, regret)
-            mark += at_mark
+                deliver(t, next_t, low, high, rows, partition, sent, calendar)
+            if t > n_arms:
+                estimate_tile(low, high, partition)
+                if rows:
+                    publish_tile(t, low, high, partition, sent)
+                    receive_rows(t, low, high, partition, sent)
+                    select_best_rows(t, low, high, partition, sent)
+                choose_tile(high - low, rules.scale[t], rules.least_n[t], rules, partition)
+            else:
+                partition.action[:] = t - 1
+            pull_tile(t, low, high, draws, law, partition, sent)
+            if output.actions.shape[0] > 0:
+                for j in range(low, high):
+                    output.actions[t - 1, partition.low + j] = partition.action[j - low]
+            if at_mark:
+                regret = output.agent_regret[mark, partition.low + low : partition.low + high]
+                compute_regret(partition.pulls[low:high], rules.gaps, regret)
 
     return play_partition
 
@@ -157,49 +133,56 @@ def back(slot: int, hop: int, slots: int) -> int:
 
 
 @step
-def update_sure_sizes(fewest: Floats, last_L: float, trimming: Trimming, sure_x: Floats) -> None:
-    """The sizes up to which samples surely stay, from the counts of the round before: they only grow."""
-    for arm in range(sure_x.shape[0]):
-        least = np.inf
-        for number in range(fewest.shape[0]):
-            least = min(least, fewest[number, arm])
-        sure_x[arm] = sure_size(least, trimming.u, trimming.p, last_L)
-
-
-@step
 def deliver(
-    t: int, next_t: int, trimming: Trimming, partition: Partition, samples: SentSamples, calendar: Calendar
+    t: int, next_t: int, low: int, high: int, rows: bool, partition: Partition, sent: Sent, calendar: Calendar
 ) -> None:
     """The arrivals at the end of round t - 1: own samples first, then the farthest hop first, by origin."""
-    n, total = partition.n, partition.total
-    slots = samples.arm.shape[0]
+    ids, ptr, slots = sent.sources.ids, sent.sources.ptr, sent.arm.shape[0]
     slot = t % slots
     then = back(slot, 1, slots)
-    arms, xs, needs, powers = samples.arm[then], samples.x[then], samples.need[then], samples.power[then]
-    for j in range(n.shape[1]):
+    arms, xs = sent.arm[then], sent.x[then]
+    for j in range(low, high):
         v = partition.low + j
-        count_and_add(arms[v], j, xs[v], needs[v], powers, v, next_t, trimming, n, total, calendar)
-    for hop in range(min(partition.ptr.shape[0] - 1, t - 1), 0, -1):
+        add(arms[v], j, xs[v], next_t, partition, sent, calendar)
+    for hop in range(min(ptr.shape[1], t) - 1, 0, -1):
         then = back(slot, hop, slots)
-        arms, xs, needs, powers = samples.arm[then], samples.x[then], samples.need[then], samples.power[then]
-        for i in range(partition.ptr[hop - 1], partition.ptr[hop]):
-            v, j = partition.origin[i], partition.receiver[i]
-            count_and_add(arms[v], j, xs[v], needs[v], powers, v, next_t, trimming, n, total, calendar)
+        arms, xs, counts = sent.arm[then], sent.x[then], sent.n[then if rows else 0]
+        for j in range(low, high):
+            for i in range(ptr[partition.low + j, hop - 1], ptr[partition.low + j, hop]):
+                later = np.uint64(min(i + AHEAD, ids.shape[0] - 1))
+                fetch(arms, ids[later])
+                fetch(xs, ids[later])
+                if rows:
+                    fetch(counts, ids[later] * counts.shape[1] if sent.due[later] <= t else 0)
+                origin = np.uint32(ids[np.uint64(i)])
+                add(arms[origin], j, xs[origin], next_t, partition, sent, calendar)
 
 
 @step
-def estimate_tile(low: int, high: int, partition: Partition, fewest: Floats) -> None:
-    """The means and counts of a tile, and the fewest samples in it."""
+def add(
+    arm: int, j: int, x: float, next_t: int, partition: Partition, sent: Sent, calendar: Calendar
+) -> None:
+    """Count a sample of agent j and add it, with an expiry where it may not stay to the end."""
+    n, total, sure_x = partition.n, partition.total, sent.sure_x
+    a, b = np.uint32(arm), np.uint32(j)  # unsigned: no check for an index from the end
+    rank = n[a, b] + 1.0
+    n[a, b] = rank
+    if abs(x) <= sure_x[np.uint32(min(rank, sure_x.shape[0] - 1.0))]:
+        total[a, b] += x
+    else:
+        power, place = power_of_size(x, sent.trimming.p), arm * n.shape[1] + j
+        add_with_expiry(x, power, rank, place, next_t, sent.trimming, total, calendar)
+
+
+@step
+def estimate_tile(low: int, high: int, partition: Partition) -> None:
+    """The means and counts of a tile."""
     for arm in range(partition.n.shape[0]):
         n, total = partition.n[arm], partition.total[arm]
         mean, count = partition.mean[arm], partition.counts[arm]
         for lane in range(high - low):
             mean[lane] = total[low + lane] / n[low + lane]
-        least = fewest[arm]
-        for lane in range(high - low):
             count[lane] = n[low + lane]
-            least = count[lane] if count[lane] < least else least
-        fewest[arm] = least
 
 
 @step
@@ -223,80 +206,76 @@ def choose_tile(lanes: int, scale: float, least: float, rules: Rules, partition:
 
 @step
 def pull_tile(
-    t: int,
-    low: int,
-    high: int,
-    draws: Floats,
-    law: RewardLaw,
-    rules: Rules,
-    trimming: Trimming,
-    partition: Partition,
-    samples: SentSamples,
+    t: int, low: int, high: int, draws: Floats, law: RewardLaw, partition: Partition, sent: Sent
 ) -> None:
-    """The rewards of a tile, and the ranks from which they surely stay."""
-    slot, begin, end = t % samples.arm.shape[0], partition.low + low, partition.low + high
-    arms, xs = samples.arm[slot, begin:end], samples.x[slot, begin:end]
+    """The rewards of a tile."""
+    slot, begin, end = t % sent.arm.shape[0], partition.low + low, partition.low + high
+    arms, xs = sent.arm[slot, begin:end], sent.x[slot, begin:end]
     for lane in range(high - low):
         arms[lane] = partition.action[lane]
     draw_rewards(draws[begin:end], law, arms, xs, partition.pulls[low:high])
-    if rules.trims:
-        needs, powers = samples.need[slot, begin:end], samples.power[slot, begin:end]
-        compute_required_ranks(arms, xs, partition.sure_x, rules.L[rules.horizon], trimming, needs, powers)
 
 
 # --- KMP-UCB: the row with most samples in reach; on ties the own, then the smallest origin -----------------
 
-# A row is n 2^24 + (2^24 - 1 - origin): the largest is the one that wins.
-ORIGIN_BITS = 24
-MOST_ORIGINS = 1 << ORIGIN_BITS
-MOST_SAMPLES = 1 << (62 - ORIGIN_BITS)
+# A row is a number: the count, then the origin from the last one down, then its distance. The largest wins.
+ORIGIN_BITS, HOP_BITS = 24, 7
+MOST_ORIGINS, MOST_HOPS, MOST_SAMPLES = 1 << ORIGIN_BITS, 1 << HOP_BITS, 1 << 31
+LAST, COUNT_AT = MOST_ORIGINS - 1, ORIGIN_BITS + HOP_BITS
 
 
 @step
-def publish_tile(t: int, low: int, high: int, partition: Partition, packed: PackedRows) -> None:
+def publish_tile(t: int, low: int, high: int, partition: Partition, sent: Sent) -> None:
     """Store the rows of the agents of a tile in round t."""
-    slot = t % packed.row.shape[0]
-    for arm in range(partition.n.shape[0]):
-        rows, means = packed.row[slot, arm], packed.mean[slot, arm]
-        for lane in range(high - low):
-            v = partition.low + low + lane
-            rows[v] = (int(partition.counts[arm, lane]) << ORIGIN_BITS) + (MOST_ORIGINS - 1 - v)
-            means[v] = partition.mean[arm, lane]
+    slot, begin = t % sent.n.shape[0], partition.low + low
+    for lane in range(high - low):
+        for arm in range(partition.n.shape[0]):
+            sent.n[slot, begin + lane, arm] = partition.counts[arm, lane]
+            sent.mean[slot, begin + lane, arm] = partition.mean[arm, lane]
 
 
 @step
-def receive_rows(t: int, n_arms: int, partition: Partition, packed: PackedRows) -> None:
-    """The best row ever received of each arm: an origin's counts never shrink."""
-    slots = packed.row.shape[0]
-    slot = t % slots
-    for hop in range(1, min(partition.ptr.shape[0] - 1, t - n_arms - 1) + 1):
-        then = back(slot, hop, slots)
+def receive_rows(t: int, low: int, high: int, partition: Partition, sent: Sent) -> None:
+    """The best row of each arm that was received: an origin's counts never shrink, so older rows lose.
+
+    A row that is behind in every arm is read again when it may have caught up: most are far behind.
+    """
+    ids, ptr, means, due = sent.sources.ids, sent.sources.ptr, sent.mean, sent.due
+    n_arms, slots = np.uint64(partition.n.shape[0]), sent.n.shape[0]
+    slot, hops = t % slots, min(ptr.shape[1], t - partition.n.shape[0])
+    for lane in range(high - low):
+        best, v = partition.row[lane], partition.low + low + lane
         for arm in range(n_arms):
-            rows, best_packed, hops = (
-                packed.row[then, arm],
-                partition.best_packed[arm],
-                partition.received_hop[arm],
-            )
-            for i in range(partition.ptr[hop - 1], partition.ptr[hop]):
-                j = partition.receiver[i]
-                row, best = rows[partition.origin[i]], best_packed[j]
-                best_packed[j] = max(row, best)
-                hops[j] = hop if row > best else hops[j]
+            best[arm] = 0
+        for hop in range(1, hops):
+            counts = sent.n[back(slot, hop, slots)]
+            for i in range(np.uint64(ptr[v, hop - 1]), np.uint64(ptr[v, hop])):
+                if due[i] > t:
+                    continue
+                origin, lead = np.uint32(ids[i]), MOST_SAMPLES
+                tail = ((LAST - ids[i]) << HOP_BITS) + hop
+                for arm in range(n_arms):
+                    n = int(counts[origin, arm])
+                    lead = min(lead, (best[arm] >> COUNT_AT) - n)
+                    best[arm] = max(best[arm], (n << COUNT_AT) + tail)
+                if lead > 0:
+                    due[i] = t + 1 + np.uint32(lead - 1) // np.uint32(counts[origin, n_arms])
+        for arm in range(partition.n.shape[0]):
+            hop, v = best[arm] & (MOST_HOPS - 1), LAST - ((best[arm] >> HOP_BITS) & LAST)
+            fetch(means, (back(slot, hop, slots) * means.shape[1] + v) * means.shape[2] + arm)
 
 
 @step
-def select_best_rows(t: int, low: int, high: int, partition: Partition, packed: PackedRows) -> None:
+def select_best_rows(t: int, low: int, high: int, partition: Partition, sent: Sent) -> None:
     """Own mean and count, or those of the row with most samples."""
-    slots = packed.row.shape[0]
+    slots = sent.n.shape[0]
     slot = t % slots
     for arm in range(partition.n.shape[0]):
         mean, count = partition.mean[arm], partition.counts[arm]
         for lane in range(high - low):
-            row = partition.best_packed[arm, low + lane]
-            n = float(row >> ORIGIN_BITS)
+            row = partition.row[lane, arm]
+            n = float(row >> COUNT_AT)
             if n > count[lane]:
-                origin = MOST_ORIGINS - 1 - (row & (MOST_ORIGINS - 1))
+                hop, origin = row & (MOST_HOPS - 1), LAST - ((row >> HOP_BITS) & LAST)
                 count[lane] = n
-                mean[lane] = packed.mean[
-                    back(slot, partition.received_hop[arm, low + lane], slots), arm, origin
-                ]
+                mean[lane] = sent.mean[back(slot, hop, slots), origin, arm]

@@ -42,7 +42,7 @@ from rumormill.errors import InputError
 from rumormill.estimators import Terms
 from rumormill.graphs import Network
 from rumormill.kernels.means_stored import move_pool
-from rumormill.kernels.partitioned import MOST_ORIGINS, MOST_SAMPLES
+from rumormill.kernels.partitioned import MOST_HOPS, MOST_ORIGINS, MOST_SAMPLES
 from rumormill.kernels.rounds import block_kernel
 from rumormill.kernels.state import (
     DEFAULT,
@@ -172,7 +172,7 @@ class MessagePassingLayout:
     def _in_parts(self, rules: Rules, thread_pool: ThreadPool | None) -> bool:
         worth_it = thread_pool is not None or self.network.n_agents >= partitioned.HUGE_NETWORK
         most_samples = rules.horizon * (1 + int(self.n_sources.max(initial=0)))
-        return self.divides and worth_it and most_samples < MOST_SAMPLES
+        return self.divides and worth_it and most_samples < MOST_SAMPLES and self.gamma < MOST_HOPS
 
     def start(self, opening: Opening) -> CompiledTrial:
         self.policy.require_moments_below(opening.source.tail_index)
@@ -180,7 +180,7 @@ class MessagePassingLayout:
         output = empty_output(self.network.n_agents, opening, self.k)
         if self._in_parts(rules, opening.thread_pool):
             return PartitionedTrial(
-                self.network, self.gamma, self.reach, self.n_sources, rules, output, opening.thread_pool
+                self.network, self.gamma, self.sources, rules, output, opening.thread_pool
             )
         return self._trial(rules, constants, output, opening)
 
