@@ -31,7 +31,7 @@ TEXTS = sorted(
 # the arena, priors and forgetting (both engines), notebooks, request classes, constraints, recipes, offsets,
 # scales.
 MOST_MODULES = 245
-MOST_LINES = 56_288
+MOST_LINES = 56_275
 LONGEST_FUNCTION = 60
 MOST_LONG_FUNCTIONS = 8
 MOST_REPEATED_NAMES = 22

@@ -19,7 +19,14 @@ from rumormill.experiments.run.manifest import fingerprint
 from rumormill.experiments.run.runner import run
 from rumormill.experiments.run.store import RunFolder, open_run
 from rumormill.experiments.spec.building import wider
-from rumormill.experiments.spec.reading import at_scale, decode, encode, named_spec, without_networks
+from rumormill.experiments.spec.reading import (
+    at_scale,
+    decode,
+    encode,
+    named_spec,
+    parse_spec,
+    without_networks,
+)
 
 TUNED: dict[str, Any] = {
     "name": "small",
@@ -239,3 +246,18 @@ def test_the_shipped_tournament() -> None:
     assert spec.sweep == {"network": list(spec.networks), "alpha": [1.2, 1.5, 1.9, 2.0]}
     full = at_scale(spec, "full")
     assert all(part.settings.get("n", part.settings.get("subgraph")) == 30 for part in full.networks.values())
+
+
+def test_a_sweep_over_the_gap_has_a_column_of_its_own(tmp_path: Path) -> None:
+    """The table of games has a gap of every arm: the swept value was lost behind it."""
+    spec = parse_spec(
+        'name = "x"\nseed = 1\nhorizon = 20\ntrials = 2\nnetwork = { kind = "ring", n = 6 }\n'
+        'arms = { law = "gaussian", K = 3, gap = 0.1 }\npolicies = [{ type = "robust" }]\n'
+        "[sweep]\ngap = [0.05, 0.3]\n"
+    )
+    found = run(spec, tmp_path / "run", 1)
+    assert found.games is not None
+    assert set(found.games["swept_gap"].to_list()) == {0.05, 0.3}
+    summary = summarise(found)
+    for gap in (0.05, 0.3):  # two arms are worse by the gap, six agents try each
+        assert summary.start_cost({"gap": gap}) == pytest.approx(2 * gap * 6)

@@ -23,7 +23,7 @@ from rumormill import formulas
 from rumormill.kernels.counter_rng import draw_rewards
 from rumormill.kernels.jit import kernel, step
 from rumormill.kernels.means_sums import add_with_expiry, power_of_size, remove_expired
-from rumormill.kernels.simd.fetch import fetch
+from rumormill.kernels.simd.own_samples import fetch
 from rumormill.kernels.state import (
     Calendar,
     Floats,

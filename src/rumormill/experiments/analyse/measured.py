@@ -274,12 +274,14 @@ class Measurements:
             return None
         here = self.games
         for axis, value in values.items():
-            here = here.filter(here[axis] == value)
+            name = f"swept_{axis}"
+            here = here.filter(here[name if name in here.columns else axis] == value)
         trials = set(self.of(self.policies[0], values).trials)
         costs: dict[int, float] = {}
         for trial, gap, agents in here.select("trial", "gap", "agents").iter_rows():
             costs[trial] = costs.get(trial, 0.0) + gap * agents
-        return float(np.mean([cost for trial, cost in costs.items() if trial in trials]))
+        found = [cost for trial, cost in costs.items() if trial in trials]
+        return float(np.mean(found)) if found else None  # older runs of such a sweep do not tell
 
     @property
     def constants(self) -> list[Row]:

@@ -367,13 +367,12 @@ def gamma_of(plans: list[Any]) -> int | None:
 
 
 def game_rows(values: dict[str, Any], trial: int, note: str) -> list[dict[str, Any]]:
-    """The rows of one cell."""
+    """The rows of one cell; a sweep over a name that they have, such as the gap, is `swept_gap`."""
     game = json.loads(note)
     arms = zip(game.pop("mean"), game.pop("gap"), strict=True)
-    return [
-        {**values, "trial": trial, "arm": arm, "mean": mean, "gap": gap, **game}
-        for arm, (mean, gap) in enumerate(arms)
-    ]
+    rows = [{"trial": trial, "arm": arm, "mean": m, "gap": gap, **game} for arm, (m, gap) in enumerate(arms)]
+    swept = {f"swept_{axis}" if axis in rows[0] else axis: value for axis, value in values.items()}
+    return [{**swept, **row} for row in rows]
 
 
 def resolved_constants(point: SweepPoint, prepared: PreparedNetwork) -> dict[str, Constants]:
