@@ -22,8 +22,8 @@ from rumormill.text import number
 TABLES = {
     "perfect": ("full", ["*/*/perfect"], 24),
     "change": ("full", ["*/*/change"], 6),
-    "lossy": ("full", ["*/*/lossy"], 2),
-    "liar": ("full", ["*/*/liar"], 1),
+    "lossy": ("full", ["*/*/lossy"], 6),
+    "liar": ("full", ["*/*/liar"], 6),
     "quick": ("quick", [], 8),
 }
 # With fewer trials the median is too near to each of them for one to be lost.
