@@ -253,7 +253,7 @@ def receive_rows(t: int, low: int, high: int, partition: Partition, sent: Sent) 
                 if due[i] > t:
                     continue
                 origin, lead = np.uint32(ids[i]), MOST_SAMPLES
-                tail = ((LAST - ids[i]) << HOP_BITS) + hop
+                tail = ((LAST - int(ids[i])) << HOP_BITS) + hop
                 for arm in range(n_arms):
                     n = int(counts[origin, arm])
                     lead = min(lead, (best[arm] >> COUNT_AT) - n)
